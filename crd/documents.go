@@ -3,6 +3,7 @@ package crd
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -98,7 +99,7 @@ func validateType(object map[string]any) (errs field.ErrorList) {
 
 // Load reads and parses the file at path. Every error names the file.
 func Load(path string) (Documents, error) {
-	data, err := readFileUpTo(path, maxBytes)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return Documents{}, fmt.Errorf("read configuration: %w", err)
 	}

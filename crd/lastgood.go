@@ -13,12 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 )
 
-const (
-	// layoutVersion is the version of the file's layout. A file of another version is ignored.
-	layoutVersion = 2
-	// mostKept is the largest size of the file, in bytes.
-	mostKept = 16 << 20
-)
+// layoutVersion is the version of the file's layout. A file of another version is ignored.
+const layoutVersion = 2
 
 // lastGood keeps on disk the valid objects that select this node, so that after a reboot they are in force
 // before the API server answers. A file without objects records that there were none.
@@ -54,14 +50,11 @@ func (f *follower[T]) remember(path string) {
 // load reads the file.
 func (f *follower[T]) load() (found []*T, err error) {
 	path := f.lastGood.path
-	data, err := readFileUpTo(path, mostKept)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	var file lastGoodFile[map[string]any]
-	if len(data) > mostKept {
-		return nil, fmt.Errorf("%s: it has more than %d bytes", path, mostKept)
-	}
 	// Unlike encoding/json, this keeps whole numbers whole.
 	if err := utiljson.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: damaged: %w", path, err)

@@ -3,8 +3,6 @@ package crd
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"reflect"
 	"strings"
 
@@ -18,16 +16,6 @@ var ErrInvalid = errors.New("invalid")
 
 // invalid wraps an error about an object of a kind.
 func invalid(kind string, err error) error { return fmt.Errorf("%w %s: %w", ErrInvalid, kind, err) }
-
-// readFileUpTo reads at most one byte more than most, so that the caller sees that there is more.
-func readFileUpTo(path string, most int64) (data []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, most+1))
-}
 
 // decode makes the typed object T from a document and validates it. It returns apart the fields that the type does
 // not have, and leaves them out of the object. Where there are errs, the object is nil.
