@@ -58,13 +58,13 @@ type follower[T any] struct {
 	remembered bool // there was a file, also one without objects
 
 	mu      sync.Mutex
-	objects map[string]*version[T] // of the API server, by name
+	objects map[string]*Known[T] // of the API server, by name
 }
 
 func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
 	f := &follower[T]{
 		kind: k, api: o.Configs, node: node, instance: o.Instance, put: put, log: o.Log, onPanic: o.OnPanic,
-		changed: make(chan struct{}, 1), ready: make(chan struct{}), objects: map[string]*version[T]{},
+		changed: make(chan struct{}, 1), ready: make(chan struct{}), objects: map[string]*Known[T]{},
 	}
 	f.setReady = sync.OnceFunc(func() { close(f.ready) })
 	node.onChange = append(node.onChange, f.wake)

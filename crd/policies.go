@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -51,26 +50,12 @@ func (p *Policies) Remember(path string) { p.objects.remember(path) }
 // API server does not serve them, counts as known.
 func (p *Policies) Ready() <-chan struct{} { return p.objects.ready }
 
-// KnownPolicy is a StartPolicy in the API server. It may be invalid.
-type KnownPolicy struct {
-	Name string
-	UID  types.UID
-	// Generation is the generation of the newest version.
-	Generation int64
-	// Fault is what is wrong with the newest version. It is empty if that is valid.
-	Fault string
-	// Policy is the last valid version, or nil if there was none. It must not be changed.
-	Policy *v1alpha1.StartPolicy
-}
+// KnownPolicy is a StartPolicy in the API server.
+type KnownPolicy = Known[v1alpha1.StartPolicy]
 
 // Known returns the StartPolicies in the API server for this daemon's instance, sorted by name, also
 // those that do not select its node. It does not block, and is safe for concurrent use.
-func (p *Policies) Known() (all []KnownPolicy) {
-	for _, v := range p.objects.ofInstance() {
-		all = append(all, KnownPolicy{Name: v.name, UID: v.uid, Generation: v.generation, Fault: v.fault, Policy: v.good})
-	}
-	return all
-}
+func (p *Policies) Known() []KnownPolicy { return p.objects.ofInstance() }
 
 // Run watches the API server until ctx ends. Call it once.
 func (p *Policies) Run(ctx context.Context) {

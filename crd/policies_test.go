@@ -125,8 +125,8 @@ func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 			assert.Contains(t, k.Fault, "spec.groupBy")
 			assert.EqualValues(t, 2, k.Generation)
 		}
-		assert.EqualValues(t, 1, known[0].Policy.Generation)
-		assert.Nil(t, known[1].Policy)
+		assert.EqualValues(t, 1, known[0].Valid.Generation)
+		assert.Nil(t, known[1].Valid)
 		assert.Equal(t, 1, w.count("StartPolicy is invalid: its generation 1 stays in force"))
 		assert.Equal(t, 1, w.count("StartPolicy is invalid and ignored: no earlier version was valid"))
 		w.put(testPolicy("b", 3, 1, nil))

@@ -85,8 +85,8 @@ func (s *Source) Ready() <-chan struct{} { return s.configs.ready }
 // that is valid or there is none. Fault does not block, and is safe for concurrent use.
 func (s *Source) Fault(name string) string {
 	for _, v := range s.configs.ofInstance() {
-		if v.name == name {
-			return v.fault
+		if v.Name == name {
+			return v.Fault
 		}
 	}
 	return ""

@@ -59,7 +59,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 		}
 	}
 	sumGroups(&status, groups)
-	c := calculate(now, policy.Policy, &status)
+	c := calculate(now, policy.Valid, &status)
 	status.Conditions = slices.Clone(before.Conditions)
 	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, late, unable, why), c} {
 		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)

@@ -27,7 +27,7 @@ func knownPolicy(t *testing.T, spec string) crd.KnownPolicy {
 	t.Helper()
 	p := &v1alpha1.StartPolicy{ObjectMeta: metav1.ObjectMeta{Name: "t1"}}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &p.Spec))
-	return crd.KnownPolicy{Name: "t1", UID: "u", Generation: 3, Policy: p}
+	return crd.KnownPolicy{Name: "t1", UID: "u", Generation: 3, Valid: p}
 }
 
 const t1 = `
