@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"time"
@@ -41,18 +42,12 @@ func (s PacemakerConfigSpec) GetSettleTime() time.Duration {
 
 // GetMode returns what happens to a start that a limit holds.
 func (s PacemakerConfigSpec) GetMode() Mode {
-	if s.Mode == "" {
-		return ModeEnforce
-	}
-	return s.Mode
+	return cmp.Or(s.Mode, ModeEnforce)
 }
 
 // GetFairness returns how pods of the same priority take turns.
 func (s PacemakerConfigSpec) GetFairness() Fairness {
-	if s.Fairness == "" {
-		return FairnessNamespace
-	}
-	return s.Fairness
+	return cmp.Or(s.Fairness, FairnessNamespace)
 }
 
 // PacesRestarts reports whether a container that exited waits before it starts again.

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // PolicyLimits are the limits for the pods of a group.
 //
@@ -105,8 +108,5 @@ func (s StartPolicySpec) GetOpenAfter() time.Duration { return s.OpenAfter.Or(De
 
 // GetScope returns what the limits count.
 func (s StartPolicySpec) GetScope() PolicyScope {
-	if s.Scope == "" {
-		return ScopeNode
-	}
-	return s.Scope
+	return cmp.Or(s.Scope, ScopeNode)
 }
