@@ -54,11 +54,3 @@ func TestAnEmptyNamespaceListStaysEmpty(t *testing.T) {
 		assert.False(t, c.Spec.Exemptions.ExemptsNamespace("kube-system"))
 	}
 }
-
-func TestSchemeKnowsTheTypes(t *testing.T) {
-	t.Parallel()
-	scheme := runtime.NewScheme()
-	require.NoError(t, AddToScheme(scheme))
-	assert.True(t, scheme.Recognizes(GroupVersion.WithKind(Kind)))
-	assert.True(t, scheme.Recognizes(GroupVersion.WithKind(Kind+"List")))
-}

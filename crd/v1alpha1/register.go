@@ -1,10 +1,6 @@
 package v1alpha1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // The kinds of objects.
 const (
@@ -25,14 +21,4 @@ var (
 
 	// PolicyResource is where it serves StartPolicy objects.
 	PolicyResource = GroupVersion.WithResource("startpolicies")
-
-	schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-		s.AddKnownTypes(GroupVersion, &PacemakerConfig{}, &PacemakerConfigList{}, &PacemakerNode{}, &PacemakerNodeList{},
-			&StartPolicy{}, &StartPolicyList{})
-		metav1.AddToGroupVersion(s, GroupVersion)
-		return nil
-	})
-
-	// AddToScheme adds the types of this package to a scheme.
-	AddToScheme = schemeBuilder.AddToScheme
 )

@@ -36,19 +36,6 @@ type StartPolicy struct {
 	Status StartPolicyStatus `json:"status,omitzero"`
 }
 
-// StartPolicyList is a list of StartPolicy objects.
-//
-// +kubebuilder:object:root=true
-type StartPolicyList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard list metadata.
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	// items are the objects.
-	Items []StartPolicy `json:"items"`
-}
-
 // StartPolicySpec is the desired state of a StartPolicy.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || has(self.limits.starting) && has(self.limits.starting.pods) && self.limits.starting.pods >= 1 && self.limits.starting.pods <= 1000 && !has(self.limits.starting.requests) && !has(self.limits.running) && !has(self.limits.pacer)",message="must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",fieldPath=".limits"

@@ -31,19 +31,6 @@ type PacemakerConfig struct {
 	Spec PacemakerConfigSpec `json:"spec,omitempty"`
 }
 
-// PacemakerConfigList is a list of PacemakerConfig objects.
-//
-// +kubebuilder:object:root=true
-type PacemakerConfigList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard list metadata.
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	// items are the objects.
-	Items []PacemakerConfig `json:"items"`
-}
-
 // PacemakerConfigSpec is the desired state of a PacemakerConfig.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
