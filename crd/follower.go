@@ -49,13 +49,14 @@ type follower[T any] struct {
 	// put puts objects in force. They are sorted by name. Only the goroutine of begin and run calls it.
 	put      func(objects []*T, origin Origin)
 	onPanic  func(part string)
+	path     string        // of the file that keeps the objects on disk; empty: nothing is kept
 	changed  chan struct{} // has one element if run has to decide again
 	ready    chan struct{} // closed by setReady once the objects are known and in force
 	setReady func()
-	lastGood *lastGood // nil: nothing is kept on disk
 
-	disk       []*T // what the file held when the process began
-	remembered bool // there was a file, also one without objects
+	disk       []*T   // what the file held when the process began
+	remembered bool   // there was a file, also one without objects
+	keepFault  string // the last error of writing the file, which is logged once
 
 	mu      sync.Mutex
 	objects map[string]*Known[T] // of the API server, by name

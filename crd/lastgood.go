@@ -16,16 +16,9 @@ import (
 // layoutVersion is the version of the file's layout. A file of another version is ignored.
 const layoutVersion = 2
 
-// lastGood keeps on disk the valid objects that select this node, so that after a reboot they are in force
-// before the API server answers. A file without objects records that there were none.
-type lastGood struct {
-	path    string
-	written []byte // what this process last read from or wrote to the file
-	fault   string // the last write error, which is logged once
-}
-
-// lastGoodFile is the layout of the file. It is written with typed objects and read with documents, because each of
-// these is judged by itself.
+// lastGoodFile keeps on disk the valid objects that select this node, so that after a reboot they are in force
+// before the API server answers. A file without objects records that there were none. It is written with typed
+// objects and read with documents, because each of these is judged by itself.
 type lastGoodFile[O any] struct {
 	Version int    `json:"version"`
 	Node    string `json:"node"`
@@ -35,7 +28,7 @@ type lastGoodFile[O any] struct {
 // remember reads the file at path for begin, and has decide keep there what the API server returns. A file that is
 // damaged, or of another node, is logged and ignored, and so is an object in it that is not valid.
 func (f *follower[T]) remember(path string) {
-	f.lastGood = &lastGood{path: path}
+	f.path = path
 	found, err := f.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -49,7 +42,7 @@ func (f *follower[T]) remember(path string) {
 
 // load reads the file.
 func (f *follower[T]) load() (found []*T, err error) {
-	path := f.lastGood.path
+	path := f.path
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -75,23 +68,22 @@ func (f *follower[T]) load() (found []*T, err error) {
 		}
 		found = append(found, one)
 	}
-	f.lastGood.written = data
 	return found, nil
 }
 
 // keep writes the objects to disk, and logs when that fails.
 func (f *follower[T]) keep(objects []*T) {
-	if f.lastGood == nil {
+	if f.path == "" {
 		return
 	}
 	fault := ""
 	if err := f.save(objects); err != nil {
 		fault = err.Error()
 	}
-	if fault != "" && fault != f.lastGood.fault {
+	if fault != "" && fault != f.keepFault {
 		f.log.WithField("reason", fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
 	}
-	f.lastGood.fault = fault
+	f.keepFault = fault
 }
 
 // save writes the objects to the file, unless it holds them already. After a power cut, the file has
@@ -102,15 +94,9 @@ func (f *follower[T]) save(objects []*T) error {
 	if err != nil {
 		return err
 	}
-	if data = append(data, '\n'); string(data) == string(f.lastGood.written) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(f.lastGood.path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	if err := wholefile.Write(f.lastGood.path, data, 0o600); err != nil {
-		return err
-	}
-	f.lastGood.written = data
-	return nil
+	_, err = wholefile.Ensure(f.path, append(data, '\n'), 0o600)
+	return err
 }

@@ -44,7 +44,7 @@ func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
 	o := SourceOptions{NodeName: nodeName, Log: log}
 	f := newFollower(configKind, o, newNodeFollower(o), nil)
-	f.lastGood = &lastGood{path: path}
+	f.path = path
 	return f
 }
 
