@@ -16,12 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
@@ -58,7 +58,7 @@ type Informer[T metav1.Object] struct {
 	options Options[T]
 	api     cache.ListerWatcher
 	synced  chan struct{}
-	known   map[types.NamespacedName]T // only the goroutine of Run uses it
+	known   map[cache.ObjectName]T // only the goroutine of Run uses it
 
 	mu        sync.Mutex
 	end       context.CancelFunc // ends the reflector that runs now
@@ -74,7 +74,7 @@ type Informer[T metav1.Object] struct {
 // New returns an informer of the objects that api serves. Run does its work.
 func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
 	i := &Informer[T]{
-		options: o, synced: make(chan struct{}), known: map[types.NamespacedName]T{}, end: func() {}, err: ErrNotSynced,
+		options: o, synced: make(chan struct{}), known: map[cache.ObjectName]T{}, end: func() {}, err: ErrNotSynced,
 	}
 	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
@@ -131,8 +131,8 @@ func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	}
 }
 
-// tries are the pauses between two attempts to list, the same as those of client-go's reflector. After a watch that
-// lasted longer than calm, they start again from the first.
+// tries are the pauses between two attempts to list, and calm is the time without one after which they start again
+// from the first. Both are those of client-go's reflector.
 var tries = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
 
 const calm = 2 * time.Minute
@@ -163,18 +163,10 @@ func (i *Informer[T]) Run(ctx context.Context) {
 // listAndWatch runs r until ctx ends, and pauses after each failure. Reflector.RunWithContext would do the same, but
 // its error handler cannot be replaced, and makes all reflectors of the process wait for each other.
 func listAndWatch(ctx context.Context, r *cache.Reflector) {
-	pause := tries.DelayFunc()
-	for ctx.Err() == nil {
-		began := time.Now()
+	_ = tries.DelayWithReset(clock.RealClock{}, calm).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		_ = r.ListAndWatchWithContext(ctx) // fail has recorded the error
-		if time.Since(began) > calm {
-			pause = tries.DelayFunc()
-		}
-		select {
-		case <-time.After(pause()):
-		case <-ctx.Done():
-		}
-	}
+		return false, nil
+	}) // the error is that of ctx
 }
 
 // Relist makes Run list all objects again now.
@@ -207,15 +199,11 @@ func (s store[T]) kept(object any) T {
 	return kept
 }
 
-func nameOf(o metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
 // Add implements cache.ReflectorStore.
 func (s store[T]) Add(object any) error {
 	after := s.kept(object)
-	before := s.known[nameOf(after)]
-	s.known[nameOf(after)] = after
+	before := s.known[cache.MetaObjectToName(after)]
+	s.known[cache.MetaObjectToName(after)] = after
 	s.options.Changed(before, after)
 	return nil
 }
@@ -225,12 +213,13 @@ func (s store[T]) Update(object any) error { return s.Add(object) }
 
 // Delete implements cache.ReflectorStore.
 func (s store[T]) Delete(object any) error {
-	s.forget(nameOf(s.kept(object)), s.kept(object))
+	s.forget(s.kept(object))
 	return nil
 }
 
 // forget reports a deleted object, with its last state.
-func (s store[T]) forget(name types.NamespacedName, last T) {
+func (s store[T]) forget(last T) {
+	name := cache.MetaObjectToName(last)
 	if _, known := s.known[name]; known {
 		delete(s.known, name)
 		var none T
@@ -240,15 +229,15 @@ func (s store[T]) forget(name types.NamespacedName, last T) {
 
 // Replace implements cache.ReflectorStore. It gets all objects that exist.
 func (s store[T]) Replace(objects []any, _ string) error {
-	there := make(map[types.NamespacedName]bool, len(objects))
+	there := make(map[cache.ObjectName]bool, len(objects))
 	for _, object := range objects {
 		kept := s.kept(object)
-		there[nameOf(kept)] = true
+		there[cache.MetaObjectToName(kept)] = true
 		_ = s.Add(kept) // never fails
 	}
 	for name, last := range s.known {
 		if !there[name] {
-			s.forget(name, last)
+			s.forget(last)
 		}
 	}
 	s.listed()
