@@ -168,7 +168,7 @@ func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 		answer func(string) (string, error)
 		said   string
 	}{
-		"forbidden": {refusing, "cannot watch %s: what is in force stays; trying again until it works"},
+		"forbidden": {refusing, "cannot watch %s: what was read last counts; trying again until it works"},
 		"unknown":   {absent, "the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does"},
 	} {
 		for resource, kinds := range map[string][2]string{

@@ -443,7 +443,7 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 		require.NoError(t, w.configs.Tracker().Delete(v1alpha1.Resource, "", "a"))
 		w.hour()
 		w.inForce("a", OriginAPI, 1)
-		assert.Equal(t, []string{"warning: cannot watch PacemakerConfigs: what is in force stays; trying again until it works"}, w.logged())
+		assert.Equal(t, []string{"warning: cannot watch PacemakerConfigs: what was read last counts; trying again until it works"}, w.logged())
 
 		away.Store(false)
 		w.hour()

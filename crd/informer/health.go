@@ -1,7 +1,6 @@
 package informer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -62,7 +61,7 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 			i.options.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", i.options.What)
 		}
 	case i.become(unreachable):
-		i.options.Log.WithError(err).Warnf("cannot watch %s: %s; trying again until it works", i.options.What, cmp.Or(i.options.Meanwhile, "what is in force stays"))
+		i.options.Log.WithError(err).Warnf("cannot watch %s: what was read last counts; trying again until it works", i.options.What)
 	}
 	if i.options.Refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
 		i.options.Refused()

@@ -26,13 +26,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Options configure an [Informer]. Refused, Meanwhile and Only are optional.
+// Options configure an [Informer]. Refused and Only are optional.
 type Options[T metav1.Object] struct {
 	// What names the objects in the log, in the plural.
 	What string
-	// Meanwhile is logged while the objects cannot be watched, and says what is used then. Empty: "what is in
-	// force stays".
-	Meanwhile string
 	// Client is the client behind the API. A fake of client-go cannot stream the first list.
 	Client any
 	// Only is a field selector of the objects. Empty: all.

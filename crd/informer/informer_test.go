@@ -135,7 +135,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		log, said := logtest.NewNullLogger()
 		b := &bed{server: s, log: said}
 		b.Informer = New(s, Options[*corev1.Pod]{
-			What: "things", Meanwhile: "nothing is known", Kind: &corev1.Pod{}, Only: "metadata.name=x",
+			What: "things", Kind: &corev1.Pod{}, Only: "metadata.name=x",
 			Keep: func(o runtime.Object) *corev1.Pod {
 				p, _ := o.(*corev1.Pod) // the server has only pods
 				return &corev1.Pod{ObjectMeta: p.ObjectMeta}
@@ -309,10 +309,10 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 		line    string
 		refused bool
 	}{
-		"away":      {errors.New("away"), "cannot watch things: nothing is known; trying again until it works", false},
-		"refused":   {errRefused, "cannot watch things: nothing is known; trying again until it works", false},
-		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: nothing is known; trying again until it works", false},
-		"forbidden": {apierrors.NewForbidden(thing, "", nil), "cannot watch things: nothing is known; trying again until it works", true},
+		"away":      {errors.New("away"), "cannot watch things: what was read last counts; trying again until it works", false},
+		"refused":   {errRefused, "cannot watch things: what was read last counts; trying again until it works", false},
+		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: what was read last counts; trying again until it works", false},
+		"forbidden": {apierrors.NewForbidden(thing, "", nil), "cannot watch things: what was read last counts; trying again until it works", true},
 		"unknown": {
 			apierrors.NewNotFound(thing, ""),
 			"the API server does not know things: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", true,

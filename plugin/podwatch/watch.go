@@ -60,8 +60,7 @@ func New(o Options) *Watch {
 		pods: map[string]*cached{}, added: make(chan struct{}),
 	}
 	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
-		What: "the pods of this node", Meanwhile: "what is known of them may be out of date",
-		Client: o.Client, Only: fields.OneTermEqualSelector("spec.nodeName", o.NodeName).String(), Kind: &corev1.Pod{},
+		What: "the pods of this node", Client: o.Client, Only: fields.OneTermEqualSelector("spec.nodeName", o.NodeName).String(), Kind: &corev1.Pod{},
 		Keep: w.keep, Changed: w.change, Log: o.Log,
 	})
 	return w

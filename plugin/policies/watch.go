@@ -50,8 +50,7 @@ func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 		return
 	}
 	watch := informer.New(n.client.Namespaces(), informer.Options[*corev1.Namespace]{
-		What: "namespaces", Meanwhile: "the labels that were read last count",
-		Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
+		What: "namespaces", Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
 		Changed: func(before, after *corev1.Namespace) {
 			if after == nil {
 				u.SetNamespace(time.Now(), before.Name, nil)
