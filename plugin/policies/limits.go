@@ -40,19 +40,13 @@ func boundOf(b *v1alpha1.PodBound) (bound throttle.Bound) {
 func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
 	switch {
 	case p == nil:
-		return throttle.Pacer{}
 	case p.Exponential != nil:
 		e := p.Exponential
-		milli, err := e.Multiplier.Milli()
-		if err != nil {
-			return throttle.Pacer{} // no policy that is valid has one
-		}
-		return throttle.Pacer{MinInitial: int(e.MinInitial), Multiplier: float64(milli) / 1000, MaxStagger: int(e.MaxStagger)}
+		return throttle.Pacer{MinInitial: int(e.MinInitial), Multiplier: e.Multiplier.Or(1), MaxStagger: int(e.MaxStagger)}
 	case p.Linear != nil:
-		return throttle.Pacer{Step: max(1, int(p.Linear.Step)), MaxStagger: int(p.Linear.MaxStagger)}
-	default:
-		return throttle.Pacer{}
+		return throttle.Pacer{Step: int(p.Linear.Step), MaxStagger: int(p.Linear.MaxStagger)}
 	}
+	return throttle.Pacer{}
 }
 
 // claimOf returns what has to be claimed for a policy with these limits.

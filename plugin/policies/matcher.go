@@ -35,20 +35,25 @@ type Matcher struct {
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
 	// since, and one will at next. Zero: none.
 	since, next time.Time
-	extracting  bool              // the pod watch extracts facts
-	needs       startpolicy.Needs // what it extracts
-	namespaces  namespaces
+	extracting  bool               // the pod watch extracts facts
+	needs       startpolicy.Needs  // what it extracts
 	pods        map[string]*member // by UID
+
+	namespaces      map[string]map[string]string // the labels of those that are known
+	namespacesFault string                       // why not all are known; empty: they are
 }
 
 // New returns a Matcher without policies. server reports whether there is an API server: without one,
 // nobody knows the labels of namespaces, and policies of the scope Cluster cannot count starts.
 func New(limiter Limiter, server bool) *Matcher {
-	n := namespaces{labels: map[string]map[string]string{}, fault: namespacesUnread}
+	fault := namespacesUnread
 	if !server {
-		n.fault = namespacesUnknown
+		fault = namespacesUnknown
 	}
-	return &Matcher{limiter: limiter, server: server, namespaces: n, pods: map[string]*member{}}
+	return &Matcher{
+		limiter: limiter, server: server, pods: map[string]*member{},
+		namespaces: map[string]map[string]string{}, namespacesFault: fault,
+	}
 }
 
 // SetPolicies replaces the policies in force by those that Compile returned. It keeps the slice.
@@ -143,7 +148,7 @@ func (m *Matcher) evaluate(now time.Time, s *State) {
 	case policy.Scope == v1alpha1.ScopeCluster && (!m.server || policy.UID == ""):
 		s.Fault = unclaimed
 	case policy.NeedsNamespaces:
-		s.Fault = m.namespaces.fault
+		s.Fault = m.namespacesFault
 	}
 	if m.suspended || s.Fault != "" {
 		return

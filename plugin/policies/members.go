@@ -94,7 +94,7 @@ func (m *Matcher) regroup() (changed []throttle.PodGroups) {
 
 // match returns the groups of a pod.
 func (m *Matcher) match(pod Pod) (groups []throttle.Membership) {
-	namespace := m.namespaces.of(pod.Namespace)
+	namespace := m.labelsOf(pod.Namespace)
 	for _, s := range m.states {
 		if s.Fault != "" {
 			continue

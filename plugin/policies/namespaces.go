@@ -7,22 +7,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// namespaces are the labels of the namespaces, as far as they are known.
-type namespaces struct {
-	fault  string // why they are not known; empty: they are
-	labels map[string]map[string]string
-}
-
 // Why the labels of namespaces are not known.
 const (
 	namespacesUnread  = "the labels of the namespaces are not read yet; if this lasts, the daemon's log says why"
 	namespacesUnknown = "the labels of namespaces are not known: there is no API server to ask"
 )
 
-// of returns the labels of a namespace. Where they are not known, that is the one that every API server sets:
+// labelsOf returns the labels of a namespace. Where they are not known, that is the one that every API server sets:
 // its name.
-func (n *namespaces) of(name string) map[string]string {
-	if labels, known := n.labels[name]; known {
+func (m *Matcher) labelsOf(name string) map[string]string {
+	if labels, known := m.namespaces[name]; known {
 		return labels
 	}
 	return map[string]string{startpolicy.NamespaceName: name}
@@ -30,16 +24,16 @@ func (n *namespaces) of(name string) map[string]string {
 
 // SetNamespace sets the labels of a namespace; nil: it is gone. It does nothing where they have not changed.
 func (m *Matcher) SetNamespace(now time.Time, name string, labels map[string]string) {
-	known, isKnown := m.namespaces.labels[name]
+	known, isKnown := m.namespaces[name]
 	if isKnown == (labels != nil) && maps.Equal(known, labels) {
 		return
 	}
 	if labels == nil {
-		delete(m.namespaces.labels, name)
+		delete(m.namespaces, name)
 	} else {
-		m.namespaces.labels[name] = maps.Clone(labels)
+		m.namespaces[name] = maps.Clone(labels)
 	}
-	if m.namespaces.fault != "" {
+	if m.namespacesFault != "" {
 		return
 	}
 	if changed := m.regroup(); len(changed) > 0 {
@@ -49,6 +43,6 @@ func (m *Matcher) SetNamespace(now time.Time, name string, labels map[string]str
 
 // SetNamespacesKnown notes that SetNamespace was called for all namespaces.
 func (m *Matcher) SetNamespacesKnown(now time.Time) *Changes {
-	m.namespaces.fault = ""
+	m.namespacesFault = ""
 	return m.update(now, m.states)
 }

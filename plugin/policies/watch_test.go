@@ -142,7 +142,7 @@ func TestANamespaceIsFollowed(t *testing.T) {
 	k.SetNamespace(noon, "shop", nil)
 	require.Empty(t, l.groups["a"])
 	k.SetNamespace(noon, "shop", map[string]string{})
-	require.Contains(t, k.namespaces.labels, "shop")
+	require.Contains(t, k.namespaces, "shop")
 	k.SetNamespace(noon, "shop", nil)
-	require.Empty(t, k.namespaces.labels)
+	require.Empty(t, k.namespaces)
 }
