@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -42,13 +41,10 @@ type about struct {
 // the objects come from the disk.
 type follower[T any] struct {
 	kind[T]
-	api      dynamic.Interface
-	instance string
-	node     *nodeFollower
-	log      logrus.FieldLogger
+	SourceOptions
+	node *nodeFollower
 	// put puts objects in force. They are sorted by name. Only the goroutine of begin and run calls it.
 	put      func(objects []*T, origin Origin)
-	onPanic  func(part string)
 	path     string        // of the file that keeps the objects on disk; empty: nothing is kept
 	changed  chan struct{} // has one element if run has to decide again
 	ready    chan struct{} // closed by setReady once the objects are known and in force
@@ -64,7 +60,7 @@ type follower[T any] struct {
 
 func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
 	f := &follower[T]{
-		kind: k, api: o.Configs, node: node, instance: o.Instance, put: put, log: o.Log, onPanic: o.OnPanic,
+		kind: k, SourceOptions: o, node: node, put: put,
 		changed: make(chan struct{}, 1), ready: make(chan struct{}), objects: map[string]*Known[T]{},
 	}
 	f.setReady = sync.OnceFunc(func() { close(f.ready) })
@@ -83,8 +79,8 @@ func (f *follower[T]) begin() {
 
 // run follows until ctx ends.
 func (f *follower[T]) run(ctx context.Context, refused func()) {
-	watch := informer.New(f.api.Resource(f.resource), informer.Options[*unstructured.Unstructured]{
-		What: f.plural, Client: f.api, Kind: &unstructured.Unstructured{}, Keep: trimObject, Refused: refused, Log: f.log,
+	watch := informer.New(f.Configs.Resource(f.resource), informer.Options[*unstructured.Unstructured]{
+		What: f.plural, Client: f.Configs, Kind: &unstructured.Unstructured{}, Keep: trimObject, Refused: refused, Log: f.Log,
 		Changed: func(before, after *unstructured.Unstructured) {
 			if after == nil {
 				f.forget(before.GetName())
@@ -160,7 +156,7 @@ func (f *follower[T]) caught(part string) {
 
 // panicked logs and reports a panic.
 func (f *follower[T]) panicked(part string, fault any, fields logrus.Fields) {
-	f.log.WithFields(fields).WithFields(logrus.Fields{"part": part, "panic": fault, "stack": string(debug.Stack())}).
+	f.Log.WithFields(fields).WithFields(logrus.Fields{"part": part, "panic": fault, "stack": string(debug.Stack())}).
 		Errorf("following the %s panicked, and continues", f.plural)
-	f.onPanic(part)
+	f.OnPanic(part)
 }

@@ -33,10 +33,10 @@ func (f *follower[T]) remember(path string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		f.log.WithError(err).Warnf("the %s on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any", f.plural)
+		f.Log.WithError(err).Warnf("the %s on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any", f.plural)
 	default:
 		f.disk, f.remembered = found, true
-		f.log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force", f.plural)
+		f.Log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force", f.plural)
 	}
 }
 
@@ -55,14 +55,14 @@ func (f *follower[T]) load() (found []*T, err error) {
 	switch {
 	case file.Version != layoutVersion:
 		return nil, fmt.Errorf("%s: version: %d: must be %d", path, file.Version, layoutVersion)
-	case file.Node != f.node.name:
-		return nil, fmt.Errorf("%s: node: %q: this node is %q", path, file.Node, f.node.name)
+	case file.Node != f.NodeName:
+		return nil, fmt.Errorf("%s: node: %q: this node is %q", path, file.Node, f.NodeName)
 	}
 	for i, object := range file.Objects {
 		// A later version of the daemon may have kept fields that this one does not know.
 		one, _, errs := decode(object, f.validate)
 		if len(errs) > 0 { // another version of the daemon accepted it
-			f.log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
+			f.Log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
 				Warnf("a %s on disk is ignored until the API server answers", f.name)
 			continue
 		}
@@ -81,7 +81,7 @@ func (f *follower[T]) keep(objects []*T) {
 		fault = err.Error()
 	}
 	if fault != "" && fault != f.keepFault {
-		f.log.WithField("reason", fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
+		f.Log.WithField("reason", fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
 	}
 	f.keepFault = fault
 }
@@ -89,7 +89,7 @@ func (f *follower[T]) keep(objects []*T) {
 // save writes the objects to the file, unless it holds them already. After a power cut, the file has
 // either its old or its new content.
 func (f *follower[T]) save(objects []*T) error {
-	file := lastGoodFile[*T]{Version: layoutVersion, Node: f.node.name, Objects: append([]*T{}, objects...)}
+	file := lastGoodFile[*T]{Version: layoutVersion, Node: f.NodeName, Objects: append([]*T{}, objects...)}
 	data, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
 		return err

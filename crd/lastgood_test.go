@@ -96,7 +96,7 @@ func TestAnInvalidObjectOnDiskIsLeftOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	f := keeper(path)
 	log, hook := logtest.NewNullLogger()
-	f.log = log
+	f.Log = log
 	require.NoError(t, os.WriteFile(path, []byte(`{"version": 2, "node": "node-1", "objects": [
 		{"metadata": {"name": "a"}, "spec": {"throttleConfig": {"maxConcurrent": {"value": 0}}}},
 		{"metadata": {"name": "b"}, "spec": []},

@@ -5,38 +5,33 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 // nodeFollower follows this node's Node object.
 type nodeFollower struct {
-	api      kube.Interface
-	name     string
-	log      logrus.FieldLogger
+	SourceOptions
 	onChange []func()
-	onNode   func(*corev1.Node)
 	synced   chan struct{}               // closed once the API server has answered
 	node     atomic.Pointer[corev1.Node] // nil until it is seen
 }
 
 func newNodeFollower(o SourceOptions) *nodeFollower {
-	return &nodeFollower{api: o.Nodes, name: o.NodeName, log: o.Log, onNode: o.OnNode, synced: make(chan struct{})}
+	return &nodeFollower{SourceOptions: o, synced: make(chan struct{})}
 }
 
 // run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
 func (n *nodeFollower) run(ctx context.Context, refused func()) {
-	i := informer.New(n.api.Nodes(), informer.Options[*corev1.Node]{
-		What: "this node", Client: n.api, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.name).String(),
-		Kind: &corev1.Node{}, Keep: trimNode, Refused: refused, Log: n.log,
+	i := informer.New(n.Nodes.Nodes(), informer.Options[*corev1.Node]{
+		What: "this node", Client: n.Nodes, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.NodeName).String(),
+		Kind: &corev1.Node{}, Keep: trimNode, Refused: refused, Log: n.Log,
 		Changed: func(_, after *corev1.Node) {
-			if after != nil && after.Name == n.name {
+			if after != nil && after.Name == n.NodeName {
 				n.observe(after)
 			}
 		},
@@ -50,7 +45,7 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 	case <-i.Synced():
 	}
 	if n.node.Load() == nil {
-		n.log.WithField("node", n.name).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
+		n.Log.WithField("node", n.NodeName).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
 	}
 	close(n.synced)
 }
@@ -61,7 +56,7 @@ func (n *nodeFollower) observe(node *corev1.Node) {
 	for _, changed := range n.onChange {
 		changed()
 	}
-	n.onNode(node)
+	n.OnNode(node)
 }
 
 // labels returns the labels of the Node, none until it is seen.

@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -19,7 +17,6 @@ import (
 // stays as it is.
 type Policies struct {
 	objects  *follower[v1alpha1.StartPolicy]
-	log      logrus.FieldLogger
 	fallback []*v1alpha1.StartPolicy
 	onChange func([]*v1alpha1.StartPolicy)
 	// Only the goroutine of Run uses these.
@@ -37,7 +34,7 @@ var policyKind = kind[v1alpha1.StartPolicy]{
 // Policies returns Policies for the node and with the OnPanic of the source. onChange is called like
 // the OnChange of the source, and must not change what it is called with.
 func (s *Source) Policies(fallback []*v1alpha1.StartPolicy, onChange func([]*v1alpha1.StartPolicy)) *Policies {
-	p := &Policies{log: s.options.Log, fallback: fallback, onChange: onChange}
+	p := &Policies{fallback: fallback, onChange: onChange}
 	p.objects = newFollower(policyKind, s.options, s.node, p.put)
 	return p
 }
@@ -73,7 +70,7 @@ func (p *Policies) put(policies []*v1alpha1.StartPolicy, origin Origin) {
 	}
 	p.began, p.inForce = true, policies
 	if origin == OriginAPI {
-		p.log.WithField("policies", p.objects.names(policies)).Info("StartPolicies are in force")
+		p.objects.Log.WithField("policies", p.objects.names(policies)).Info("StartPolicies are in force")
 	}
 	p.onChange(policies)
 }

@@ -181,7 +181,7 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 // Every daemon of a node follows only the configs that name it.
 func TestSourceFollowsItsInstance(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.source.configs.instance = "canary"
+		w.source.configs.Instance = "canary"
 		w.create(testObject("for-all-others", 1, 4, nil))
 		w.run()
 		w.inForce("", OriginNone, 0)

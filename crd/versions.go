@@ -28,7 +28,7 @@ type Known[T any] struct {
 func (f *follower[T]) observe(u *unstructured.Unstructured) {
 	next := f.readVersion(u)
 	before := f.store(next)
-	log := f.log.WithFields(logrus.Fields{f.logged: u.GetName(), "generation": next.Generation})
+	log := f.Log.WithFields(logrus.Fields{f.logged: u.GetName(), "generation": next.Generation})
 	if next.unknown != "" && next.unknown != before.unknown {
 		log.WithField("reason", next.unknown).Warnf("%s has fields that this version does not know; they are ignored", f.name)
 	}
@@ -105,7 +105,7 @@ func (f *follower[T]) selecting(labels map[string]string) (found []*T) {
 		if v.Valid == nil {
 			continue
 		}
-		if a := f.about(v.Valid); a.instance == f.instance && selects(a.nodeSelector, labels) {
+		if a := f.about(v.Valid); a.instance == f.Instance && selects(a.nodeSelector, labels) {
 			found = append(found, v.Valid)
 		}
 	}
@@ -124,5 +124,5 @@ func (f *follower[T]) known() (all []Known[T]) {
 
 // ofInstance returns what is known about the objects of this instance, sorted by name.
 func (f *follower[T]) ofInstance() []Known[T] {
-	return slices.DeleteFunc(f.known(), func(v Known[T]) bool { return v.instance != f.instance })
+	return slices.DeleteFunc(f.known(), func(v Known[T]) bool { return v.instance != f.Instance })
 }
