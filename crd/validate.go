@@ -30,13 +30,13 @@ func Validate(config *v1alpha1.PacemakerConfig) (faults field.ErrorList) {
 	oneOf(c, "fairness", spec.Fairness, v1alpha1.FairnessNamespace, v1alpha1.FairnessNone)
 	c.at("instance").instance(spec.Instance)
 	c.at("nodeSelector").labels(spec.NodeSelector)
-	c.whole("priority", &spec.Priority, -maxPriority, maxPriority, "-1000000 to 1000000")
+	c.whole("priority", &spec.Priority, -maxPriority, maxPriority)
 	c.at("throttleConfig").throttle(spec.ThrottleConfig)
 	c.times(spec)
 	exempt, exemptions := c.at("exemptions"), spec.Exemptions
-	exempt.at("namespaces").namespaces(exemptions.Namespaces)
-	exempt.at("daemonSets", "namespaces").patterns(exemptions.DaemonSets.Namespaces)
-	exempt.at("criticalPods", "namespaces").patterns(exemptions.CriticalPods.Namespaces)
+	exempt.at("namespaces").namespaces(exemptions.Namespaces, checker.namespace)
+	exempt.at("daemonSets", "namespaces").namespaces(exemptions.DaemonSets.Namespaces, checker.pattern)
+	exempt.at("criticalPods", "namespaces").namespaces(exemptions.CriticalPods.Namespaces, checker.pattern)
 	return faults
 }
 
@@ -78,33 +78,27 @@ func (c checker) times(spec v1alpha1.PacemakerConfigSpec) {
 	}
 }
 
-func (c checker) namespaces(namespaces []string) {
-	if !c.atMost(maxNamespaces, len(namespaces)) {
+// namespaces checks a list of names or patterns, each with valid, and that none repeats an earlier one.
+func (c checker) namespaces(all []string, valid func(checker, string)) {
+	if !c.atMost(maxNamespaces, len(all)) {
 		return
 	}
-	for i, namespace := range namespaces {
-		c.index(i).invalid(namespace, "must be the name of a namespace: ", validation.IsDNS1123Label(namespace)...)
-		c.unlike(i, namespaces)
-	}
-}
-
-func (c checker) patterns(patterns []string) {
-	if !c.atMost(maxNamespaces, len(patterns)) {
-		return
-	}
-	for i, pattern := range patterns {
-		if len(pattern) > maxPattern || !namespacePattern.MatchString(pattern) {
-			c.index(i).invalid(pattern, "",
-				"must be the name of a namespace, or \"*\", or a name that begins or ends with '*', like \"kube-*\"; at most 63 characters")
+	for i, one := range all {
+		valid(c.index(i), one)
+		if slices.Contains(all[:i], one) {
+			c.add(field.Duplicate(c.path.Index(i), one))
 		}
-		c.unlike(i, patterns)
 	}
 }
 
-// unlike checks that entry i does not repeat an earlier entry.
-func (c checker) unlike(i int, all []string) {
-	if slices.Contains(all[:i], all[i]) {
-		c.add(field.Duplicate(c.path.Index(i), all[i]))
+func (c checker) namespace(name string) {
+	c.invalid(name, "must be the name of a namespace: ", validation.IsDNS1123Label(name)...)
+}
+
+func (c checker) pattern(pattern string) {
+	if len(pattern) > maxPattern || !namespacePattern.MatchString(pattern) {
+		c.invalid(pattern, "",
+			"must be the name of a namespace, or \"*\", or a name that begins or ends with '*', like \"kube-*\"; at most 63 characters")
 	}
 }
 

@@ -29,7 +29,7 @@ func validateBound(c checker, b *v1alpha1.PodBound) {
 		return
 	}
 	c.anyOf("must set pods, requests or both", b.Pods != nil, b.Requests != nil)
-	c.whole("pods", b.Pods, 0, maxPolicyPods, "0 to 100000")
+	c.whole("pods", b.Pods, 0, maxPolicyPods)
 	c = c.at("requests")
 	c.anyOf("must have at least one resource", b.Requests == nil, len(b.Requests) > 0)
 	if !c.atMost(maxResources, len(b.Requests)) {
@@ -49,18 +49,14 @@ func validatePacer(c checker, p *v1alpha1.Pacer) {
 		c.add(field.Forbidden(c.path, "must set one of exponential and linear"))
 	}
 	if e, c := p.Exponential, c.at("exponential"); e != nil {
-		c.podsOf("minInitial", e.MinInitial)
-		c.podsOf("maxStagger", e.MaxStagger)
+		c.whole("minInitial", &e.MinInitial, 1, maxPolicyPods)
+		c.whole("maxStagger", &e.MaxStagger, 1, maxPolicyPods)
 		c.decimal("multiplier", &e.Multiplier, multiplier)
 	}
 	if l, c := p.Linear, c.at("linear"); l != nil {
-		c.podsOf("step", l.Step)
-		c.podsOf("maxStagger", l.MaxStagger)
+		c.whole("step", &l.Step, 1, maxPolicyPods)
+		c.whole("maxStagger", &l.MaxStagger, 1, maxPolicyPods)
 	}
-}
-
-func (c checker) podsOf(name string, n int32) {
-	c.whole(name, &n, 1, maxPolicyPods, "1 to 100000")
 }
 
 // validateOverrides accepts a begin or an end that is not a time: the rest of the policy is in force,

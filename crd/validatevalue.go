@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -78,12 +79,12 @@ func (c checker) atMost(most, entries int) bool {
 }
 
 // starts checks an optional number of pods.
-func (c checker) starts(name string, n *int32) { c.whole(name, n, 1, maxStarts, "1 to 1000") }
+func (c checker) starts(name string, n *int32) { c.whole(name, n, 1, maxStarts) }
 
 // whole checks an optional whole number.
-func (c checker) whole(name string, n *int32, lowest, highest int32, want string) {
+func (c checker) whole(name string, n *int32, lowest, highest int32) {
 	if n != nil && (*n < lowest || *n > highest) {
-		c.at(name).invalid(*n, "must be a whole number from ", want)
+		c.at(name).invalid(*n, "", fmt.Sprintf("must be a whole number from %d to %d", lowest, highest))
 	}
 }
 
