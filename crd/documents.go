@@ -19,11 +19,6 @@ type Documents struct {
 	Policies []*v1alpha1.StartPolicy
 }
 
-var (
-	errEmpty      = errors.New("empty, expected a PacemakerConfig or StartPolicies")
-	errTwoConfigs = errors.New("more than one PacemakerConfig, expected one at most")
-)
-
 // Parse reads and validates the objects in data, which is YAML or JSON: at most one PacemakerConfig
 // and any number of StartPolicies. An unknown field is an error. Every error wraps ErrInvalid and
 // names the kind of the object. If fields are wrong, it also wraps a *field.Error for each, with the
@@ -34,7 +29,7 @@ func Parse(data []byte) (found Documents, err error) {
 		return found, invalid(v1alpha1.Kind, err)
 	}
 	if len(objects) == 0 {
-		return found, invalid(v1alpha1.Kind, errEmpty)
+		return found, invalid(v1alpha1.Kind, errors.New("empty, expected a PacemakerConfig or StartPolicies"))
 	}
 	for i, object := range objects {
 		if err := found.add(object); err != nil {
@@ -61,7 +56,7 @@ func (d *Documents) add(object map[string]any) error {
 	}
 	config, err := read(object, v1alpha1.Kind, Validate)
 	if err == nil && d.Config != nil {
-		err = invalid(v1alpha1.Kind, errTwoConfigs)
+		err = invalid(v1alpha1.Kind, errors.New("more than one PacemakerConfig, expected one at most"))
 	}
 	d.Config = config
 	return err

@@ -3,6 +3,7 @@ package startpolicy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -91,29 +92,17 @@ func (c *Calculated) note(now, at time.Time) {
 
 // fill returns l with every absent limit taken from from. It changes neither.
 func fill(l, from v1alpha1.PolicyLimits) v1alpha1.PolicyLimits {
-	l.Starting, l.Running = fillBound(l.Starting, from.Starting), fillBound(l.Running, from.Running)
-	if l.Pacer == nil {
-		l.Pacer = from.Pacer
+	return v1alpha1.PolicyLimits{
+		Starting: fillBound(l.Starting, from.Starting), Running: fillBound(l.Running, from.Running), Pacer: cmp.Or(l.Pacer, from.Pacer),
 	}
-	return l
 }
 
 func fillBound(b, from *v1alpha1.PodBound) *v1alpha1.PodBound {
 	if b == nil || from == nil {
 		return cmp.Or(b, from)
 	}
-	filled := b.DeepCopy()
-	if filled.Pods == nil {
-		filled.Pods = from.Pods
-	}
-	for name, amount := range from.Requests {
-		if _, set := filled.Requests[name]; set {
-			continue
-		}
-		if filled.Requests == nil {
-			filled.Requests = map[string]v1alpha1.Quantity{}
-		}
-		filled.Requests[name] = amount
-	}
-	return filled
+	requests := map[string]v1alpha1.Quantity{}
+	maps.Copy(requests, from.Requests)
+	maps.Copy(requests, b.Requests)
+	return &v1alpha1.PodBound{Pods: cmp.Or(b.Pods, from.Pods), Requests: requests}
 }
