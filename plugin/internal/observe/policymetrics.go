@@ -11,9 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// otherGroups is the label of the groups of a policy that have no series of their own.
-const otherGroups = "(others)"
-
 // Values of the label resource that are not resources. No pod can request a resource of such a name.
 const (
 	podsAsResource  = "pods"
@@ -21,7 +18,7 @@ const (
 )
 
 // newPolicyMetrics returns metrics of what the groups of policies use. The number of series is limited: of each policy,
-// only the groups with the most pods have series of their own.
+// only the groups with the most pods have series.
 func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prometheus.Collector {
 	m := &scrape{subsystem: "policy"}
 	used := m.gauge("used", "Use of a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
@@ -29,7 +26,7 @@ func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prome
 	throttled := m.gauge("throttled", "1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource")
 	waiting := m.gauge("waiting", "Pods of the group that wait, for any reason.", "policy", "group")
 	ready := m.gauge("ready", "Pods of the group that are ready.", "policy", "group")
-	groupCount := m.gauge("groups", "Groups that have pods. The 32 groups with the most pods have their own series; the others share the series (others).", "policy")
+	groupCount := m.gauge("groups", "Groups that have pods. Only the 32 groups with the most pods have series.", "policy")
 	fault := m.gauge("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy")
 	bound := func(put sample, policy, kind string, b throttle.Bound, groups []policyGroup, use func(policyGroup) throttle.Usage) {
 		if b.Pods != nil {
@@ -56,7 +53,7 @@ func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prome
 			groups := groupsOf(views, policy)
 			put(fault, oneIf(s.Fault != ""), policy)
 			put(groupCount, float64(len(groups)), policy)
-			groups = together(groups)
+			groups = groups[:min(len(groups), mostGroups)]
 			limits := policies.LimitsOf(s.Calculated.Limits, "")
 			bound(put, policy, "starting", limits.Starting, groups, func(g policyGroup) throttle.Usage { return g.Starting })
 			bound(put, policy, "running", limits.Running, groups, func(g policyGroup) throttle.Usage { return g.Running })
@@ -77,35 +74,4 @@ func resourcesOf(b throttle.Bound) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Requests)), func(name string) bool {
 		return name == podsAsResource || name == pacerAsResource
 	})
-}
-
-// together returns the groups with the most pods, which come first, and all others as one group. A group that a user
-// called like the others is one of them, so that no series exists twice.
-func together(groups []policyGroup) (own []policyGroup) {
-	if len(groups) <= mostGroups {
-		return groups
-	}
-	others := policyGroup{reached: map[string]bool{}}
-	others.Key = throttle.GroupKey{Policy: groups[0].Key.Policy, Group: otherGroups}
-	for _, v := range groups {
-		if len(own) < mostGroups && v.Key.Group != otherGroups {
-			own = append(own, v)
-			continue
-		}
-		others.Waiting += v.Waiting
-		others.Ready += v.Ready
-		others.Starting, others.Running = addUsage(others.Starting, v.Starting), addUsage(others.Running, v.Running)
-		maps.Copy(others.reached, v.reached)
-	}
-	return append(own, others)
-}
-
-func addUsage(a, b throttle.Usage) throttle.Usage {
-	sum := throttle.Usage{Pods: a.Pods + b.Pods, Requests: throttle.Amounts{}}
-	for _, part := range []throttle.Usage{a, b} {
-		for resource, amount := range part.Requests {
-			sum.Requests[resource] += amount
-		}
-	}
-	return sum
 }

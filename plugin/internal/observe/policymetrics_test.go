@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -43,9 +41,9 @@ spec:
 			}}, true)
 		}
 	}
-	const beyond = 4
-	run(otherGroups, 3) // the largest
-	for i := range mostGroups + beyond {
+	run("large", 3)
+	run("small", 1)
+	for i := range mostGroups - 1 {
 		run("group-"+strconv.Itoa(i), 2)
 	}
 	registry := prometheus.NewRegistry()
@@ -64,26 +62,7 @@ spec:
 	}
 	assert.InDelta(t, 3, samples["pod_pacemaker_policy_limit starting p pods"], 0)
 	assert.InDelta(t, 4, samples["pod_pacemaker_policy_limit starting p cpu"], 0)
-	assert.InDelta(t, 3+2*beyond, samples["pod_pacemaker_policy_ready (others) p"], 0, "the group of that name, and the groups beyond the bound")
-}
-
-func TestTheNumberOfReportedGroupsHasABound(t *testing.T) {
-	t.Parallel()
-	var views []throttle.GroupView
-	for i := range 100 {
-		views = append(views, throttle.GroupView{
-			Key:     throttle.GroupKey{Policy: "p", Group: string(rune('a'+i%26)) + string(rune('a'+i/26))},
-			Running: throttle.Usage{Pods: int64(i), Requests: throttle.Amounts{"cpu": 100}}, Waiting: 1,
-			Limits: throttle.GroupLimits{Running: throttle.Bound{Pods: new(int64(i + min(i, 1))), Requests: throttle.Amounts{"cpu": 100}}},
-		})
-	}
-	groups := groupsOf(views, "p")
-	require.EqualValues(t, 99, groups[0].Running.Pods)
-	told := together(groups)
-	require.Len(t, told, mostGroups+1)
-	others := told[mostGroups]
-	assert.Equal(t, otherGroups, others.Key.Group)
-	assert.Equal(t, 68, others.Waiting)
-	assert.EqualValues(t, 6800, others.Running.Requests["cpu"])
-	assert.Equal(t, []string{"running.pods", "running.requests.cpu"}, slices.Sorted(maps.Keys(others.reached)))
+	assert.InDelta(t, 3, samples["pod_pacemaker_policy_ready large p"], 0)
+	assert.NotContains(t, samples, "pod_pacemaker_policy_ready small p", "the number of groups has a bound")
+	assert.InDelta(t, mostGroups+1, samples["pod_pacemaker_policy_groups p"], 0)
 }
