@@ -132,6 +132,7 @@ func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 // the reason for which it would have waited. It writes no event on the pod, because nothing happened to the pod.
 func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	defer o.Caught("tell")
+	o.pods.forget(e)
 	log := o.PodLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{
 		"waiting": e.Waiting, "starting": e.Starting, "reason": reason,
 	})

@@ -38,8 +38,7 @@ type podEvents struct {
 	// normal limits the events on how waits go, rare those on what is unusual, so that neither class uses up the
 	// budget of the other.
 	normal, rare *eventBudget
-	written      map[string]writtenEvent // the last event of each pod that waited at the last look, by UID
-	before       map[string]writtenEvent // of each pod that waited at the look before
+	written      map[string]writtenEvent // the last event of each pod that waits, by UID
 	last         time.Time               // when the pods were looked at last
 }
 
@@ -63,11 +62,7 @@ func (s *podEvents) inClusterOf(nodes int) {
 func (s *podEvents) happened(n Events, e throttle.Event) {
 	uid := e.Ticket.UID()
 	_, waited := s.written[uid]
-	_, waitedBefore := s.before[uid]
-	if e.State != throttle.Waiting {
-		delete(s.written, uid)
-		delete(s.before, uid)
-	}
+	s.forget(e)
 	took := e.Took.Round(100 * time.Millisecond)
 	write := func(budget *eventBudget, kind, reason, format string, args ...any) {
 		if budget.allow(e.Time) {
@@ -79,12 +74,19 @@ func (s *podEvents) happened(n Events, e throttle.Event) {
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Lent a slot after %s: the pods that hold all slots make no progress, maybe they wait for this one", took)
 	case e.State == throttle.Starting && overLimit(e.Reason):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
-	case e.State == throttle.Starting && (waited || waitedBefore):
+	case e.State == throttle.Starting && waited:
 		write(s.normal, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
 	case e.Reason == reasons.GateExpired:
 		write(s.rare, corev1.EventTypeWarning, eventExpired, "The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
 	case e.Reason == reasons.Stuck:
 		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts, and other pods may start", took)
+	}
+}
+
+// forget forgets the last event of a pod that no longer waits.
+func (s *podEvents) forget(e throttle.Event) {
+	if e.State != throttle.Waiting {
+		delete(s.written, e.Ticket.UID())
 	}
 }
 
@@ -102,7 +104,7 @@ func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next tim
 	}
 	snapshot := l.Snapshot(now)
 	waiting := snapshot.Waiting
-	s.keep(now, waiting)
+	s.last = now
 	for _, v := range waiting {
 		last, has := s.written[v.UID]
 		never := v.Reason == reasons.Unadmittable
@@ -120,17 +122,6 @@ func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next tim
 		n.Pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.PaceObserved))
 	}
 	return now.Add(lookEvery)
-}
-
-// keep forgets the events of all pods but those that wait. It keeps those of a pod whose wait has just ended for
-// another look, because the admission of the pod may not have been reported yet.
-func (s *podEvents) keep(now time.Time, waiting []throttle.TicketView) {
-	s.before, s.written, s.last = s.written, map[string]writtenEvent{}, now
-	for _, v := range waiting {
-		if last, has := s.before[v.UID]; has {
-			s.written[v.UID] = last
-		}
-	}
 }
 
 // waitingText describes what a pod waits for, at which place in the queue, and the measured values.

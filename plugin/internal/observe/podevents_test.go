@@ -140,25 +140,23 @@ func TestAHerdMakesFewEvents(t *testing.T) {
 	assert.LessOrEqual(t, len(s.events.written), 501, "pods that are gone leave no entry")
 }
 
-// A wait may end in the mode Shadow, or while more happens than the events can report. No event reports its end then.
-func TestAWaitWithoutAReportedEndIsForgotten(t *testing.T) {
+// A wait that was reported may end in the mode Shadow, which writes no events.
+func TestAWaitThatEndsInTheModeShadowIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	o := New(Options{Log: discard(), Events: &s.heard, Nodes: func() int { return 1 }})
 	s.joins("holder").TryStart(s.now)
-	var waiting []*throttle.Ticket
-	for i := range eventBurst {
-		waiting = append(waiting, s.joins(fmt.Sprintf("pod-%03d", i)))
-		waiting[i].Wait(s.now)
-	}
-	require.Len(t, s.passes(shortWait+lookEvery), eventBurst)
-	for _, ticket := range waiting {
-		ticket.End(s.now, reasons.Deleted)
-	}
+	waits := s.joins("waits")
+	waits.Wait(s.now)
 	s.limiter.Drain()
-	s.joins("waits").Wait(s.now)
-	s.passes(3 * lookEvery)
-	assert.LessOrEqual(t, len(s.events.written), 1)
-	assert.LessOrEqual(t, len(s.events.before), 1)
+	s.now = s.now.Add(shortWait)
+	o.LookAtWaiting(s.now, s.limiter)
+	require.Len(t, o.pods.written, 1)
+	waits.End(s.now, reasons.Deleted)
+	for _, e := range s.limiter.Drain() {
+		o.HappenedInShadow(e, reasons.Concurrency)
+	}
+	assert.Empty(t, o.pods.written)
 }
 
 // The observer may look between the admission of a pod and its report.
