@@ -38,7 +38,7 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
-			w.report(before.pod, true)
+			w.onChange(before.pod, true)
 		}
 		before = nil
 	}
@@ -50,7 +50,7 @@ func (w *Watch) change(before, after *cached) {
 			Warnf("pod %s/%s: a mirror pod with the uid of another pod is ignored", after.Namespace, after.Name)
 		return
 	}
-	w.report(after.pod, false)
+	w.onChange(after.pod, false)
 }
 
 // remove forgets c, and reports whether it was the pod known by its uid.
@@ -84,14 +84,4 @@ func (w *Watch) put(c *cached) bool {
 		w.added = make(chan struct{})
 	}
 	return true
-}
-
-// report calls OnChange, and catches its panic.
-func (w *Watch) report(pod Pod, deleted bool) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			w.caught(fault, "acting on its change", pod)
-		}
-	}()
-	w.onChange(pod, deleted)
 }

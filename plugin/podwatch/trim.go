@@ -45,7 +45,11 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			pod = nameOf(p)
-			w.caught(fault, "reading it from the API server; only its name is known", pod)
+			w.log.WithFields(logrus.Fields{
+				"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID,
+				"panic": fault, "stack": string(debug.Stack()),
+			}).Errorf("pod %s/%s: caught a panic while reading it from the API server; only its name is known", pod.Namespace, pod.Name)
+			w.onPanic()
 		}
 	}()
 	pod = w.trim(p)
@@ -54,15 +58,6 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 		pod.Facts = &f
 	}
 	return pod
-}
-
-// caught logs a panic and counts it.
-func (w *Watch) caught(fault any, doing string, pod Pod) {
-	w.log.WithFields(logrus.Fields{
-		"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID,
-		"panic": fault, "stack": string(debug.Stack()),
-	}).Errorf("pod %s/%s: caught a panic while %s", pod.Namespace, pod.Name, doing)
-	w.onPanic()
 }
 
 // nameOf returns the identity of p.

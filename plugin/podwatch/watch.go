@@ -46,9 +46,9 @@ type Options struct {
 	// mirror pod, which the kubelet makes again while the pod lives.
 	//
 	// It is called in the order of the changes, after Get knows of the change. It should not block: later changes
-	// wait, also for Get and Await. Where it panics, it misses this change.
+	// wait, also for Get and Await. It must not panic.
 	OnChange func(pod Pod, deleted bool)
-	// OnPanic is called for every panic that is caught, also of those in OnChange; each is logged as well.
+	// OnPanic is called for each pod whose reading panics. The panic is caught and logged.
 	OnPanic func()
 	Log     logrus.FieldLogger
 }
