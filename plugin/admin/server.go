@@ -15,14 +15,12 @@ import (
 )
 
 const (
-	// maxConns bounds the connections of one server.
+	// maxConns bounds the connections of one server. Further ones wait until one is closed.
 	maxConns = 64
 	// headerTimeout bounds reading the header of a request.
 	headerTimeout = 5 * time.Second
 	// requestTimeout bounds reading a request, and writing its answer.
 	requestTimeout = 10 * time.Second
-	// drainTimeout bounds the requests under way when a server stops.
-	drainTimeout = time.Second
 )
 
 // ServeAdmin serves at the unix socket until ctx ends, and then returns nil. It blocks. If it cannot make the socket, it
@@ -82,21 +80,14 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// serve serves on l until ctx ends, and then returns nil. It closes l. Requests under way have drainTimeout to end.
+// serve serves on l until ctx ends, and then returns nil. It closes l, and the connections with requests under way.
 func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
-	defer func() { _ = srv.Close() }() // ends the other connections, also if l panics or fails
-	drained := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(drained)
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		_ = srv.Shutdown(drain)
-	})
+	defer func() { _ = srv.Close() }() // ends the connections, also if l panics or fails
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	err := srv.Serve(l)
-	if stop() {
-		return fmt.Errorf("serve at %s: %w", l.Addr(), err)
+	if ctx.Err() != nil {
+		return nil
 	}
-	<-drained
-	return nil
+	return fmt.Errorf("serve at %s: %w", l.Addr(), err)
 }
