@@ -54,8 +54,8 @@ func TestOnlyPermittedTokensReadTheMetrics(t *testing.T) {
 		{"https://" + address + "/metrics", "", http.StatusUnauthorized, "a bearer token that the API server knows is missing"},
 		{"https://" + address + "/metrics", "nonsense", http.StatusUnauthorized, "a bearer token that the API server knows is missing"},
 		{"https://" + address + "/metrics", stranger, http.StatusForbidden, "may not get the non-resource URL /metrics"},
-		{"https://" + address + "/status.json", reader, http.StatusNotFound, "only /metrics is served here"},
-		{"https://" + address + "/", reader, http.StatusNotFound, "only /metrics is served here"},
+		{"https://" + address + "/status.json", reader, http.StatusNotFound, "404 page not found"},
+		{"https://" + address + "/", reader, http.StatusNotFound, "404 page not found"},
 		{"http://" + address + "/metrics", reader, http.StatusBadRequest, "HTTP request to an HTTPS server"},
 	} {
 		code, body, err := askMetrics(t, c.url, c.token)

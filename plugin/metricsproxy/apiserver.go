@@ -9,6 +9,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
+// How many requests go to the API server a second in the long run, and at once. Further ones wait.
+const requestsPerSecond, requestsBurst = 10, 20
+
 // AskAPIServer returns a [Review] that asks the API server, with the kubeconfig of that name or, where the name is
 // empty, with the pod's service account. AskAPIServer itself asks nothing.
 func AskAPIServer(kubeconfig, userAgent string) (Review, error) {
@@ -16,7 +19,7 @@ func AskAPIServer(kubeconfig, userAgent string) (Review, error) {
 	if err != nil {
 		return nil, err
 	}
-	access.QPS = -1 // the judge bounds the questions
+	access.QPS, access.Burst = requestsPerSecond, requestsBurst
 	client, err := dynamic.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("access to the API server: %w", err)

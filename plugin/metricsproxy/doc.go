@@ -4,7 +4,8 @@
 //
 // A request needs a bearer token. A TokenReview returns the user of the token, and a SubjectAccessReview whether that user
 // may get the non-resource URL /metrics. A verdict is kept for a minute, so a client that scrapes every few seconds costs
-// the API server two requests a minute. Unknown tokens cost it at most 10 reviews a second together.
+// the API server two requests a minute. All tokens together cost it at most 10 a second. Whoever sends many unknown tokens
+// can keep others from reading.
 //
 // If a verdict cannot be obtained, the request is refused.
 package metricsproxy

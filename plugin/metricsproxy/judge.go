@@ -3,26 +3,17 @@ package metricsproxy
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
 	// remembered is how long a verdict is kept.
 	remembered = time.Minute
-	// trusted is how long a token that was granted does not count as unknown.
-	trusted = 24 * time.Hour
-	// mostRemembered bounds the tokens in each cache.
+	// mostRemembered bounds the number of these verdicts.
 	mostRemembered = 256
-	// strangersPerSecond and strangersAtOnce bound the reviews of unknown tokens.
-	strangersPerSecond, strangersAtOnce = 10, 20
 )
-
-// errBusy is returned if there are too many unknown tokens.
-var errBusy = errors.New("too many unknown tokens: try again later")
 
 // Verdict is whether a token may read the metrics.
 type Verdict int
@@ -43,23 +34,15 @@ type Review func(ctx context.Context, token string) (Verdict, error)
 
 // judge remembers verdicts. It is safe for concurrent use.
 type judge struct {
-	review    Review
-	strangers *rate.Limiter
-
-	// Both have the hashes of tokens as keys, so that no token stays in memory.
-	verdicts *cache.LRUExpireCache // kept for remembered
-	granted  *cache.LRUExpireCache // kept for trusted; unknown tokens do not displace them
+	review   Review
+	verdicts *cache.LRUExpireCache // by the hash of the token, so that no token stays in memory
 }
 
 func newJudge(review Review) *judge {
-	return &judge{
-		review: review, strangers: rate.NewLimiter(strangersPerSecond, strangersAtOnce),
-		verdicts: cache.NewLRUExpireCache(mostRemembered), granted: cache.NewLRUExpireCache(mostRemembered),
-	}
+	return &judge{review: review, verdicts: cache.NewLRUExpireCache(mostRemembered)}
 }
 
-// verdict returns the verdict on a token. It blocks while the API server is asked. Unknown tokens may be refused with
-// errBusy, but not a token that was granted recently.
+// verdict returns the verdict on a token. It blocks while the API server is asked.
 func (j *judge) verdict(ctx context.Context, token string) (Verdict, error) {
 	if token == "" {
 		return Nobody, nil
@@ -68,17 +51,10 @@ func (j *judge) verdict(ctx context.Context, token string) (Verdict, error) {
 	if v, kept := j.verdicts.Get(hash); kept {
 		return v.(Verdict), nil //nolint:errcheck // it holds only verdicts
 	}
-	if _, known := j.granted.Get(hash); !known && !j.strangers.Allow() {
-		return Nobody, errBusy
-	}
 	verdict, err := j.review(ctx, token)
 	if err != nil {
 		return Nobody, err
 	}
 	j.verdicts.Add(hash, verdict, remembered)
-	j.granted.Remove(hash)
-	if verdict == Granted {
-		j.granted.Add(hash, nil, trusted)
-	}
 	return verdict, nil
 }

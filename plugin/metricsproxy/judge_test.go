@@ -73,60 +73,15 @@ func TestAFailedReviewIsNotRemembered(t *testing.T) {
 	assert.Equal(t, Granted, got)
 }
 
-// Many clients send unknown tokens. The API server is asked about few of these, and still about a token that was
-// granted before.
-func TestUnknownTokensDoNotKeepAReaderOut(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
-		j := newJudge(r.Review)
-		_, err := j.verdict(t.Context(), "reader")
-		require.NoError(t, err)
-		time.Sleep(remembered + 1)
-		busy := 0
-		for i := range 1000 {
-			token := fmt.Sprint("guess ", i)
-			r.verdicts[token] = Nobody
-			if _, err := j.verdict(t.Context(), token); errors.Is(err, errBusy) {
-				busy++
-			}
-		}
-		assert.Equal(t, 1000-strangersAtOnce, busy)
-		got, err := j.verdict(t.Context(), "reader")
-		require.NoError(t, err)
-		assert.Equal(t, Granted, got)
-		assert.Equal(t, 1+strangersAtOnce+1, r.asked)
-	})
-}
-
-// Refused tokens do not displace granted ones. The number of remembered tokens has a bound.
 func TestTheNumberOfRememberedTokensHasABound(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := &reviews{verdicts: map[string]Verdict{"reader": Granted}}
-		j := newJudge(r.Review)
-		_, err := j.verdict(t.Context(), "reader")
+	r := &reviews{verdicts: map[string]Verdict{}}
+	j := newJudge(r.Review)
+	for i := range mostRemembered * 3 {
+		token := fmt.Sprint("guess ", i)
+		r.verdicts[token] = Denied
+		_, err := j.verdict(t.Context(), token)
 		require.NoError(t, err)
-		for i := range mostRemembered * 3 {
-			time.Sleep(time.Second / strangersPerSecond)
-			token := fmt.Sprint("guess ", i)
-			r.verdicts[token] = Denied
-			_, err := j.verdict(t.Context(), token)
-			require.NoError(t, err)
-			require.LessOrEqual(t, len(j.verdicts.Keys()), mostRemembered)
-		}
-		for j.strangers.Allow() {
-		}
-		got, err := j.verdict(t.Context(), "reader")
-		require.NoError(t, err)
-		assert.Equal(t, Granted, got)
-		for i := range mostRemembered * 3 {
-			time.Sleep(time.Second / strangersPerSecond)
-			token := fmt.Sprint("another ", i)
-			r.verdicts[token] = Granted
-			_, err := j.verdict(t.Context(), token)
-			require.NoError(t, err)
-			require.LessOrEqual(t, len(j.granted.Keys()), mostRemembered)
-		}
-	})
+		require.LessOrEqual(t, len(j.verdicts.Keys()), mostRemembered)
+	}
 }

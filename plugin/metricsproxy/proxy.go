@@ -3,7 +3,6 @@ package metricsproxy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
@@ -67,7 +66,7 @@ type proxy struct {
 	told   rate.Sometimes
 }
 
-func newProxy(o Options, transport http.RoundTripper) *proxy {
+func newProxy(o Options, transport http.RoundTripper) http.Handler {
 	p := &proxy{judge: newJudge(o.Review), log: o.Log, told: rate.Sometimes{Interval: complaints}}
 	p.daemon = httputil.ReverseProxy{
 		Transport: transport,
@@ -82,25 +81,16 @@ func newProxy(o Options, transport http.RoundTripper) *proxy {
 			http.Error(w, "the daemon of this node does not answer", http.StatusBadGateway)
 		},
 	}
-	return p
+	mux := http.NewServeMux()
+	mux.Handle("GET "+path, p)
+	return mux
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != path {
-		http.Error(w, "only "+path+" is served here", http.StatusNotFound)
-		return
-	}
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-		return
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	verdict, err := p.judge.verdict(ctx, bearer(r))
 	switch {
-	case errors.Is(err, errBusy):
-		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case err != nil:
 		p.complain(err)
 		http.Error(w, "the API server does not answer who may read this", http.StatusServiceUnavailable)
