@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Lease states how long it lasts, and when it was renewed. For any values, the slot is free again a minute after
-// the last change of the Lease. The Lease is deleted ten minutes after it.
+// A Lease states how long it lasts, and when it was renewed. For any values, the slot is free again 30 s after
+// the last change of the Lease.
 func TestALeaseWithAbsurdTimesIsNotHeldForEver(t *testing.T) {
 	t.Parallel()
 	holder := "stranger"
@@ -27,13 +27,7 @@ func TestALeaseWithAbsurdTimesIsNotHeldForEver(t *testing.T) {
 			}, now)
 			require.True(t, ok, name)
 			assert.False(t, s.free(now.Add(lasts-time.Second)), name)
-			assert.True(t, s.free(now.Add(time.Minute)), name)
-
-			c := &Claimer{slots: map[string]*slot{s.name: s}}
-			require.Empty(t, c.sweep(now.Add(sweepAfter-time.Second)), name)
-			calls := c.sweep(now.Add(sweepAfter))
-			require.Len(t, calls, 1, name)
-			assert.Equal(t, sweepSlot, calls[0].verb, name)
+			assert.True(t, s.free(now.Add(lasts)), name)
 		}
 	}
 }

@@ -17,16 +17,12 @@ const (
 	// So clocks need not agree, and one may run half as fast again as another.
 	lasts = 30 * time.Second
 	holds = 20 * time.Second
-	// mostLasts is the longest time for which a Lease can block a slot, whatever duration it has.
-	mostLasts = 2 * lasts
 	// renewEvery leaves time for a second attempt before holds has passed.
 	renewEvery = 10 * time.Second
 
 	// A claim that no start uses is given back after this time. A pod that was refused for
 	// another reason is retried within 15 s.
 	unusedWaiting, unusedAlone = 20 * time.Second, time.Second
-	// sweepAfter is how long a Lease must be unchanged before it can be swept.
-	sweepAfter = 10 * time.Minute
 
 	// A node that lacks a slot looks for one about once per pace, which grows with the cluster.
 	leastPace, pacePerNode = 500 * time.Millisecond, 10 * time.Millisecond
@@ -77,7 +73,6 @@ type Claimer struct {
 	groups map[string]*group // by id
 	slots  map[string]*slot  // as listed last, by name
 	looked time.Time         // when the Leases were last listed
-	stray  bool              // this node may hold a Lease without a claim
 	health health
 	faulty bool // the fault was logged
 	stats  View // the counters
@@ -181,7 +176,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 	calls := c.giveBack(now)
 	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))
 	defer cancel()
-	if c.lookDue(now) {
+	if at := c.nextLook(); !at.IsZero() && !now.Before(at) {
 		calls = append(calls, c.look(ctx)...)
 	}
 	c.make(ctx, append(calls, c.renewals(now)...))

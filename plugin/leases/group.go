@@ -33,7 +33,6 @@ type demand struct {
 type claim struct {
 	n       int
 	version version
-	since   time.Time
 	// until is when this node must stop starting pods on it, before another node may take it.
 	until, renew time.Time
 }

@@ -46,10 +46,10 @@ func leaseName(policy, id string, n int) string {
 
 // newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
 // zero to create one.
-func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
+func newLease(d demand, n int, v version, holder string, now time.Time) *coordinationv1.Lease {
 	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
 	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
-	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
+	renewed := metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaseName(d.key.Policy, id, n), Labels: map[string]string{SlotLabel: id}, UID: v.uid, ResourceVersion: v.resource,
@@ -59,9 +59,7 @@ func newLease(d demand, n int, v version, holder string, since, now time.Time) *
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.policy.UID,
 			}},
 		},
-		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &acquired, RenewTime: &renewed,
-		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed},
 	}
 }
 
@@ -78,13 +76,12 @@ type slot struct {
 	name    string
 	holder  string
 	version version
-	lasts   time.Duration
 	seen    time.Time // when this node first saw this version
 }
 
-// free reports whether another node may take the slot. The times in the Lease are not used, because they are of
-// another clock.
-func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
+// free reports whether another node may take the slot. The times in the Lease are not used: they are of another clock,
+// and anyone who may write Leases can set them.
+func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(lasts)) }
 
 // readSlot reads a Lease, and reports whether it is a slot.
 func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
@@ -93,12 +90,9 @@ func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
 	if id == "" || err != nil || n < 0 || n >= mostSlots {
 		return nil, false
 	}
-	s := &slot{id: id, n: n, name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, lasts: lasts, seen: now}
+	s := &slot{id: id, n: n, name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, seen: now}
 	if lease.Spec.HolderIdentity != nil {
 		s.holder = *lease.Spec.HolderIdentity
-	}
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
-		s.lasts = min(max(lasts, time.Duration(*seconds)*time.Second), mostLasts)
 	}
 	return s, true
 }

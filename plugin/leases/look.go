@@ -26,18 +26,10 @@ func (c *Claimer) nextLook() (next time.Time) {
 			sooner(c.health.retry)
 		}
 	}
-	if c.stray {
-		sooner(c.looked.Add(c.pace()))
-	}
 	if !next.IsZero() && next.Before(c.health.retry) {
 		next = c.health.retry
 	}
 	return next
-}
-
-func (c *Claimer) lookDue(now time.Time) bool {
-	at := c.nextLook()
-	return !at.IsZero() && !now.Before(at)
 }
 
 // look lists the Leases of all groups, and returns the calls that follow from them.
@@ -54,7 +46,7 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 		return nil
 	}
 	c.health.note(&c.health.read, nil, sent, now)
-	c.looked, c.stray = now, false
+	c.looked = now
 	slots := make(map[string]*slot, len(list.Items))
 	byGroup := map[string][]*slot{}
 	for i := range list.Items {
@@ -72,7 +64,6 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 	for id, g := range c.groups {
 		calls = append(calls, c.choose(now, id, g, byGroup[id])...)
 	}
-	calls = append(calls, c.sweep(now)...)
 	if len(calls) == 0 && !c.writesSoon() {
 		c.health.note(&c.health.write, nil, sent, now) // the next write shows whether the fault lasts
 	}
@@ -128,16 +119,6 @@ func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (ca
 	}
 	g.scarce = room <= 0
 	return calls
-}
-
-// sweep returns the call that deletes a Lease that was unchanged for long and that its group does not need.
-func (c *Claimer) sweep(now time.Time) []*call {
-	for _, s := range c.slots {
-		if g := c.groups[s.id]; now.Sub(s.seen) >= sweepAfter && (g == nil || !g.needed()) {
-			return []*call{{verb: sweepSlot, n: s.n, name: s.name, version: s.version}}
-		}
-	}
-	return nil
 }
 
 // writesSoon reports whether there is a slot to renew or a free slot to take.

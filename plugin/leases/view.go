@@ -17,7 +17,7 @@ type View struct {
 	// Fault is why UnheldPolicies hold no pod, or nil.
 	Fault          error
 	UnheldPolicies []string
-	// Calls counts the requests by purpose: look, take, renew, release, sweep.
+	// Calls counts the requests by purpose: look, take, renew, release.
 	Calls map[string]uint64
 	// Conflicts counts the requests that came too late, Failures those that failed, and Lost the slots
 	// that could not be renewed in time or that another node took.
