@@ -2,7 +2,6 @@
 package journal
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,55 +22,27 @@ type send func(message string, priority journal.Priority, fields map[string]stri
 
 // hook sends the entries of every level to journald. It never blocks, and is safe for concurrent use.
 type hook struct {
-	queue    *logqueue.Queue
-	send     send
-	text     logrus.Formatter
-	fallback io.Writer
-}
-
-// Reached reports whether journald listens on this machine.
-func Reached() bool { return journal.Enabled() }
-
-// IsStderr reports whether stderr of this process is connected to the journal, as systemd does for a unit.
-func IsStderr() (bool, error) {
-	is, err := journal.StderrIsJournalStream()
-	if err != nil {
-		return false, fmt.Errorf("check whether stderr is the journal: %w", err)
-	}
-	return is, nil
+	queue *logqueue.Queue
+	send  send
 }
 
 // Attach makes the logger send all its entries to journald, through the queue, and nowhere else. An entry that journald
-// refuses is written to fallback as a line of text, with the reason.
-func Attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue) {
-	attach(log, fallback, q, journal.Send)
-}
+// refuses is dropped, which the queue counts.
+func Attach(log *logrus.Logger, q *logqueue.Queue) { attach(log, q, journal.Send) }
 
-func attach(log *logrus.Logger, fallback io.Writer, q *logqueue.Queue, s send) {
+func attach(log *logrus.Logger, q *logqueue.Queue, s send) {
 	log.SetOutput(io.Discard)
 	log.SetFormatter(noFormat{})
-	log.AddHook(&hook{queue: q, send: s, fallback: fallback, text: &logrus.TextFormatter{DisableColors: true}})
+	log.AddHook(&hook{queue: q, send: s})
 }
 
 // Levels returns all levels, because the logger has dropped the entries below its own level.
 func (*hook) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire queues one entry. It formats the entry now, because the values of fields may change later.
+// Fire queues one entry. It formats the fields now, because their values may change later.
 func (h *hook) Fire(e *logrus.Entry) error {
-	text, err := h.text.Format(e)
-	if err != nil {
-		return fmt.Errorf("format a log entry as text: %w", err)
-	}
 	message, level, fields := message(e), priorities[e.Level], fields(e)
-	h.queue.Add(func() error {
-		err := h.send(message, level, fields)
-		if err != nil {
-			if _, lost := fmt.Fprintf(h.fallback, "%s journal_error=%q\n", bytes.TrimSpace(text), err); lost == nil {
-				return nil
-			}
-		}
-		return err
-	})
+	h.queue.Add(func() error { return h.send(message, level, fields) })
 	return nil
 }
 

@@ -1,10 +1,8 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -40,13 +38,13 @@ func (j *journald) take(message string, priority journal.Priority, fields map[st
 	return nil
 }
 
-// newLogger returns a logger, a function that writes the queued entries, and the entries that the journal refused.
-func newLogger(j *journald) (log *logrus.Logger, flush func(), fallback *bytes.Buffer) {
-	log, fallback = logrus.New(), &bytes.Buffer{}
+// newLogger returns a logger, and a function that writes the queued entries.
+func newLogger(j *journald) (log *logrus.Logger, flush func()) {
+	log = logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	queue := logqueue.New(64, nil)
-	attach(log, fallback, queue, j.take)
-	return log, func() { written(queue) }, fallback
+	attach(log, queue, j.take)
+	return log, func() { written(queue) }
 }
 
 // written writes the queued entries.
@@ -59,7 +57,7 @@ func written(queue *logqueue.Queue) {
 func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
-	log, flush, fallback := newLogger(j)
+	log, flush := newLogger(j)
 	log.WithFields(logrus.Fields{
 		"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1",
 		"container_id": "c0ffee", "reason": "WithinLimits", "wait_ms": int64(14200),
@@ -73,14 +71,13 @@ func TestEntryReachesTheJournalWithItsFields(t *testing.T) {
 		"CONTAINER_ID": "c0ffee", "REASON": "WithinLimits", "WAIT_MS": "14200",
 		"SYSLOG_IDENTIFIER": "pod-pacemaker",
 	}}, j.entries[0])
-	assert.Empty(t, fallback.String(), "the entry was written twice")
 }
 
 // journalctl prints the message alone, so the message must contain the error.
 func TestTheMessageNamesTheError(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
-	log, flush, _ := newLogger(j)
+	log, flush := newLogger(j)
 	log.WithError(errors.New("no such file")).Warn("the file cannot be read")
 	flush()
 	require.Len(t, j.entries, 1)
@@ -91,7 +88,7 @@ func TestTheMessageNamesTheError(t *testing.T) {
 func TestEveryLevelHasAPriority(t *testing.T) {
 	t.Parallel()
 	j := &journald{}
-	log, flush, _ := newLogger(j)
+	log, flush := newLogger(j)
 	log.SetLevel(logrus.TraceLevel)
 	levels := []logrus.Level{logrus.ErrorLevel, logrus.WarnLevel, logrus.InfoLevel, logrus.DebugLevel, logrus.TraceLevel}
 	for _, level := range levels {
@@ -105,63 +102,24 @@ func TestEveryLevelHasAPriority(t *testing.T) {
 	assert.Equal(t, []journal.Priority{journal.PriErr, journal.PriWarning, journal.PriInfo, journal.PriDebug, journal.PriDebug}, got)
 }
 
-func TestJournalAwayFallsBackAndSaysWhy(t *testing.T) {
-	t.Parallel()
-	j := &journald{away: errors.New("no such socket")}
-	log, flush, fallback := newLogger(j)
-	log.WithField("pod_name", "web-3").Warn("first")
-	log.Warn("second")
-	flush()
-	assert.Contains(t, fallback.String(), `msg=first pod_name=web-3 journal_error="no such socket"`)
-	assert.Contains(t, fallback.String(), `msg=second journal_error="no such socket"`+"\n")
-
-	fallback.Reset()
-	j.away = nil
-	log.Warn("third")
-	flush()
-	assert.Empty(t, fallback.String())
-	require.Len(t, j.entries, 1)
-	assert.Equal(t, "third", j.entries[0].message)
-
-	j.away = errors.New("gone again")
-	log.Warn("fourth")
-	flush()
-	assert.Contains(t, fallback.String(), "gone again")
-}
-
 func TestAnEntryThatIsNotWrittenIsCounted(t *testing.T) {
 	t.Parallel()
 	log, queue := logrus.New(), logqueue.New(1, nil)
-	attach(log, broken{}, queue, (&journald{away: errors.New("no journal")}).take)
+	attach(log, queue, (&journald{away: errors.New("no journal")}).take)
 	log.Info("x")
 	written(queue)
 	assert.EqualValues(t, 1, queue.Dropped())
 }
 
-type broken struct{}
-
-func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
 func TestConcurrentEntriesStayWhole(t *testing.T) {
 	t.Parallel()
-	j := &journald{away: errors.New("away")}
-	log, flush, fallback := newLogger(j)
+	j := &journald{}
+	log, flush := newLogger(j)
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() { log.WithField("wait", time.Second).Info("x") })
 	}
 	wg.Wait()
 	flush()
-	assert.Equal(t, 50, bytes.Count(fallback.Bytes(), []byte("\n")))
-}
-
-func TestStderrOfATestIsNoJournal(t *testing.T) {
-	t.Setenv("JOURNAL_STREAM", "")
-	is, err := IsStderr()
-	require.NoError(t, err)
-	assert.False(t, is)
-
-	t.Setenv("JOURNAL_STREAM", "nonsense")
-	_, err = IsStderr()
-	require.ErrorContains(t, err, "nonsense")
+	assert.Len(t, j.entries, 50)
 }

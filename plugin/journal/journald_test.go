@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -161,7 +162,7 @@ func speak() {
 	log := logrus.New()
 	queue := logqueue.New(8, nil)
 	defer written(queue)
-	Attach(log, os.Stderr, queue)
+	Attach(log, queue)
 	pod := log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1", "container_id": "c0ffee"})
 	pod.WithFields(logrus.Fields{"reason": "Concurrency", "queue_position": 3, "held": "two\nlines"}).Warn("start waits in the gate")
 	log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-4"}).Info("start admitted")
@@ -219,7 +220,7 @@ func stageJournald() error {
 		_ = journald.Wait()
 	}()
 	deadline := time.Now().Add(time.Minute)
-	for !Reached() {
+	for !journal.Enabled() {
 		if time.Now().After(deadline) {
 			return errors.New("journald does not listen")
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
@@ -52,12 +53,16 @@ func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queu
 	case formatJSON:
 		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
 	case formatJournald:
-		journal.Attach(log, stderr, queue)
+		if systemd.Enabled() {
+			journal.Attach(log, queue)
+		} else {
+			log.Warn("logging as text: journald does not listen on this machine")
+		}
 	case formatAuto:
-		if is, err := journal.IsStderr(); is {
-			journal.Attach(log, stderr, queue)
+		if is, err := systemd.StderrIsJournalStream(); is {
+			journal.Attach(log, queue)
 		} else if err != nil {
-			log.WithError(err).Warn("logging as text")
+			log.WithError(err).Warn("logging as text: cannot find out whether stderr is the journal")
 		}
 	}
 	return log, queue

@@ -7,8 +7,10 @@ import (
 	"io"
 	stdlog "log" //nolint:depguard // The daemon takes over the lines that libraries write with it.
 	"os"
+	"strings"
 	"testing"
 
+	systemd "github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
@@ -89,7 +91,14 @@ func TestLogFormatIsTextUnlessStderrIsTheJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", "nonsense")
 	var text written
 	logged("info", formatAuto, &text, func(*logrus.Logger) {})
-	assert.Contains(t, text.String(), `level=warning msg="logging as text"`)
+	assert.Contains(t, text.String(), `level=warning msg="logging as text: cannot find out`)
+}
+
+func TestWithoutAJournalTheLogIsText(t *testing.T) {
+	t.Parallel()
+	var text written
+	logged("info", formatJournald, &text, func(*logrus.Logger) {})
+	assert.Equal(t, !systemd.Enabled(), strings.Contains(text.String(), `level=warning msg="logging as text: journald does not listen`))
 }
 
 // The Kubernetes client's lines become entries, and so keep the format.

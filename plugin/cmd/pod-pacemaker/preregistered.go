@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
 )
 
 // preRegisteredConfig names, in errors, the text with which the runtime configures a plugin that it starts.
@@ -75,7 +75,7 @@ func (p *program) runConfigured(ctx context.Context, link *nri.PreRegistered) er
 		return err
 	}
 	f.PreRegistered = link
-	if f.log.format == formatAuto && journal.Reached() {
+	if f.log.format == formatAuto && systemd.Enabled() {
 		f.log.format = formatJournald // nothing reads the stderr of a plugin
 	}
 	return p.runDaemon(ctx, f)
