@@ -16,9 +16,6 @@ import (
 // socket.
 var ErrNoDaemon = errors.New("no daemon answers")
 
-// maxAnswer bounds what a client reads of one answer, in bytes. A thousand pods take less than 1 MiB.
-const maxAnswer = 64 << 20
-
 // Client asks a daemon at its socket. NewClient makes one. Its methods are safe for concurrent use. Each call uses
 // its own connection, and blocks until the answer, until ctx ends, or for at most ten seconds.
 type Client struct {
@@ -82,7 +79,7 @@ func (c *Client) get(ctx context.Context, path string) (body []byte, err error) 
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err = io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read the daemon's answer: %w", err)
 	}

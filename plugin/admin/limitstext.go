@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,18 +55,15 @@ func signalText(signal throttle.Signal, limit throttle.SignalLimit, minUtilizati
 	if signal == throttle.SignalLoad {
 		unit = ""
 	}
-	text := fmt.Sprintf("%s below %s%s", signal, number(limit.Max), unit)
+	text := fmt.Sprintf("%s below %g%s", signal, limit.Max, unit)
 	if limit.Increment > 0 {
-		text += fmt.Sprintf(" (each start adds %s%s)", number(limit.Increment), unit)
+		text += fmt.Sprintf(" (each start adds %g%s)", limit.Increment, unit)
 	}
 	if signal == throttle.SignalCPUPressure && minUtilization > 0 {
-		text += fmt.Sprintf(" (where cpu is above %s%%)", number(minUtilization))
+		text += fmt.Sprintf(" (where cpu is above %g%%)", minUtilization)
 	}
 	return text
 }
-
-// number formats a number with as few digits as possible.
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // short formats a duration without units that are zero: "10m", not "10m0s".
 func short(d time.Duration) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -105,12 +106,11 @@ func (s *Summary) turn(ctx context.Context) (mine bool, err error) {
 	return true, errors.Join(faults...)
 }
 
-// reports returns the status of the PacemakerNodes of this instance, in the order of their names. It leaves out those that
-// were written more than goneAfter before the newest, by the API server's clock: their daemons are gone and
-// could not report that they were stopped.
+// reports returns the status of the PacemakerNodes of this instance, in the order of their names, each with the time at
+// which it was written by the API server's clock. It leaves out those that were written more than goneAfter before the
+// newest: their daemons are gone and could not report that they were stopped.
 func (s *Summary) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
-	var newest time.Time
-	var at []time.Time
+	var newest metav1.Time
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return s.API.Resource(v1alpha1.NodeResource).List(ctx, o)
 	}
@@ -121,30 +121,25 @@ func (s *Summary) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeSt
 			return nil
 		}
 		status.Message, status.Version, status.Signal = "", "", "" // not needed here
-		wrote := writtenAt(u)
-		if wrote.After(newest) {
-			newest = wrote
+		status.Written = writtenAt(u)
+		if newest.Before(status.Written) {
+			newest = *status.Written
 		}
-		there, at = append(there, status), append(at, wrote)
+		there = append(there, status)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the PacemakerNodes: %w", err)
 	}
-	recent := there[:0]
-	for i, status := range there {
-		if newest.Sub(at[i]) <= goneAfter {
-			recent = append(recent, status)
-		}
-	}
-	return recent, nil
+	return slices.DeleteFunc(there, func(n v1alpha1.PacemakerNodeStatus) bool { return newest.Sub(n.Written.Time) > goneAfter }), nil
 }
 
 // writtenAt returns when the status of an object was last written, by the API server's clock.
-func writtenAt(u *unstructured.Unstructured) (at time.Time) {
+func writtenAt(u *unstructured.Unstructured) *metav1.Time {
+	at := &metav1.Time{}
 	for _, f := range u.GetManagedFields() {
-		if f.Subresource == "status" && f.Time != nil && f.Time.After(at) {
-			at = f.Time.Time
+		if f.Subresource == "status" && at.Before(f.Time) {
+			at = f.Time
 		}
 	}
 	return at
