@@ -35,9 +35,9 @@ type call struct {
 	err  error
 }
 
-// call returns a call for a claim.
-func (g *group) call(v verb, id string, c *claim) *call {
-	return &call{verb: v, group: g, n: c.n, name: leaseName(g.key.Policy, id, c.n), version: c.version}
+// call returns a call for a slot. The version is that of its Lease, or zero if there is none.
+func (g *group) call(v verb, n int, seen version) *call {
+	return &call{verb: v, group: g, n: n, name: leaseName(g.demand, n), version: seen}
 }
 
 // make sends the calls, waits for their answers, and applies these.
@@ -106,10 +106,10 @@ func (c *Claimer) answered(one *call) {
 
 // renewals returns the calls that renew the claims that are due.
 func (c *Claimer) renewals(now time.Time) (calls []*call) {
-	for id, g := range c.groups {
+	for _, g := range c.groups {
 		for _, claim := range g.claims {
 			if !now.Before(claim.renew) {
-				calls = append(calls, g.call(renewSlot, id, claim))
+				calls = append(calls, g.call(renewSlot, claim.n, claim.version))
 			}
 		}
 	}

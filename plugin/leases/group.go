@@ -24,6 +24,7 @@ type Policy struct {
 
 // demand is what a group needs now.
 type demand struct {
+	id                              string // in the names of the Leases
 	key                             throttle.GroupKey
 	policy                          Policy
 	limit, starting, wants, waiting int
