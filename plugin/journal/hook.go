@@ -4,9 +4,7 @@ package journal
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
@@ -54,29 +52,14 @@ func message(e *logrus.Entry) string {
 	return e.Message
 }
 
-// fields returns the journal's fields of an entry.
+// fields returns the journal's fields of an entry: "pod_uid" becomes POD_UID. Values are as in the log as text.
 func fields(e *logrus.Entry) map[string]string {
 	all := make(map[string]string, len(e.Data)+1)
 	for key, value := range e.Data {
-		name, text := field(key, value)
-		all[name] = text
+		all[strings.ToUpper(key)] = fmt.Sprint(value)
 	}
 	all["SYSLOG_IDENTIFIER"] = identifier
 	return all
-}
-
-// field turns a field of logrus, whose key is in snake case, into one of the journal: "pod_uid" becomes POD_UID. A
-// duration becomes a number of milliseconds, and its name ends in _MS.
-func field(key string, value any) (name, text string) {
-	name = strings.ToUpper(key)
-	switch v := value.(type) {
-	case time.Duration:
-		return name + "_MS", strconv.FormatFloat(float64(v)/float64(time.Millisecond), 'f', -1, 64)
-	case time.Time:
-		return name, v.Format(time.RFC3339Nano)
-	default:
-		return name, fmt.Sprint(value)
-	}
 }
 
 // priorities are the journal's priorities, by logrus level.
