@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -19,7 +18,7 @@ func HeldText(h throttle.Held) string {
 	case reasons.Concurrency:
 		return fmt.Sprintf("%g of %g starting", h.Measured, h.Threshold)
 	case reasons.Rate:
-		return fmt.Sprintf("next start in %s, one per %s", rounded(h.Measured), rounded(h.Threshold))
+		return fmt.Sprintf("next start in %s, one per %s", short(Seconds(h.Measured).Duration()), short(Seconds(h.Threshold).Duration()))
 	case reasons.Queued:
 		return fmt.Sprintf("%g ahead", h.Measured)
 	case reasons.NotPresent:
@@ -49,10 +48,6 @@ func owedText(h throttle.Held, format string) string {
 		return ""
 	}
 	return fmt.Sprintf(" and "+format+" for starts not measured yet", h.Owed)
-}
-
-func rounded(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }
 
 // policyText returns what a StartPolicy holds a start for.

@@ -1,7 +1,6 @@
 package leases
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 // View is the state of a [Claimer], and what it has counted since its Run began. Views share memory and
 // must not be changed. The zero value means that Run has not begun.
 type View struct {
-	// Groups are the groups that hold or need slots, sorted by key.
+	// Groups are the groups that hold or need slots.
 	Groups []GroupView
 	// Fault is why UnheldPolicies hold no pod, or nil.
 	Fault          error
@@ -51,9 +50,6 @@ func (c *Claimer) show() {
 	}
 	slices.Sort(v.UnheldPolicies)
 	v.UnheldPolicies = slices.Compact(v.UnheldPolicies)
-	slices.SortFunc(v.Groups, func(a, b GroupView) int {
-		return cmp.Or(strings.Compare(a.Key.Policy, b.Key.Policy), strings.Compare(a.Key.Group, b.Key.Group))
-	})
 	c.mu.Lock()
 	before := c.view
 	c.view = v
