@@ -57,13 +57,7 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		Timeout:             requestTimeout / 2,
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, alive(r, p)) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := p.Ready(); errors.Is(err, ErrStandby) {
-			writeLine(w, http.StatusOK, "standby: "+err.Error())
-		} else {
-			writeHealth(w, err)
-		}
-	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, p.Ready()) })
 	mux.HandleFunc("GET /{$}", servePage)
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -72,19 +66,15 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// writeHealth writes 200 and ok, or 503 and the error.
+// writeHealth writes 200 and ok, or 503 and the error. On standby it writes 200 and the error. It ignores write errors: they
+// mean that the peer is gone.
 func writeHealth(w http.ResponseWriter, err error) {
-	if err != nil {
-		writeLine(w, http.StatusServiceUnavailable, err.Error())
-		return
+	switch {
+	case errors.Is(err, ErrStandby):
+		_, _ = fmt.Fprintf(w, "standby: %v\n", err)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		_, _ = io.WriteString(w, "ok\n")
 	}
-	writeLine(w, http.StatusOK, "ok")
-}
-
-func writeLine(w http.ResponseWriter, code int, line string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	// An error means that the peer is gone.
-	_, _ = io.WriteString(w, line+"\n")
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,13 +58,13 @@ func alive(r *http.Request, p Provider) error {
 
 // answer writes v as JSON. It ignores write errors: they mean that the peer is gone.
 func answer(w http.ResponseWriter, v any) {
-	var body bytes.Buffer
-	if err := json.NewEncoder(&body).Encode(v); err != nil {
+	body, err := json.Marshal(v)
+	if err != nil {
 		http.Error(w, fmt.Sprintf("encode the answer: %v", err), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body.Bytes())
+	_, _ = w.Write(body)
 }
 
 // newServer returns a server that soon closes a connection which is idle or sends no whole request.

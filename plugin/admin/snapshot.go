@@ -22,7 +22,7 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 			HeldBy:   newHeld(s.Held),
 			Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
 
-			MaxWaitSeconds: seconds(s.Settings.WithDefaults().MaxWait),
+			MaxWaitSeconds: seconds(s.Settings.MaxWait),
 		},
 		Limit: s.Limit, Lent: s.Lent,
 		Pulling: s.Pulling, PullingLimit: max(0, s.Settings.MaxPulling),
