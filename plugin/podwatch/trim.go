@@ -19,8 +19,7 @@ const reasonCrashLoop = "CrashLoopBackOff"
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
 	pod               Pod
-	version           uint64    // of the extractor of its facts
-	heard             time.Time // when the API server reported it
+	version           uint64 // of the extractor of its facts
 }
 
 // keep turns an API pod into a cached one before anything keeps it.
@@ -35,8 +34,7 @@ func (w *Watch) keep(object runtime.Object) *cached {
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod:   w.trimmed(p, facts),
-		heard: time.Now(),
+		pod: w.trimmed(p, facts),
 	}
 }
 

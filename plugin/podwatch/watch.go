@@ -6,7 +6,6 @@ package podwatch
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -27,11 +26,10 @@ type Watch struct {
 	trim      func(*corev1.Pod) Pod
 	relisting chan struct{} // holds at most one: the facts of known pods are missing
 
-	mu      sync.Mutex
-	facts   extractor
-	nextAsk time.Time          // until then ListAnew does nothing
-	pods    map[string]*cached // by NRI uid
-	added   chan struct{}      // closed with the next pod that becomes known
+	mu    sync.Mutex
+	facts extractor
+	pods  map[string]*cached // by NRI uid
+	added chan struct{}      // closed with the next pod that becomes known
 }
 
 // Options are the parts of a [Watch]. All are required.
@@ -67,7 +65,7 @@ func New(o Options) *Watch {
 }
 
 // Run follows the pods until ctx ends. Call it once. While the API server cannot be reached or refuses, Run keeps
-// trying, and [Watch.Err] returns the reason.
+// trying, and logs the reason.
 func (w *Watch) Run(ctx context.Context) {
 	var relisting sync.WaitGroup
 	relisting.Go(func() { w.relist(ctx) })

@@ -32,11 +32,11 @@ func TestARecordKeepsOnlyTheLabelsAndAnnotationsThatAreRead(t *testing.T) {
 	r := newPodState(sandbox)
 	r.update(sandbox, needs)
 	assert.Equal(t, map[string]string{"tier": "front"}, r.Labels)
-	assert.True(t, r.Static && r.Template && !r.FromAPI)
+	assert.True(t, r.Static && r.Template)
 	sandbox.Annotations[annotationSource] = sourceAPI
 	r.update(sandbox, startpolicy.Needs{})
 	assert.Nil(t, r.Labels)
-	assert.True(t, !r.Static && r.FromAPI)
+	assert.False(t, r.Static)
 }
 
 func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {
