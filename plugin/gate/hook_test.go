@@ -15,7 +15,7 @@ func TestHookCarriesItsArguments(t *testing.T) {
 	t.Parallel()
 	args := gate.Args{
 		Socket: "/run/pod pacemaker/gate.sock", PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-		Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3), Made: time.UnixMilli(4),
+		Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3),
 	}
 	h := gate.Hook("/opt/gate", args)
 	assert.Equal(t, "/opt/gate", h.GetPath())

@@ -16,16 +16,12 @@ func TestDeadlineWithAnyClock(t *testing.T) {
 		args wire.Args
 		wait time.Duration
 	}{
-		"none given":            {wire.Args{}, defaultWait},
-		"as given":              {wire.Args{Deadline: now.Add(time.Minute), Made: now}, time.Minute},
-		"some time later":       {wire.Args{Deadline: now.Add(50 * time.Second), Made: now.Add(-10 * time.Second)}, 50 * time.Second},
-		"clock set back":        {wire.Args{Deadline: now.Add(time.Hour + time.Minute), Made: now.Add(time.Hour)}, time.Minute},
-		"clock set back, blind": {wire.Args{Deadline: now.AddDate(20, 0, 0)}, longestWait},
-		"clock set forward":     {wire.Args{Deadline: now.Add(-time.Hour), Made: now.Add(-time.Hour - time.Minute)}, -time.Hour},
-		"longer than an hour":   {wire.Args{Deadline: now.Add(2 * time.Hour), Made: now}, 2 * time.Hour},
-		"made after its end":    {wire.Args{Deadline: now.Add(time.Minute), Made: now.Add(time.Hour)}, time.Minute - time.Hour},
+		"none given":        {wire.Args{}, defaultWait},
+		"as given":          {wire.Args{Deadline: now.Add(time.Minute)}, time.Minute},
+		"clock set back":    {wire.Args{Deadline: now.AddDate(20, 0, 0)}, longestWait},
+		"clock set forward": {wire.Args{Deadline: now.Add(-time.Hour)}, -time.Hour},
 	} {
-		tt.args.Deadline, tt.args.Made = tt.args.Deadline.Round(0), tt.args.Made.Round(0) // wall clock only, as after parsing
+		tt.args.Deadline = tt.args.Deadline.Round(0) // wall clock only, as after parsing
 		got := deadline(tt.args, now).Sub(now)
 		assert.InDelta(t, tt.wait.Seconds(), got.Seconds(), 0.01, name)
 	}

@@ -30,7 +30,7 @@ import (
 var version = "dev"
 
 const usage = "usage: pacemaker-gate --socket PATH --pod UID --container ID [--name NAMESPACE/NAME]\n" +
-	"                      [--since UNIX_US] [--deadline UNIX_MS] [--leave-at UNIX_MS] [--made UNIX_MS]\n" +
+	"                      [--since UNIX_US] [--deadline UNIX_MS] [--leave-at UNIX_MS]\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
@@ -42,7 +42,8 @@ const (
 
 	// defaultWait is the longest wait of a hook without a deadline.
 	defaultWait = 100 * time.Second
-	// longestWait is the longest wait of a hook with a deadline if it is not known when the deadline was set.
+	// longestWait is the longest wait of a hook with a deadline. It counts if the wall clock was set back since the
+	// deadline was set.
 	longestWait = time.Hour
 )
 
@@ -99,17 +100,12 @@ func startUnpaced(why string) int {
 	return exitStart
 }
 
-// deadline returns args.Deadline with a monotonic clock reading. If the wall clock was set back since the
-// deadline was set, the wait must not become longer.
+// deadline returns args.Deadline with a monotonic clock reading.
 func deadline(args wire.Args, now time.Time) time.Time {
 	if args.Deadline.IsZero() {
 		return now.Add(defaultWait)
 	}
-	most := longestWait
-	if !args.Made.IsZero() {
-		most = args.Deadline.Sub(args.Made)
-	}
-	return now.Add(min(args.Deadline.Sub(now), most))
+	return now.Add(min(args.Deadline.Sub(now), longestWait))
 }
 
 // write writes a line, unless nobody reads it: a full pipe must not delay a start.

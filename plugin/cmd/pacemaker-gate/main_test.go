@@ -54,7 +54,7 @@ func args(path string) gate.Args {
 	now := time.Now()
 	return gate.Args{
 		Socket: path, PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-		Since: now, Deadline: now.Add(time.Hour), LeaveAt: now.Add(time.Hour), Made: now,
+		Since: now, Deadline: now.Add(time.Hour), LeaveAt: now.Add(time.Hour),
 	}
 }
 

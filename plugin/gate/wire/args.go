@@ -19,16 +19,12 @@ type Args struct {
 	// restarted while the hook waited restores the order of the queue from it.
 	Since time.Time
 	// Deadline is when the hook stops waiting in any case, and lets the process
-	// start. Not given: 100 s after the hook began.
+	// start, an hour after it began at the latest. Not given: 100 s after it began.
 	Deadline time.Time
 	// LeaveAt is when the hook lets the process start if it cannot reach a daemon,
 	// until a daemon sends another time. It is never later than Deadline. Not
 	// given: at once.
 	LeaveAt time.Time
-	// Made is when Deadline was set. The hook waits no longer than Deadline minus
-	// Made, even if the wall clock is set back before the hook begins. Not given:
-	// no longer than an hour.
-	Made time.Time
 }
 
 // Argv returns a as command line arguments, without the program's name. It leaves
@@ -46,7 +42,6 @@ func (a Args) Argv() []string {
 		{"--since", micros.argument(a.Since)},
 		{"--deadline", millis.argument(a.Deadline)},
 		{"--leave-at", millis.argument(a.LeaveAt)},
-		{"--made", millis.argument(a.Made)},
 	} {
 		if arg.value != "" {
 			argv = append(argv, arg.flag, arg.value)
@@ -104,8 +99,6 @@ func (a *Args) set(flag, value string) (err error) {
 		a.Deadline, err = millis.parse(flag, value)
 	case "--leave-at":
 		a.LeaveAt, err = millis.parse(flag, value)
-	case "--made":
-		a.Made, err = millis.parse(flag, value)
 	default:
 		return malformed("argument " + strconv.Quote(clip(flag, 40)))
 	}

@@ -13,13 +13,13 @@ import (
 
 var full = wire.Args{
 	Socket: "/run/pod-pacemaker/gate.sock", PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-	Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3), Made: time.UnixMilli(4),
+	Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3),
 }
 
 func TestArgvHasTheGivenFields(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t,
-		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3 --made 4"),
+		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3"),
 		full.Argv())
 	assert.Empty(t, wire.Args{}.Argv())
 	assert.Empty(t, wire.Args{Name: "no such/pod name"}.Argv(), "a bad name must not keep the pod from waiting")
