@@ -14,8 +14,8 @@ import (
 func TestHookCarriesItsArguments(t *testing.T) {
 	t.Parallel()
 	args := gate.Args{
-		Socket: "/run/pod pacemaker/gate.sock", PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-		Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3),
+		Socket: "/run/pod pacemaker/gate.sock", LeaveAt: time.UnixMilli(3),
+		Hello: gate.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)},
 	}
 	h := gate.Hook("/opt/gate", args)
 	assert.Equal(t, "/opt/gate", h.GetPath())

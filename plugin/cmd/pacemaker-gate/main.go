@@ -75,8 +75,7 @@ func run(argv []string) int {
 func wait(args wire.Args, parent int) int {
 	now := time.Now()
 	w := waiter.New(waiter.Start{
-		Socket: args.Socket, Deadline: deadline(args, now), LeaveAt: args.LeaveAt, Parent: parent,
-		Hello: wire.Hello{PodUID: args.PodUID, ContainerID: args.ContainerID, Name: args.Name, Since: args.Since},
+		Socket: args.Socket, Hello: args.Hello, Deadline: deadline(args.Deadline, now), LeaveAt: args.LeaveAt, Parent: parent,
 	}, now)
 	making := creation{id: args.ContainerID, stdin: int32(unix.Stdin)}
 	w.Input, w.OnInput = making.stdin, func() int32 { making.read(); return making.stdin }
@@ -100,12 +99,12 @@ func startUnpaced(why string) int {
 	return exitStart
 }
 
-// deadline returns args.Deadline with a monotonic clock reading.
-func deadline(args wire.Args, now time.Time) time.Time {
-	if args.Deadline.IsZero() {
+// deadline returns the given deadline, or the default, with a monotonic clock reading.
+func deadline(given, now time.Time) time.Time {
+	if given.IsZero() {
 		return now.Add(defaultWait)
 	}
-	return now.Add(min(args.Deadline.Sub(now), longestWait))
+	return now.Add(min(given.Sub(now), longestWait))
 }
 
 // write writes a line, unless nobody reads it: a full pipe must not delay a start.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,8 +54,8 @@ type hook struct {
 func args(path string) gate.Args {
 	now := time.Now()
 	return gate.Args{
-		Socket: path, PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-		Since: now, Deadline: now.Add(time.Hour), LeaveAt: now.Add(time.Hour),
+		Socket: path, LeaveAt: now.Add(time.Hour),
+		Hello: gate.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: now, Deadline: now.Add(time.Hour)},
 	}
 }
 
@@ -127,6 +128,6 @@ func TestWrongArgumentsFailOpen(t *testing.T) {
 		code, said := start(t, nil, append(good, argv...)...).exit(t)
 		assert.Zero(t, code, "%q", argv)
 		assert.Regexp(t, `^pod-pacemaker: starts unpaced: wrong arguments: malformed: .*\n$`, said)
-		assert.Contains(t, said, argv[0])
+		assert.Contains(t, said, strings.TrimPrefix(argv[0], "--"))
 	}
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -11,16 +10,9 @@ import (
 type Args struct {
 	// Socket is the path of the daemon's socket on the host; required.
 	Socket string
-	// PodUID and ContainerID identify the start; required.
-	PodUID, ContainerID string
-	// Name is the pod's namespace/name, for people.
-	Name string
-	// Since is when the pod joined the queue, in microseconds. A daemon that was
-	// restarted while the hook waited restores the order of the queue from it.
-	Since time.Time
-	// Deadline is when the hook stops waiting in any case, and lets the process
-	// start, an hour after it began at the latest. Not given: 100 s after it began.
-	Deadline time.Time
+	// Hello is what the hook sends. Its Room is not an argument. If Deadline is not
+	// given, it is 100 s after the hook began; it is never later than an hour after that.
+	Hello
 	// LeaveAt is when the hook lets the process start if it cannot reach a daemon,
 	// until a daemon sends another time. It is never later than Deadline. Not
 	// given: at once.
@@ -58,14 +50,13 @@ func (u unit) argument(t time.Time) string {
 	return string(u.append(nil, t))
 }
 
-// ParseArgs parses the result of [Args.Argv]. It also understands --flag=value.
-// The error wraps [ErrMalformed] and names the argument.
+// ParseArgs parses the result of [Args.Argv]. The error wraps [ErrMalformed] and names
+// the argument.
 func ParseArgs(argv []string) (Args, error) {
 	var a Args
 	for len(argv) > 0 {
-		flag, value, joined := strings.Cut(argv[0], "=")
-		argv = argv[1:]
-		if !joined && len(argv) > 0 {
+		flag, value := argv[0], ""
+		if argv = argv[1:]; len(argv) > 0 {
 			value, argv = argv[0], argv[1:]
 		}
 		if err := a.set(flag, value); err != nil {
@@ -87,16 +78,8 @@ func (a *Args) set(flag, value string) (err error) {
 	switch flag {
 	case "--socket":
 		a.Socket, err = value, checkLength(flag, value, maxSocket) // any characters: it is never sent on a line
-	case "--pod":
-		a.PodUID, err = parseText(flag, value, maxID)
-	case "--container":
-		a.ContainerID, err = parseText(flag, value, maxID)
-	case "--name":
-		a.Name, err = parseText(flag, value, maxName)
-	case "--since":
-		a.Since, err = micros.parse(flag, value)
-	case "--deadline":
-		a.Deadline, err = millis.parse(flag, value)
+	case "--pod", "--container", "--name", "--since", "--deadline":
+		err = a.Hello.set(flag[2:], value)
 	case "--leave-at":
 		a.LeaveAt, err = millis.parse(flag, value)
 	default:

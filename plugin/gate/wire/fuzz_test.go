@@ -49,7 +49,7 @@ func FuzzParseAnswer(f *testing.F) {
 
 func FuzzParseArgs(f *testing.F) {
 	f.Add(strings.Join(full.Argv(), "\x00"))
-	f.Add("--pod=u\x00--container=c\x00--socket=/s\x00--deadline")
+	f.Add("--pod\x00u\x00--container\x00c\x00--socket\x00/s\x00--deadline")
 	f.Fuzz(func(t *testing.T, argv string) {
 		a, err := wire.ParseArgs(strings.Split(argv, "\x00"))
 		if err != nil {

@@ -38,7 +38,8 @@ type Hello struct {
 	PodUID, ContainerID string
 	// Name is the pod's namespace/name, for people; may be empty.
 	Name string
-	// Since is when the pod joined the queue; zero when not known. It has microseconds,
+	// Since is when the pod joined the queue; zero when not known. A daemon that was restarted
+	// while the process waited restores the order of the queue from it. It has microseconds,
 	// because several pods may join within a millisecond.
 	Since time.Time
 	// Deadline is when the hook stops waiting by itself and lets the process

@@ -12,8 +12,8 @@ import (
 )
 
 var full = wire.Args{
-	Socket: "/run/pod-pacemaker/gate.sock", PodUID: "u1", ContainerID: "c1", Name: "ns/p",
-	Since: time.UnixMicro(1), Deadline: time.UnixMilli(2), LeaveAt: time.UnixMilli(3),
+	Socket: "/run/pod-pacemaker/gate.sock", LeaveAt: time.UnixMilli(3),
+	Hello: wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)},
 }
 
 func TestArgvHasTheGivenFields(t *testing.T) {
@@ -22,7 +22,7 @@ func TestArgvHasTheGivenFields(t *testing.T) {
 		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3"),
 		full.Argv())
 	assert.Empty(t, wire.Args{}.Argv())
-	assert.Empty(t, wire.Args{Name: "no such/pod name"}.Argv(), "a bad name must not keep the pod from waiting")
+	assert.Empty(t, wire.Args{Hello: wire.Hello{Name: "no such/pod name"}}.Argv(), "a bad name must not keep the pod from waiting")
 }
 
 func TestParseArgs(t *testing.T) {
@@ -31,9 +31,9 @@ func TestParseArgs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, full, got)
 
-	got, err = wire.ParseArgs([]string{"--container=c1", "--socket=/a=b c", "--pod", "u1", "--deadline=0"})
+	got, err = wire.ParseArgs([]string{"--container", "c1", "--socket", "/a=b c", "--pod", "u1", "--deadline", "0"})
 	require.NoError(t, err)
-	assert.Equal(t, wire.Args{Socket: "/a=b c", PodUID: "u1", ContainerID: "c1"}, got)
+	assert.Equal(t, wire.Args{Socket: "/a=b c", Hello: wire.Hello{PodUID: "u1", ContainerID: "c1"}}, got)
 }
 
 func TestParseArgsNamesWhatIsWrong(t *testing.T) {
@@ -46,19 +46,19 @@ func TestParseArgsNamesWhatIsWrong(t *testing.T) {
 		{nil, "--socket is missing"},
 		{[]string{"--socket", "/s", "--container", "c1"}, "--pod is missing"},
 		{[]string{"--socket", "/s", "--pod", "u1"}, "--container is missing"},
-		{append(need, "--deadline", "soon"), `--deadline "soon" must be a time in Unix milliseconds`},
-		{append(need, "--deadline", "-1"), "--deadline"},
-		{append(need, "--deadline", "+1"), "--deadline"},
-		{append(need, "--deadline", "1e3"), "--deadline"},
-		{append(need, "--deadline", ""), "--deadline"},
-		{append(need, "--deadline", "253402300800000"), "--deadline"},
-		{append(need, "--deadline", "99999999999999999999"), "--deadline"},
-		{append(need, "--since", strings.Repeat("9", 100000)), "--since"},
+		{append(need, "--deadline", "soon"), `deadline "soon" must be a time in Unix milliseconds`},
+		{append(need, "--deadline", "-1"), "deadline"},
+		{append(need, "--deadline", "+1"), "deadline"},
+		{append(need, "--deadline", "1e3"), "deadline"},
+		{append(need, "--deadline", ""), "deadline"},
+		{append(need, "--deadline", "253402300800000"), "deadline"},
+		{append(need, "--deadline", "99999999999999999999"), "deadline"},
+		{append(need, "--since", strings.Repeat("9", 100000)), "since"},
 		{append(need, "--leave-at"), "--leave-at needs a value"},
-		{append(need, "--pod", "two words"), "--pod"},
-		{append(need, "--pod", "ümlaut"), "--pod"},
-		{append(need, "--pod", strings.Repeat("x", 129)), "--pod has 129 bytes, must have 1 to 128"},
-		{append(need, "--name", "a\nb"), "--name"},
+		{append(need, "--pod", "two words"), "pod"},
+		{append(need, "--pod", "ümlaut"), "pod"},
+		{append(need, "--pod", strings.Repeat("x", 129)), "pod has 129 bytes, must have 1 to 128"},
+		{append(need, "--name", "a\nb"), "name"},
 		{append(need, "--socket", "/"+strings.Repeat("x", 107)), "--socket has 108 bytes, must have 1 to 107"},
 		{append(need, "--color", "blue"), `argument "--color"`},
 		{append(need, "blue"), `argument "blue"`},
@@ -86,13 +86,14 @@ func TestLongestHelloFitsALine(t *testing.T) {
 	t.Parallel()
 	year9999 := time.UnixMilli(253402300799999)
 	a, err := wire.ParseArgs(wire.Args{
-		Socket: "/s", PodUID: strings.Repeat("u", 128), ContainerID: strings.Repeat("c", 128), Name: strings.Repeat("n", 320),
-		Since: year9999, Deadline: year9999,
+		Socket: "/s",
+		Hello: wire.Hello{
+			PodUID: strings.Repeat("u", 128), ContainerID: strings.Repeat("c", 128), Name: strings.Repeat("n", 320),
+			Since: year9999, Deadline: year9999,
+		},
 	}.Argv())
 	require.NoError(t, err)
-	line := wire.AppendHello(nil, wire.Hello{
-		PodUID: a.PodUID, ContainerID: a.ContainerID, Name: a.Name, Since: a.Since, Deadline: a.Deadline,
-	})
+	line := wire.AppendHello(nil, a.Hello)
 	assert.LessOrEqual(t, len(line), wire.MaxLine)
 	_, err = wire.ParseHello(strings.TrimSuffix(string(line), "\n"))
 	require.NoError(t, err)

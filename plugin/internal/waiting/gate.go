@@ -64,8 +64,10 @@ func (g *Gate) admit(now time.Time, held *heldContainer) *api.Hook {
 	})
 	g.breaker.begins(now, held.id, held.UID)
 	return gate.Hook(g.Gate.Path, gate.Args{
-		Socket: g.Gate.Socket, PodUID: held.UID, ContainerID: held.id, Name: held.Title(), Since: v.Arrived,
-		Deadline: now.Add(g.Gate.Timeout), LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.Gate.Timeout)),
+		Socket: g.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.Gate.Timeout)),
+		Hello: gate.Hello{
+			PodUID: held.UID, ContainerID: held.id, Name: held.Title(), Since: v.Arrived, Deadline: now.Add(g.Gate.Timeout),
+		},
 	})
 }
 
