@@ -125,9 +125,8 @@ func (c *conn) watch() error {
 }
 
 // ask calls the backend, and returns its panic as an error.
-func (c *conn) ask(ctx context.Context, h Hello, p *pace) (v Verdict, err error) {
-	defer p.end()
-	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, p.set) }); panicked != nil {
+func (c *conn) ask(ctx context.Context, h Hello, sendTurn SendTurn) (v Verdict, err error) {
+	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, sendTurn) }); panicked != nil {
 		return Verdict{}, panicked
 	}
 	return v, err

@@ -15,29 +15,58 @@ import (
 func (c *conn) decide(ctx context.Context, h Hello) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var watching, writing sync.WaitGroup
+	var watching sync.WaitGroup
 	watching.Go(func() { cancel(c.watch()) })
-	p := newPace(c.server.alive)
-	writing.Go(func() {
-		if err := p.run(c.write); err != nil {
-			cancel(err)
-			c.abandon() // part of a line may be out: nothing can follow it
-		}
-	})
+	var verdict Verdict
+	var err error
+	turns, decided := latestTurn{turn: make(chan wire.Answer, 1)}, make(chan struct{})
+	go func() {
+		defer close(decided)
+		verdict, err = c.ask(ctx, h, turns.set)
+	}()
 
-	verdict, err := c.ask(ctx, h, p)
-	if err != nil && ctx.Err() == nil {
-		c.log.WithError(err).Errorf("the gate cannot decide for pod %s: its hook will ask again", h.Name)
-		sleep(ctx, c.server.pause)
+	if failed := c.tell(turns.turn, decided); failed != nil {
+		cancel(failed)
+		c.abandon() // part of a line may be out: nothing can follow it
+		<-decided
 	}
-	writing.Wait() // two writers would mix their lines
 	if err == nil {
 		c.deliver(h, verdict)
 	} else {
+		if ctx.Err() == nil {
+			c.log.WithError(err).Errorf("the gate cannot decide for pod %s: its hook will ask again", h.Name)
+			sleep(ctx, c.server.pause)
+		}
 		c.log.WithField("why", context.Cause(ctx)).Debugf("the hook of pod %s left the gate without a verdict", h.Name)
 	}
 	c.endRead()
 	watching.Wait()
+}
+
+// tell writes the turns, and an alive line with each beat of the server. It returns after
+// decided was closed and the latest turn is written, or when a write fails.
+func (c *conn) tell(turns <-chan wire.Answer, decided <-chan struct{}) error {
+	alive := c.server.alive
+	alive.listening.Add(1)
+	defer alive.listening.Add(-1)
+	for beat := alive.nextBeat(); ; {
+		a := wire.Answer{Kind: wire.Alive}
+		select {
+		case a = <-turns:
+		case <-beat:
+			beat = alive.nextBeat()
+		case <-decided:
+			select {
+			case a = <-turns:
+				return c.write(a)
+			default:
+				return nil
+			}
+		}
+		if err := c.write(a); err != nil {
+			return err
+		}
+	}
 }
 
 func (c *conn) deliver(h Hello, v Verdict) {
@@ -49,64 +78,19 @@ func (c *conn) deliver(h Hello, v Verdict) {
 		Infof("the hook of pod %s went away before its verdict: its container does not start until the next attempt", h.Name)
 }
 
-// pace passes turns from the backend to the goroutine that writes them. The backend
+// latestTurn passes turns from the backend to the goroutine that writes them. The backend
 // never waits: a turn that is not written yet is replaced by the next.
-type pace struct {
-	turns chan wire.Answer // holds at most one turn, the latest; closed by end
-	alive *pulse
-
-	mu    sync.Mutex // held while turns is filled
-	ended bool
+type latestTurn struct {
+	mu   sync.Mutex       // held while turn is filled
+	turn chan wire.Answer // holds at most one
 }
 
-func newPace(alive *pulse) *pace {
-	return &pace{turns: make(chan wire.Answer, 1), alive: alive}
-}
-
-func (p *pace) set(leaveAt time.Time, position int, every time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended {
-		return
-	}
+func (t *latestTurn) set(leaveAt time.Time, position int, pace time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	select {
-	case <-p.turns: // an earlier one that was not written yet
+	case <-t.turn: // an earlier one that was not written yet
 	default:
 	}
-	p.turns <- wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: every}
-}
-
-// end lets run return once it has written the latest turn. Call it once.
-func (p *pace) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	close(p.turns)
-}
-
-// run writes the turns, and an alive line with each beat of alive. It returns after
-// end was called and the latest turn is written, or when a write fails.
-func (p *pace) run(write func(wire.Answer) error) error {
-	p.alive.listening.Add(1)
-	defer p.alive.listening.Add(-1)
-	beat := p.alive.nextBeat()
-	var last wire.Answer
-	for {
-		a := wire.Answer{Kind: wire.Alive}
-		select {
-		case turn, more := <-p.turns:
-			switch {
-			case !more:
-				return nil
-			case turn == last:
-				continue
-			}
-			a, last = turn, turn
-		case <-beat:
-			beat = p.alive.nextBeat()
-		}
-		if err := write(a); err != nil {
-			return err
-		}
-	}
+	t.turn <- wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: pace}
 }
