@@ -1,14 +1,6 @@
 package waiter
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
-
-// parentCheck is the time between two looks at the parent if the kernel cannot report
-// its end.
-const parentCheck = time.Second
+import "golang.org/x/sys/unix"
 
 // parent is the process that ran this one, for example runc.
 type parent struct {
@@ -17,7 +9,8 @@ type parent struct {
 }
 
 func watchParent(pid int) parent {
-	// It fails on kernels before 5.3, and for pid 0, a parent in another pid namespace.
+	// It fails on kernels before 5.3, and for pid 0, a parent in another pid namespace. Then
+	// the end is noticed with the next line of the daemon, or the next try to reach one.
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		fd = -1

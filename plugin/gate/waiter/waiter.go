@@ -202,16 +202,13 @@ func (w *Waiter) listen() (o Outcome, decided bool) {
 }
 
 // next returns when there is something to do even if nothing becomes readable.
-func (w *Waiter) next(now time.Time) time.Time {
+func (w *Waiter) next() time.Time {
 	next := earlier(w.deadline, w.silentAt)
 	if w.daemon.fd < 0 {
 		next = earlier(w.deadline, w.retryAt)
 	}
 	if w.Alone() {
 		next = earlier(next, w.door.next(w.due(), w.pace))
-	}
-	if w.parent.fd < 0 {
-		next = earlier(next, now.Add(parentCheck))
 	}
 	if w.Check != nil {
 		next = earlier(next, w.checkAt)
@@ -224,7 +221,7 @@ type ready struct{ parent, input, daemon bool }
 
 // poll blocks until a file is readable, or until next.
 func (w *Waiter) poll(now time.Time) (ready, error) {
-	timeout := unix.NsecToTimespec(int64(max(w.next(now).Sub(now), 0)))
+	timeout := unix.NsecToTimespec(int64(max(w.next().Sub(now), 0)))
 	fds := [...]unix.PollFd{ // the kernel ignores negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},

@@ -32,19 +32,17 @@ func TestNextWakeUp(t *testing.T) {
 	now := time.Now()
 	at := now.Add
 	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
-	w.daemon.fd, w.parent.fd = 5, 6
-	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline count")
+	w.daemon.fd = 5
+	assert.Equal(t, at(40*time.Second), w.next(), "with a daemon, its silence and the deadline count")
 	w.silentAt = at(time.Hour)
-	assert.Equal(t, at(time.Minute), w.next(now))
+	assert.Equal(t, at(time.Minute), w.next())
 	w.silent = true
-	assert.Equal(t, at(30*time.Second), w.next(now), "a daemon that hangs counts as gone")
+	assert.Equal(t, at(30*time.Second), w.next(), "a daemon that hangs counts as gone")
 	w.silent = false
 	w.daemon.fd = -1
-	assert.Equal(t, at(time.Second), w.next(now))
+	assert.Equal(t, at(time.Second), w.next())
 	w.leaveAt = at(time.Millisecond)
-	assert.Equal(t, at(time.Millisecond), w.next(now))
-	w.daemon.fd, w.parent.fd = 5, -1
-	assert.Equal(t, at(parentCheck), w.next(now), "the kernel does not report the parent's end")
+	assert.Equal(t, at(time.Millisecond), w.next())
 }
 
 func TestRetriesSpread(t *testing.T) {
