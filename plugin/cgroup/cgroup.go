@@ -5,18 +5,8 @@ package cgroup
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-)
-
-// Every error of this package wraps one of these, or the error of the file system (such as fs.ErrPermission).
-var (
-	// ErrNotFound is returned when the cgroup does not exist, or does not count the figure.
-	ErrNotFound = errors.New("cgroup not found")
-	// ErrParse is returned when the path or the content of the kernel's file is not understood.
-	ErrParse = errors.New("cgroup not understood")
 )
 
 // Reader reads the cgroup file system at Root, which is /sys/fs/cgroup on a host. In a container, Root must be where the
@@ -59,16 +49,19 @@ var (
 // path is an NRI container's linux.cgroups_path ("/kubepods/pod1/id", or "kubepods-pod1.slice:cri-containerd:id" for
 // the systemd driver) or an NRI sandbox's linux.cgroup_parent ("/kubepods/pod1", "/kubepods.slice/kubepods-pod1.slice",
 // or "kubepods-pod1.slice"), which gives the sum over the pod.
+//
+// It returns an error if the path or the kernel's file is not understood, the cgroup does not exist, or the kernel does
+// not count the figure. The error is that of the last file that may have it.
 func (r Reader) CPUSeconds(path string) (float64, error) { return r.figure(path, cpuTime) }
 
 // CPUWaitSeconds returns for how many seconds a thread of the named cgroup, or below it, waited for a CPU since the
-// cgroup was made. It includes the time in which the cgroup's own CPU limit held the thread. If the kernel does not
-// count it, as with cgroup v1, the error is ErrNotFound. Otherwise it is like CPUSeconds.
+// cgroup was made. It includes the time in which the cgroup's own CPU limit held the thread. The kernel does not count
+// it with cgroup v1. Otherwise it is like CPUSeconds.
 func (r Reader) CPUWaitSeconds(path string) (float64, error) { return r.figure(path, cpuWait) }
 
 // IOBytes returns how many bytes the named cgroup and everything below it have read from disks and written to them
-// since it was made. If the kernel does not count I/O, the error is ErrNotFound: with cgroup v2 while the io controller
-// is off, with cgroup v1 and a newer kernel (such as 6.18) until an I/O limit is set. Otherwise it is like CPUSeconds.
+// since it was made. The kernel does not count it with cgroup v2 while the io controller is off, and with cgroup v1 and
+// a newer kernel (such as 6.18) until an I/O limit is set. Otherwise it is like CPUSeconds.
 func (r Reader) IOBytes(path string) (float64, error) {
 	moved, err := r.figure(path, ioBytes)
 	if moved != 0 || err != nil {
@@ -80,44 +73,26 @@ func (r Reader) IOBytes(path string) (float64, error) {
 	// If the kernel does not count, the file exists and has 0, for the whole host as well.
 	all, err := r.figure("/", ioBytes)
 	if err == nil && all == 0 {
-		err = fmt.Errorf("I/O of any cgroup under %s: %w", r.Root, ErrNotFound)
+		err = errors.New("the kernel counts no I/O of any cgroup")
 	}
 	return 0, err
 }
 
-func (r Reader) figure(path string, sources []source) (float64, error) {
+func (r Reader) figure(path string, sources []source) (figure float64, err error) {
 	dir, err := directory(path)
 	if err != nil {
 		return 0, fmt.Errorf("cgroup path %q: %w", path, err)
 	}
 	for _, s := range sources {
-		figure, err := s.read(r.Root, dir)
-		if !errors.Is(err, ErrNotFound) {
-			return figure, err
+		name := filepath.Join(r.Root, s.hierarchy, dir, s.file)
+		var content []byte
+		if content, err = os.ReadFile(name); err != nil {
+			continue
 		}
+		if figure, err = s.figure.parse(content); err == nil {
+			return figure, nil
+		}
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	return 0, fmt.Errorf("%s of cgroup %s under %s: %w", sources[0].file, dir, r.Root, ErrNotFound)
-}
-
-func (s source) read(root, dir string) (float64, error) {
-	name := filepath.Join(root, s.hierarchy, dir, s.file)
-	content, err := os.ReadFile(name)
-	if gone(err) {
-		return 0, fmt.Errorf("%w: %w", ErrNotFound, err)
-	}
-	if err != nil {
-		return 0, err
-	}
-	figure, err := s.figure.parse(content)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	return figure, nil
-}
-
-// gone is true of the errors for a cgroup that does not exist, or that was removed between open and read (ENODEV), and
-// for pressure that the kernel was told not to count (EOPNOTSUPP).
-func gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENOTDIR) ||
-		errors.Is(err, syscall.EOPNOTSUPP)
+	return 0, err
 }

