@@ -2,6 +2,7 @@ package sensor
 
 import (
 	"context"
+	"io/fs"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -205,8 +206,8 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 		pass()
 		r.tree.remove("pressure/io")
 		s := pass()
-		require.ErrorIs(t, s[throttle.SignalIOPressure].Err, ErrAbsent)
-		require.ErrorIs(t, s[throttle.SignalIOFull].Err, ErrAbsent)
+		require.ErrorIs(t, s[throttle.SignalIOPressure].Err, fs.ErrNotExist)
+		require.ErrorIs(t, s[throttle.SignalIOFull].Err, fs.ErrNotExist)
 		for _, sees := range []throttle.Signal{throttle.SignalCPU, throttle.SignalLoad, throttle.SignalCPUPressure} {
 			require.NoError(t, s[sees].Err)
 			assert.False(t, s[sees].To.IsZero())
@@ -224,7 +225,7 @@ func TestAMissingProcRootIsAbsent(t *testing.T) {
 	tr := newTree(t)
 	s := New(tr.root+"/later", &client{})
 	for _, r := range s.Measure(t.Context()) {
-		require.ErrorIs(t, r.Err, ErrAbsent)
+		require.ErrorIs(t, r.Err, fs.ErrNotExist)
 	}
 }
 
