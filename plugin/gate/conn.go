@@ -36,8 +36,6 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	case err == nil:
 		c.log = c.log.WithFields(fields(hello))
 		c.decide(ctx, hello)
-	case errors.Is(err, wire.ErrVersion):
-		c.keepWaiting(ctx, err)
 	case errors.Is(err, wire.ErrMalformed):
 		c.letGo(err)
 	case ctx.Err() == nil:
@@ -59,16 +57,6 @@ func (c *conn) endRead() { _ = c.CloseRead() } // if it fails, reads fail alread
 
 // abandon makes every read and write fail. It may be called more than once.
 func (c *conn) abandon() { _ = c.Close() }
-
-// keepWaiting sends a hook of another version no verdict: the hook waits for a daemon
-// of its own version, or until its time to leave. After an upgrade the gate may be full
-// of these hooks, and they must not all start at once. The hook asks again at intervals.
-func (c *conn) keepWaiting(ctx context.Context, why error) {
-	c.server.otherVersion.Do(func() {
-		c.log.WithError(why).Warn("hooks of another version wait at the gate: each starts its container at the time to leave that it was sent last")
-	})
-	sleep(ctx, c.server.pause)
-}
 
 func (c *conn) letGo(why error) {
 	c.log.WithError(why).WithField("reason", NotUnderstood).Warn("a container starts unpaced: the gate does not understand its hook")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -34,7 +33,6 @@ type Server struct {
 	pause        time.Duration
 	aliveEvery   time.Duration
 	alive        *pulse
-	otherVersion sync.Once // logs that hooks of another version wait
 	onPanic      func()
 }
 

@@ -19,12 +19,8 @@ const (
 	version = "1"
 )
 
-var (
-	// ErrMalformed is returned for a line or an argument that this package does not write.
-	ErrMalformed = errors.New("malformed")
-	// ErrVersion is returned for a hello of another protocol version.
-	ErrVersion = errors.New("unknown protocol version")
-)
+// ErrMalformed is returned for a line or an argument that this package does not write.
+var ErrMalformed = errors.New("malformed")
 
 // malformed is an ErrMalformed with details. fmt would cost the hook memory.
 type malformed string
@@ -68,18 +64,14 @@ func AppendHello(b []byte, h Hello) []byte {
 }
 
 // ParseHello parses a hello line without its newline. It ignores keys that it does not
-// know, so that later hooks can send more. The error is [ErrVersion] for a hello of
-// another version; any other error wraps [ErrMalformed].
+// know, so that later hooks can send more. The error wraps [ErrMalformed].
 func ParseHello(line string) (Hello, error) {
 	if len(line) >= MaxLine {
 		return Hello{}, malformed("line too long")
 	}
 	words := strings.Split(line, " ")
-	if words[0] != "wait" || len(words) < 2 {
-		return Hello{}, malformed("not a hello")
-	}
-	if words[1] != version {
-		return Hello{}, ErrVersion
+	if words[0] != "wait" || len(words) < 2 || words[1] != version {
+		return Hello{}, malformed("not a hello of version " + version)
 	}
 	var h Hello
 	seen := make(map[string]bool, len(words))
