@@ -86,10 +86,3 @@ func (c *Cost) observe(s Start, now time.Time) {
 		}
 	}
 }
-
-// Expectation is what a start is expected to take.
-type Expectation struct {
-	Cost
-	// Rank is the index of the key under which it was learned.
-	Rank int
-}

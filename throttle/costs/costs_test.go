@@ -16,28 +16,28 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func burns(cpu time.Duration) Start { return Start{CPU: cpu, Wall: cpu, Peak: 1} }
 
-func expect(t *testing.T, of *Table, keys ...string) Expectation {
+func expect(t *testing.T, of *Table, keys ...string) Cost {
 	t.Helper()
-	e, known := of.Expect(keys)
-	require.True(t, known)
-	return e
+	c, rank := of.Expect(keys)
+	require.GreaterOrEqual(t, rank, 0)
+	return c
 }
 
 func TestTheFirstKeyThatIsKnownCounts(t *testing.T) {
 	t.Parallel()
 	table := &Table{}
-	_, known := table.Expect([]string{"web", ""})
-	assert.False(t, known, "nothing is learned yet")
+	_, rank := table.Expect([]string{"web", ""})
+	assert.Equal(t, -1, rank, "nothing is learned yet")
 	assert.Equal(t, map[string]Cost{}, table.All(), "{} in JSON, not null")
 	table.Observe([]string{"web", "", "image"}, burns(4*time.Second), noon)
 	table.Observe([]string{"db", "image"}, burns(2*time.Second), noon.Add(time.Hour))
 
-	e := expect(t, table, "web", "image")
-	assert.Equal(t, 0, e.Rank)
+	e, rank := table.Expect([]string{"web", "image"})
+	assert.Equal(t, 0, rank)
 	assert.Equal(t, 1, e.Count)
 	assert.Equal(t, Figure{Mean: 4, Deviation: 2}, e.CPU)
-	e = expect(t, table, "new", "", "image")
-	assert.Equal(t, 2, e.Rank)
+	e, rank = table.Expect([]string{"new", "", "image"})
+	assert.Equal(t, 2, rank)
 	assert.Equal(t, 2, e.Count)
 	assert.Equal(t, Figure{Mean: 3, Deviation: 2}, e.CPU)
 	assert.Equal(t, noon.Add(time.Hour), e.Seen)
@@ -106,11 +106,11 @@ func TestAKilledStartIsALowerBound(t *testing.T) {
 	assert.InDelta(t, 3, e.CPU.Mean, 0)
 
 	table.Observe([]string{"image"}, burns(5*time.Second), noon)
-	e = expect(t, table, "web", "image")
-	assert.Equal(t, 1, e.Rank, "a measured cost goes before a bound")
+	e, rank := table.Expect([]string{"web", "image"})
+	assert.Equal(t, 1, rank, "a measured cost goes before a bound")
 	assert.InDelta(t, 5, e.CPU.Mean, 0, "a bound does not count as a start")
 	table.Observe([]string{"image"}, killed, noon.Add(time.Hour))
-	assert.Equal(t, e.Cost, expect(t, table, "image").Cost, "the known cost is above the bound, so the bound proves nothing")
+	assert.Equal(t, e, expect(t, table, "image"), "the known cost is above the bound, so the bound proves nothing")
 	killed.CPU = 9 * time.Second
 	table.Observe([]string{"image"}, killed, noon)
 	e = expect(t, table, "image")
@@ -144,7 +144,7 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 	assert.Equal(t, table, again)
 
 	_, err = Decode(data, Machine{CPU: "Z80", Cores: 4})
-	require.ErrorIs(t, err, ErrMachine)
+	require.ErrorContains(t, err, "another machine")
 	for what, damage := range map[string]func(string) string{
 		"half":          func(s string) string { return s[:len(s)/2] },
 		"version 9":     func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 9`, 1) },
@@ -156,7 +156,7 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 		require.NotEqual(t, string(data), text, what)
 		_, err := Decode([]byte(text), here)
 		require.Error(t, err, what)
-		require.NotErrorIs(t, err, ErrMachine, what)
+		require.NotContains(t, err.Error(), "another machine", what)
 	}
 }
 

@@ -3,7 +3,6 @@ package costs
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,9 +16,6 @@ const (
 	// version is the version of the encoded form. Decode reads no other.
 	version = 1
 )
-
-// ErrMachine is returned by Decode, wrapped, if the table was learned on another machine.
-var ErrMachine = errors.New("learned on another machine")
 
 // Machine is the machine on which a table was learned. The figures of another one mean nothing.
 type Machine struct {
@@ -56,20 +52,21 @@ func (t *Table) bound() {
 	}
 }
 
-// Expect returns what was learned under the first of the keys that the table has, or false if it has
-// none. It uses a key with killed starts only if it has no other.
-func (t *Table) Expect(keys []string) (e Expectation, known bool) {
+// Expect returns what was learned under the first of the keys that the table has, and the index of that
+// key, or -1 if it has none. It uses a key with killed starts only if it has no other.
+func (t *Table) Expect(keys []string) (c Cost, rank int) {
+	rank = -1
 	for i, key := range keys {
-		c, has := t.costs[key]
+		found, has := t.costs[key]
 		switch {
 		case !has:
-		case c.Count > 0:
-			return Expectation{Cost: c, Rank: i}, true
-		case !known:
-			e, known = Expectation{Cost: c, Rank: i}, true
+		case found.Count > 0:
+			return found, i
+		case rank < 0:
+			c, rank = found, i
 		}
 	}
-	return e, known
+	return c, rank
 }
 
 // All returns a copy of what was learned under each key. It is never nil.
@@ -87,8 +84,8 @@ func (t *Table) Encode(m Machine) ([]byte, error) {
 	return json.MarshalIndent(file{Version: version, Machine: m, Costs: t.All()}, "", " ")
 }
 
-// Decode returns the table that Encode encoded. It returns an error if the data is damaged or of another
-// version, and ErrMachine, wrapped, if the table was learned on another machine.
+// Decode returns the table that Encode encoded. It returns an error if the data is damaged, of another
+// version, or learned on another machine.
 func Decode(data []byte, m Machine) (*Table, error) {
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -98,7 +95,7 @@ func Decode(data []byte, m Machine) (*Table, error) {
 	case f.Version != version:
 		return nil, fmt.Errorf("version: %d: must be %d", f.Version, version)
 	case f.Machine != m:
-		return nil, fmt.Errorf("%w: %d x %q, this is %d x %q", ErrMachine, f.Machine.Cores, f.Machine.CPU, m.Cores, m.CPU)
+		return nil, fmt.Errorf("learned on another machine: %d x %q, this is %d x %q", f.Machine.Cores, f.Machine.CPU, m.Cores, m.CPU)
 	}
 	for key, c := range f.Costs {
 		if key == "" || !c.valid() {

@@ -95,14 +95,14 @@ func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	rest := len(of) - 1 // the node's own is the last
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, known := m.table.Expect(slices.Concat(of[:rest], other[:rest], of[rest:]))
-	switch {
-	case !known:
+	cost, rank := m.table.Expect(slices.Concat(of[:rest], other[:rest], of[rest:]))
+	switch rank {
+	case -1:
 		return Expectation{Basis: None}
-	case e.Rank == 2*rest:
-		return Expectation{Cost: e.Cost, Basis: Node}
+	case 2 * rest:
+		return Expectation{Cost: cost, Basis: Node}
 	}
-	return Expectation{Cost: e.Cost, Basis: bases[e.Rank%rest]}
+	return Expectation{Cost: cost, Basis: bases[rank%rest]}
 }
 
 // Learn adds what the start of a pod took that ended now.

@@ -122,8 +122,8 @@ func (p *pod) learnedAs() string {
 // expected is what the table knows of the next start of a pod.
 func (n *node) expected(p *pod) throttle.Expected {
 	known := throttle.Expected{Kind: p.learnedAs(), Patience: p.patience()}
-	if e, learned := n.table.Expect([]string{known.Kind, p.key, p.key + " again"}); learned {
-		known.Cost = &e.Cost
+	if cost, rank := n.table.Expect([]string{known.Kind, p.key, p.key + " again"}); rank >= 0 {
+		known.Cost = &cost
 	}
 	return known
 }
