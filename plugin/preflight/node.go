@@ -186,8 +186,9 @@ func cniFinding(dir string) Finding {
 	return ok("cni", "configured by "+filepath.Join(dir, name))
 }
 
-// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime.
-func kubeletFinding(o Options) Finding {
+// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime. It sets
+// GateTimeout if the daemon takes that from kubelet's configuration.
+func kubeletFinding(o *Options) Finding {
 	const check = "kubelet"
 	file, named := o.KubeletConfig, o.KubeletConfig != ""
 	if !named {
@@ -204,6 +205,7 @@ func kubeletFinding(o Options) Finding {
 	case err != nil:
 		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", file, compare), "give the daemon that file with --kubelet-config (chart: kubeletConfig)")
 	case named && !o.GateTimeoutSet:
+		o.GateTimeout = most
 		return ok(check, fmt.Sprintf("a container may wait %s in the gate, as %s allows", most, file))
 	case float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare:
 		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or use --kubelet-config")

@@ -50,11 +50,12 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	status, daemon := askDaemon(ctx, o.AdminPath())
 	name, version := runtimeOf(ctx, cluster, status, o.ProcRoot)
 	bar, _ := waiting.RuntimeFaults(name, version)
+	kubelet := kubeletFinding(&o)
 	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar), daemon, runDirFinding(o.RunDir))
 	if o.CNIConfDir != "" {
 		add(cniFinding(o.CNIConfDir))
 	}
-	add(kubeletFinding(o), cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
+	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
 	if !o.Standalone() {
 		add(cluster.findings()...)
 	}

@@ -155,7 +155,9 @@ func TestTheNamedKubeletConfigSetsTheTimeout(t *testing.T) {
 	t.Parallel()
 	dir, o := healthy(t)
 	o.KubeletConfig, o.GateTimeout = dir+"/kubelet.yaml", time.Hour
-	assert.Contains(t, level(t, run(t, o), "kubelet").Says, "a container may wait 1m36s")
+	report := run(t, o)
+	assert.Contains(t, level(t, report, "kubelet").Says, "a container may wait 1m36s")
+	assert.Contains(t, level(t, report, "gate").Says, "a container may wait there for up to 1m36s")
 	o.GateTimeoutSet = true
 	assert.Equal(t, Fault, level(t, run(t, o), "kubelet").Level)
 }
