@@ -15,6 +15,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// longestShutdown is how long a shutdown counts without an end. The API server may be unable to report its end, and
+// pods must not be refused for ever.
+const longestShutdown = 10 * time.Minute
+
 // Valve decides whether pods are held at all, and ends all waits. It is part of a Starts, and safe for concurrent use.
 type Valve struct {
 	limiter  *throttle.Limiter
@@ -25,6 +29,7 @@ type Valve struct {
 	mu      sync.Mutex
 	state   ValveState
 	changed chan struct{} // closed with the next change of state
+	over    *time.Timer   // ends a shutdown that is not canceled
 }
 
 // ValveState says why waits end. The zero value: they do not.
@@ -65,6 +70,18 @@ func (v *Valve) set(change func(*ValveState)) (changed bool) {
 	return true
 }
 
+// expect calls f when a shutdown that begins now lasts too long. It cancels an earlier call.
+func (v *Valve) expect(begins bool, f func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over != nil {
+		v.over.Stop()
+	}
+	if begins {
+		v.over = time.AfterFunc(longestShutdown, f)
+	}
+}
+
 // ShutsDown handles the kubelet's report that the node shuts down, or no longer does. The kubelet ends a pod only
 // after the start that it waits for, so hooks that wait would delay the shutdown.
 func (v *Valve) ShutsDown(begins bool) {
@@ -72,6 +89,7 @@ func (v *Valve) ShutsDown(begins bool) {
 	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
 		return
 	}
+	v.expect(begins, func() { v.ShutsDown(false) })
 	if begins {
 		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
 			Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")

@@ -2,26 +2,37 @@ package starts
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestAShutdownThatIsKnownChangesNothing(t *testing.T) {
+// Without a source that can report the end of a shutdown, the shutdown expires.
+func TestAShutdownExpires(t *testing.T) {
 	t.Parallel()
-	s := aStarts()
-	isSet := func() bool { state, _ := s.Valve.Now(); return state.Shutdown }
-	_, changed := s.Valve.Now()
-	s.Valve.ShutsDown(true)
-	<-changed
-	require.True(t, isSet())
-	_, changed = s.Valve.Now()
-	s.Valve.ShutsDown(true)
-	select {
-	case <-changed:
-		require.Fail(t, "nothing has changed")
-	default:
-	}
-	s.Valve.ShutsDown(false)
-	<-changed
-	require.False(t, isSet())
+	synctest.Test(t, func(t *testing.T) {
+		s := aStarts()
+		isSet := func() bool { state, _ := s.Valve.Now(); return state.Shutdown }
+		s.Valve.ShutsDown(true)
+		time.Sleep(time.Minute)
+		s.Valve.ShutsDown(false)
+		_, changed := s.Valve.Now()
+		s.Valve.ShutsDown(true)
+		<-changed
+		_, changed = s.Valve.Now()
+		time.Sleep(longestShutdown - 1)
+		synctest.Wait()
+		require.True(t, isSet())
+		s.Valve.ShutsDown(true) // this is known already
+		select {
+		case <-changed:
+			require.Fail(t, "nothing has changed")
+		default:
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.False(t, isSet())
+		<-changed
+	})
 }
