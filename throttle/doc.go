@@ -57,7 +57,8 @@
 //     a large one. Pods that do not ask for that bound pass.
 //   - Else it is a candidate. The next ticket is the candidate of the flow with the fewest
 //     starts under way, then the first to arrive, among those of the first priority and
-//     repeats that have a candidate.
+//     repeats that have a candidate. Those that the forecast lets pass go before others of
+//     their priority and repeats: they delay none of them (package adaptive).
 //
 // Then the limits of the node are asked. Either all of them allow the start and are taken, or
 // none is. What a ticket waits for, how many tickets go before it and how many could start is

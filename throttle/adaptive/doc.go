@@ -76,6 +76,11 @@
 //     kind stays unknown, though most of its starts may live: kubelet may kill up to a period later. Once a probe has
 //     killed a start, expectations from before the herd are ignored until the herd is over.
 //
+// A start that must wait holds those behind it, but for starts that it is not delayed by: a start of a known kind passes
+// others of its band if it idles until those under way and all that wait before it have burned their CPU time, and if the
+// three rules above let it join. Schedulers of batch jobs call this backfilling (Lifka). An unknown start is taken to burn
+// 3 CPU-seconds. Without it, pods that only wait for long stand behind pods that burn CPU, and the node idles in the end.
+//
 // A start of an unknown kind is held by feedback, and by two bounds of the forecast, which need a pod watch that tells
 // kinds apart:
 //
@@ -220,8 +225,8 @@
 //
 // # Sources
 //
-// Jacobson and Karels, "Congestion Avoidance and Control" (1988); Brakmo and
-// Peterson, "TCP Vegas" (1995); Smith, "Closer Control of Loops with Dead Time"
+// Jacobson and Karels, "Congestion Avoidance and Control" (1988); Lifka, "The ANL/IBM SP Scheduling System" (1995);
+// Brakmo and Peterson, "TCP Vegas" (1995); Smith, "Closer Control of Loops with Dead Time"
 // (1957); Denning and Buzen, "The Operational Analysis of Queueing Network
 // Models" (1978); Netflix concurrency-limits (Gradient2: a limit from the ratio of
 // what is wanted to what is measured); the kernel's Documentation/accounting/psi.rst

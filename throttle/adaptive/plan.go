@@ -222,7 +222,7 @@ func (p *plan) joins(k *kind, one course, patience time.Duration, slots int) str
 		return "the kind of the next start is unknown, and the first of it are being measured"
 	case !one.known && k.named && patience > 0 && float64(k.idlers+1) > p.mostIdlers(patience, k.idles):
 		return "the kind of the next start is unknown, and those of it under way idle: if more of them burned CPU later, probes would kill them"
-	case one.known && one.disk > 0 && p.readers >= p.mostReaders():
+	case one.known && one.disk > 0 && p.readers >= p.settings.startsAtGoal():
 		return "as many starts read from the disk as may at a time"
 	}
 	p.add(one)
@@ -243,13 +243,6 @@ func (p *plan) joins(k *kind, one course, patience time.Duration, slots int) str
 func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 	burn := patienceUsed*(patience+min(patience, idles)).Seconds() - measuredAfter.Seconds()
 	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
-}
-
-// mostReaders returns how many starts may read from the disk at a time: as many as would keep the cores busy, or twice as
-// many as the disk was seen to serve at the speed of one.
-func (p *plan) mostReaders() int {
-	served := p.disk.most / max(1, p.disk.stream)
-	return max(p.settings.startsAtGoal(), int(2*served))
 }
 
 // restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those of

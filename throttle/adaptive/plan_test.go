@@ -250,7 +250,6 @@ func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
 	assert.Equal(t, 3, allowed(c, herd(40, reader)...))
 	assert.Contains(t, c.Why(), "3 by the forecast of the starts: as many starts read from the disk as may at a time")
 	began := herd(3, Start{Kind: "reader", Expected: read, Patience: reader.Patience, Began: dawn, Use: Use{Disk: 30e6, Reads: 10e6}})
-	c.disk.stream = 20e6 // one alone read twice as fast
 	assert.Equal(t, 3, allow(c, dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)))
 	began[0].Disk = 50e6
 	assert.Equal(t, 4, allow(c, dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)), "one has read all that it reads")
@@ -351,19 +350,4 @@ func TestAStartThatIdlesForLongerThanThoseBeforeItBurnPassesThem(t *testing.T) {
 	limit, passing = pass(append(slices.Clone(four), herd(20, sleeper(60))...)...)
 	assert.Equal(t, 6, limit, "more would burn at a time than the node bears")
 	assert.Equal(t, []int{4, 5, 6}, passing)
-}
-
-// A disk that serves more readers than cores is used by more.
-func TestTwiceAsManyReadAsTheDiskWasSeenToServe(t *testing.T) {
-	t.Parallel()
-	reader := Start{Kind: "reader", Expected: proven(reading(10, 100e6)), Patience: 64 * time.Second}
-	reader.Expected.CPU.Mean, reader.Expected.Peak.Mean = 0.01, 0.1
-	under := reader
-	under.Began, under.Use = dawn, Use{Disk: 10e6, Reads: 10e6}
-	waiting := herd(20, reader)
-	for served, want := range map[int]int{1: 3, 2: 4, 3: 6, 6: 12} {
-		c := planner(1)
-		allow(c, dawn.Add(3*time.Second), herd(served, under), served, nil, nil)
-		assert.Equal(t, want, allow(c, dawn.Add(3*time.Second), herd(1, under), 1, waiting, waiting), "%d", served)
-	}
 }
