@@ -163,29 +163,30 @@
 // for that herd. Each herd starts with nothing known, again with what was learned, again with 15 % of that wrong by a
 // factor of five, and once with no pod watch.
 //
-//	held out, seeds from 1,900,000 on          95 %   99 %   herds with a kill
+//	held out, seeds from 2,100,000 on          95 %   99 %   herds with a kill
 //
-//	300 plain herds, the first time            1.23   1.53   0
-//	                 again                     1.06   1.11   0
-//	                 again, misled             1.09   1.16   0
-//	                 no pod watch              1.17   1.34   3
-//	200 broad herds, the first time            1.52   1.90   3
-//	                 again                     1.30   1.44   0
-//	                 again, misled             1.32   1.71   0
-//	                 no pod watch              1.68   1.95   33
+//	300 plain herds, the first time            1.33   1.60   0
+//	                 again                     1.05   1.16   0
+//	                 again, misled             1.08   1.36   0
+//	                 no pod watch              1.23   1.38   4
+//	200 broad herds, the first time            1.34   1.55   2
+//	                 again                     1.17   1.27   0
+//	                 again, misled             1.24   1.45   2
+//	                 no pod watch              1.64   1.89   33
 //
-// The goals are, for 95 % of the plain herds, 1.15 and no kill: met again and misled, not the first time. For the broad
-// ones they are 1.45 and 2 % with a kill the first time, 1.25 and no kill again, and 1 % with a kill misled: those of
-// kills are met, the 1.45 and the 1.25 are not. On the 500 herds from 1,700,000 on, with which the law was found, 95 % of
-// the plain herds take 1.26, 1.07 and 1.12 (first, again, misled), and of the broad ones 1.44, 1.25 and 1.22. So the law
-// meets the 1.45 and the 1.25 only on the herds that it was found on.
+// The goals are, for 95 % of the plain herds, 1.15 and no kill. For the broad ones they are 1.45 and 2 % with a kill the
+// first time, 1.25 and no kill again, and 1 % with a kill misled. All are met but the 1.15 the first time.
+//
+// Sets of herds differ. Of the 1,000 broad herds of five sets, from 1,700,000 to 2,100,000 on, 18 have a kill the first
+// time (2 to 8 of 200), none again, and 4 misled. 95 % of a set take 1.34 to 1.61 the first time, and 1.12 to 1.17 again.
+// Without passing, four of these sets take 1.25 to 1.33 again.
 //
 // The first time, pods that only wait look like pods that burn CPU later, until they burn. To hold both back costs the
 // plain herds their 1.15, as one in eight of them only waits: without that rule they take 1.09, and broad ones 1.38. To
 // hold back neither kills on a real node, where probes leave less than in the simulation.
 //
-// What happens without each rule: herds with a kill, and 95 % of the makespans, of 100 herds of each distribution from
-// 1,700,000 on. Of the 60 busy nodes: herds with a kill, the first time and the next.
+// What happens without each other rule: herds with a kill, and 95 % of the makespans, of 100 herds of each distribution
+// from 1,700,000 on, without passing. Of the 60 busy nodes: herds with a kill, the first time and the next.
 //
 //	                                        plain first   broad first  broad again  broad misled  broad unwatched  busy, twice
 //	all rules                               0  1.21       1  1.43      0  1.25      0  1.23       8  1.35          16 13
@@ -213,8 +214,13 @@
 // A forecast may use 0.4 of what probes leave. With 0.6, 1 of 200 broad herds had a kill again, and with 0.5, 2 of 200
 // others. With 0.3, none of the 200 from 1,700,000 on had one, and 95 % of them took 1.26 again, not 1.25.
 //
+// Tried and not taken: to let the first start of each unknown kind pass, so that it is known sooner (broad herds take 1.42
+// to 1.55 the first time, not 1.44 to 1.61, but who deploys many kinds passes others), one bound on the idlers of all
+// unknown kinds (10 of 800 broad herds have a kill the first time, not 16, but take 1.56 to 1.63), and to bound readers by
+// what the disk was seen to serve (where the table is wrong, 100 readers start at once).
+//
 // Constants are compared by seeds that were judged before. Held-out seeds judge a law that is fixed by then. Those from
-// 100,000 to 1,999,999 are used up: a change of the law takes others. Five more rules and constants made no difference on
+// 100,000 to 2,199,999 are used up: a change of the law takes others. Five more rules and constants made no difference on
 // 300 herds, and are gone: growth by four at most, a doubt at 0.9 of the patience, a least of 0.05 cores for a start, a test
 // whether a start reads or only waits, and 1.25 times the expected CPU time before a start is half done.
 //
