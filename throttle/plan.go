@@ -12,7 +12,9 @@ const leastCores = 0.05
 // plan sets how many pods may start at a time: as many of the waiting pods, in their order, as the adaptive limit and
 // the limit on cores allow.
 func (d *admission) plan(now time.Time) {
-	d.queue.pass(nil)
+	for _, t := range d.queue.arrivals {
+		t.passes = false
+	}
 	all, _ := d.queue.starts(func(*Ticket) bool { return true })
 	present, tickets := d.queue.starts((*Ticket).waits)
 	limit, reach := noLimit, noLimit
@@ -22,11 +24,9 @@ func (d *admission) plan(now time.Time) {
 			underWay = append(underWay, t.start())
 		}
 		found, passing := by.Allow(now, underWay, d.slots.taken(), present, all)
-		pass := make([]*Ticket, 0, len(passing))
 		for _, i := range passing {
-			pass = append(pass, tickets[i])
+			tickets[i].passes = true
 		}
-		d.queue.pass(pass)
 		limit = found
 		reach = max(limit, by.Reach(now, underWay, d.slots.taken(), all))
 	}

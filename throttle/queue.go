@@ -58,15 +58,6 @@ func (q *queue) remove(t *Ticket) {
 	q.stale = true
 }
 
-// pass makes these tickets go first in their bands, and no others.
-func (q *queue) pass(tickets []*Ticket) {
-	for _, t := range q.arrivals {
-		passes := slices.Contains(tickets, t)
-		q.stale = q.stale || passes != t.passes
-		t.passes = passes
-	}
-}
-
 // move changes a ticket, which may change its place.
 func (q *queue) move(t *Ticket, change func()) {
 	q.remove(t)
@@ -75,24 +66,20 @@ func (q *queue) move(t *Ticket, change func()) {
 }
 
 // inOrder returns the tickets in the order of the queue. Of a flow with n starts under way, the first
-// ticket has the round n, the next n+1, and so on. Tickets that pass others go first in their band.
+// ticket has the round n, the next n+1, and so on.
 func (q *queue) inOrder() []*Ticket {
 	if !q.stale {
 		return q.order
 	}
 	q.stale = false
 	q.order = append(q.order[:0], q.arrivals...)
+	if q.settings.NoFairness {
+		return q.order
+	}
 	band := 0
 	for i, t := range q.arrivals {
 		band += oneIf(i > 0 && byBand(q.arrivals[i-1], t) != 0)
-		round := 1
-		switch {
-		case t.passes:
-			round = 0
-		case !q.settings.NoFairness:
-			round += t.flow.load + t.flow.waiting
-		}
-		t.key = int64(band)<<42 | int64(round)<<21 | int64(i)
+		t.key = int64(band)<<42 | int64(t.flow.load+t.flow.waiting)<<21 | int64(i)
 		t.flow.waiting++
 	}
 	for _, t := range q.arrivals {

@@ -75,7 +75,7 @@ type Ticket struct {
 	arrived   time.Time
 	maxWait   time.Duration
 	key       int64 // order in the queue: band, round, arrival
-	passes    bool  // it goes first in its band, by the plan
+	passes    bool  // it starts first in its band, by the plan
 	pod       *pod
 	state     State
 	reason    reasons.Reason // of the admission, later of the end
