@@ -108,7 +108,7 @@ func (p *prometheus) highest(t *testing.T, query string) (highest float64, found
 	return highest, found
 }
 
-// panelValues bounds the highest value of each panel, for 8 pods of one CPU-second, one refused pod
+// panelValues bounds the highest value of each panel, for 12 pods of one CPU-second, two refused pods
 // and 5 pods in the mode Shadow, two at a time. Slots may be lent as well.
 var panelValues = map[string][2]float64{
 	"Nodes not connected":    {0, 1},
@@ -156,9 +156,14 @@ func TestDashboardOfARealNode(t *testing.T) {
 	d.enforce(t, "of-the-node", `{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}, running: {pods: 500, requests: {cpu: "500"}}}}`)
 	d.enforce(t, "of-the-cluster", `{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}}}`)
 	ns := namespace(t)
-	deploy(t, ns, "paced", 8, herdPod(1))
+	deploy(t, ns, "paced", 12, herdPod(1))
 	eventually(t, "both slots are taken", func() bool { return len(d.status(t).Starting) == 2 }) // otherwise the next pod is not refused
+	// A rate shows only what happens after a scrape has found the series.
+	refused := func() bool { return d.metric(t, "pod_pacemaker_refusals_total") > 0 }
 	createJob(t, ns, "refused", herdPod(0.1, runOnce))
+	eventually(t, "a pod is refused", refused)
+	after(ctx, 2*time.Second)
+	createJob(t, ns, "refused-too", herdPod(0.1, runOnce))
 	eventually(t, "all pods are ready", func() bool {
 		ready := 0
 		for _, pod := range pods(t, ns) {
@@ -166,7 +171,7 @@ func TestDashboardOfARealNode(t *testing.T) {
 				ready++
 			}
 		}
-		return ready == 8
+		return ready == 12
 	})
 	d.idle(t)
 	d.configure(t, "{priority: 2, mode: Shadow, "+limits+"}")
