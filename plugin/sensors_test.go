@@ -98,7 +98,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	s := n.signal(throttle.SignalLoad)
 	assert.Nil(t, s.Value)
 	assert.Contains(t, s.Blind, proc.path())
-	assert.Contains(t, s.Blind, "no such file")
+	assert.Contains(t, s.Blind, "absent")
 	assert.InDelta(t, 4, s.Threshold, 0)
 	n.pod("unpaced").runs().startsNow("app")
 	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.d.sensors.cannotMeasure())

@@ -40,10 +40,10 @@ func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
 	part, whole := c.part-since.part, c.whole-since.whole
 	// The kernel documents that iowait can decrease.
 	if signal != throttle.SignalIOWait && part < -roundOff {
-		return 0, fmt.Errorf("%s: its counter lost %.6g s", signal, -part)
+		return 0, fmt.Errorf("%s: %w: it lost %.6g s", signal, ErrCounter, -part)
 	}
 	if whole <= 0 {
-		return 0, fmt.Errorf("%s: the clock of its counter gained %.6g s", signal, whole)
+		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, whole)
 	}
 	// part and whole are not read at the same instant, so a full stall can be a little more than 100 %.
 	return math.Min(100, math.Max(0, 100*part/whole)), nil

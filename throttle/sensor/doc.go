@@ -47,7 +47,8 @@
 // # Blindness
 //
 // A signal that cannot be read has an error and no value, so it does not look like
-// an idle node. The error names the file. Each sample tries again. A signal recovers with the second good sample, which is
+// an idle node. The error names the file and wraps one of the package's errors.
+// Each sample tries again. A signal recovers with the second good sample, which is
 // compared with the first.
 //
 // The files are under a root, so that a daemon in a container can measure the

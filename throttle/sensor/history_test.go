@@ -1,7 +1,6 @@
 package sensor
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -25,8 +24,6 @@ func newClock(window time.Duration) *clock {
 }
 
 const watched = throttle.SignalIOPressure
-
-var errBlind = errors.New("cannot be read")
 
 // after takes a sample after d, in which tasks stalled for the given percentage of the time.
 func (c *clock) after(d time.Duration, percent float64) throttle.Reading {
@@ -136,18 +133,18 @@ func TestABlindSignalRecoversWithTheSecondGoodSample(t *testing.T) {
 		c.after(250*time.Millisecond, 30)
 	}
 	c.passed += 250 * time.Millisecond
-	require.ErrorIs(t, c.add(errBlind).Err, errBlind)
+	require.ErrorIs(t, c.add(ErrAbsent).Err, ErrAbsent)
 	// Earlier samples still count if they are near enough.
 	r := c.after(250*time.Millisecond, 30)
 	require.NoError(t, r.Err)
 	assert.Equal(t, 2*time.Second, span(r))
 	for range 20 {
 		c.passed += 250 * time.Millisecond
-		require.Error(t, c.add(errBlind).Err)
+		require.Error(t, c.add(ErrParse).Err)
 	}
 	assert.Equal(t, throttle.Reading{}, func() throttle.Reading {
 		c := newClock(2 * time.Second)
-		c.add(errBlind)
+		c.add(ErrAbsent)
 		return c.after(250*time.Millisecond, 30)
 	}(), "the first good sample has no earlier one to compare with")
 }
@@ -161,7 +158,7 @@ func TestACounterThatGoesBackwardsGivesNoReading(t *testing.T) {
 	c.stall = 0.001
 	c.passed += 250 * time.Millisecond
 	r := c.add(nil)
-	require.Error(t, r.Err)
+	require.ErrorIs(t, r.Err, ErrCounter)
 	require.ErrorContains(t, r.Err, "pressure.io.some")
 	r = c.after(250*time.Millisecond, 60)
 	require.NoError(t, r.Err)
@@ -175,7 +172,7 @@ func TestASignalIsBlindWhileTheClockStandsStill(t *testing.T) {
 	c.after(0, 0)
 	for range 5 {
 		c.zero = c.zero.Add(250 * time.Millisecond) // and the counters do not change
-		require.Error(t, c.add(nil).Err)
+		require.ErrorIs(t, c.add(nil).Err, ErrCounter)
 	}
 	require.NoError(t, c.after(250*time.Millisecond, 10).Err)
 }
@@ -206,20 +203,20 @@ func TestShares(t *testing.T) {
 		since, now counter
 		signal     throttle.Signal
 		want       float64
-		err        bool
+		err        error
 	}{
-		"half":                {counter{part: 1, whole: 10}, counter{part: 2, whole: 12}, throttle.SignalCPU, 50, false},
-		"a little over all":   {counter{part: 1, whole: 10}, counter{part: 3.1, whole: 12}, throttle.SignalIOFull, 100, false},
-		"iowait may decrease": {counter{part: 5, whole: 10}, counter{part: 4, whole: 12}, throttle.SignalIOWait, 0, false},
-		"rounding":            {counter{part: 5, whole: 10}, counter{part: 5 - 1e-9, whole: 12}, throttle.SignalCPU, 0, false},
-		"backwards":           {counter{part: 5, whole: 10}, counter{part: 4, whole: 12}, throttle.SignalCPU, 0, true},
-		"its clock stands":    {counter{part: 5, whole: 10}, counter{part: 5, whole: 10}, throttle.SignalCPU, 0, true},
-		"its clock goes back": {counter{part: 5, whole: 10}, counter{part: 6, whole: 9}, throttle.SignalIOWait, 0, true},
+		"half":                {counter{part: 1, whole: 10}, counter{part: 2, whole: 12}, throttle.SignalCPU, 50, nil},
+		"a little over all":   {counter{part: 1, whole: 10}, counter{part: 3.1, whole: 12}, throttle.SignalIOFull, 100, nil},
+		"iowait may decrease": {counter{part: 5, whole: 10}, counter{part: 4, whole: 12}, throttle.SignalIOWait, 0, nil},
+		"rounding":            {counter{part: 5, whole: 10}, counter{part: 5 - 1e-9, whole: 12}, throttle.SignalCPU, 0, nil},
+		"backwards":           {counter{part: 5, whole: 10}, counter{part: 4, whole: 12}, throttle.SignalCPU, 0, ErrCounter},
+		"its clock stands":    {counter{part: 5, whole: 10}, counter{part: 5, whole: 10}, throttle.SignalCPU, 0, ErrCounter},
+		"its clock goes back": {counter{part: 5, whole: 10}, counter{part: 6, whole: 9}, throttle.SignalIOWait, 0, ErrCounter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := c.now.share(c.since, c.signal)
-			assert.Equal(t, c.err, err != nil)
+			require.ErrorIs(t, err, c.err)
 			assert.InDelta(t, c.want, got, 1e-6)
 		})
 	}

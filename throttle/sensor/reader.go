@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -42,13 +45,24 @@ func (r reader) pressure(resource string) (some, full counter) {
 	path := filepath.Join(r.root, "pressure", resource)
 	// The clock is read beside each counter: on a starved node, time passes between two files.
 	elapsed := time.Since(r.began).Seconds()
-	stats, err := r.stalls(resource)
+	proc, err := procfs.NewFS(r.root)
+	if err != nil {
+		blind := counter{err: unread(path, err)}
+		return blind, blind
+	}
+	stats, err := proc.PSIStatsForResource(resource)
+	switch {
+	case errors.Is(err, procfs.ErrFileRead):
+		err = unread(path, err)
+	case err != nil:
+		err = fmt.Errorf("%s: %w: %w", path, ErrParse, err)
+	}
 	stalled := func(name string, line *procfs.PSILine) counter {
 		switch {
 		case err != nil:
-			return counter{err: unread(path, err)}
+			return counter{err: err}
 		case line == nil:
-			return counter{err: fmt.Errorf("%s: it has no line %q", path, name)}
+			return counter{err: fmt.Errorf("%s: %q: %w", path, name, ErrLine)}
 		default:
 			return counter{part: float64(line.Total) / 1e6, whole: elapsed}
 		}
@@ -56,60 +70,58 @@ func (r reader) pressure(resource string) (some, full counter) {
 	return stalled("some", stats.Some), stalled("full", stats.Full)
 }
 
-func (r reader) stalls(resource string) (procfs.PSIStats, error) {
-	proc, err := procfs.NewFS(r.root)
-	if err != nil {
-		return procfs.PSIStats{}, err
-	}
-	return proc.PSIStatsForResource(resource)
-}
-
-// unread wraps the error with which a file was read.
-func unread(path string, err error) error {
-	if errors.Is(err, syscall.EOPNOTSUPP) { // the kernel has PSI, and was built to have it off
-		return fmt.Errorf("%s: PSI is disabled, the kernel needs psi=1 on its command line: %w", path, err)
-	}
-	return fmt.Errorf("%s: %w", path, err)
-}
-
 // cpuTimes returns how long all CPUs together were busy and in iowait, each as a part of all their time.
 func (r reader) cpuTimes() (busy, iowait counter) {
-	var user, nice, system, idle, waiting, irq, softirq, steal uint64
-	err := scan(filepath.Join(r.root, "stat"), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &waiting, &irq, &softirq, &steal)
+	ticks, err := firstLine(filepath.Join(r.root, "stat"), "cpu", 8)
 	if err != nil {
 		return counter{err: err}, counter{err: err}
 	}
-	seconds := func(times ...uint64) (sum float64) {
-		for _, ticks := range times {
-			sum += float64(ticks) / ticksPerSecond
-		}
-		return sum
-	}
-	used := seconds(user, nice, system, irq, softirq, steal) // user and nice include guests
-	all := used + seconds(idle, waiting)
-	return counter{part: used, whole: all}, counter{part: seconds(waiting), whole: all}
+	user, nice, system, idle, waiting, irq, softirq, steal := ticks[0], ticks[1], ticks[2], ticks[3], ticks[4], ticks[5], ticks[6], ticks[7]
+	used := (user + nice + system + irq + softirq + steal) / ticksPerSecond // user and nice include guests
+	all := used + (idle+waiting)/ticksPerSecond
+	return counter{part: used, whole: all}, counter{part: waiting / ticksPerSecond, whole: all}
 }
 
 // load returns the load average over one minute.
 func (r reader) load() counter {
-	path := filepath.Join(r.root, "loadavg")
-	var average float64
-	err := scan(path, "%f ", &average)
-	if err == nil && !(average >= 0) {
-		err = fmt.Errorf("%s: the load is %f", path, average)
+	averages, err := firstLine(filepath.Join(r.root, "loadavg"), "", 3)
+	if err != nil {
+		return counter{err: err}
 	}
-	return counter{part: average, err: err}
+	return counter{part: averages[0]}
 }
 
-// scan scans the beginning of a file with a format of package fmt.
-func scan(path, format string, into ...any) error {
+// firstLine returns the numbers at the beginning of a file's first line, after its name, if it has one.
+func firstLine(path, name string, count int) ([]float64, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, unread(path, err)
 	}
 	defer file.Close()
-	if _, err := fmt.Fscanf(bufio.NewReader(file), format, into...); err != nil {
-		return unread(path, err)
+	line, err := bufio.NewReader(file).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, unread(path, err)
 	}
-	return nil
+	fields := strings.Fields(line)
+	if name != "" {
+		if len(fields) == 0 || fields[0] != name {
+			return nil, fmt.Errorf("%s: %q: %w", path, name, ErrLine)
+		}
+		fields = fields[1:]
+	}
+	if len(fields) == 0 {
+		return nil, fmt.Errorf("%s: %w: it is empty", path, ErrLine)
+	}
+	if len(fields) < count {
+		return nil, fmt.Errorf("%s: %w: %d numbers, expected %d", path, ErrParse, len(fields), count)
+	}
+	numbers := make([]float64, count)
+	for i := range numbers {
+		n, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil || !(n >= 0) || math.IsInf(n, 0) {
+			return nil, fmt.Errorf("%s: %w: %q is not a number from 0", path, ErrParse, fields[i])
+		}
+		numbers[i] = n
+	}
+	return numbers, nil
 }

@@ -1,11 +1,11 @@
 package sensor
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -64,17 +64,44 @@ func TestFilesOfDifferentKernelsAreRead(t *testing.T) {
 	}
 }
 
-func TestEveryFailureNamesAPath(t *testing.T) {
-	t.Parallel()
-	pressure := []throttle.Signal{
-		throttle.SignalCPUPressure, throttle.SignalMemoryPressure, throttle.SignalMemoryFull, throttle.SignalIOPressure, throttle.SignalIOFull,
+// names are the named errors. The error of every blind signal wraps one of them.
+var names = []error{ErrAbsent, ErrDisabled, ErrRead, ErrLine, ErrParse, ErrCounter}
+
+// named returns the one named error that err wraps.
+func named(t *testing.T, err error) error {
+	t.Helper()
+	var found error
+	for _, name := range names {
+		if errors.Is(err, name) {
+			require.NoError(t, found, "%v has two names", err)
+			found = name
+		}
 	}
-	for tree, blind := range map[string][]throttle.Signal{
+	require.Error(t, found, "%v has no name", err)
+	return found
+}
+
+func TestEveryFailureHasANameAndAPath(t *testing.T) {
+	t.Parallel()
+	pressure := func(cpu, memory, memoryFull, io, ioFull error) map[throttle.Signal]error {
+		return map[throttle.Signal]error{
+			throttle.SignalCPUPressure: cpu, throttle.SignalMemoryPressure: memory, throttle.SignalMemoryFull: memoryFull,
+			throttle.SignalIOPressure: io, throttle.SignalIOFull: ioFull,
+		}
+	}
+	all := func(err error) map[throttle.Signal]error {
+		m := pressure(err, err, err, err, err)
+		m[throttle.SignalCPU], m[throttle.SignalIOWait], m[throttle.SignalLoad] = err, err, err
+		return m
+	}
+	garbage := pressure(ErrParse, ErrParse, ErrParse, ErrLine, nil)
+	garbage[throttle.SignalCPU], garbage[throttle.SignalIOWait], garbage[throttle.SignalLoad] = ErrParse, ErrParse, ErrParse
+	for tree, want := range map[string]map[throttle.Signal]error{
 		"linux-6.18":   {},
-		"no-psi":       pressure,
-		"nothing-here": allSignals(),
-		"empty":        allSignals(),
-		"garbage":      slices.DeleteFunc(allSignals(), func(s throttle.Signal) bool { return s == throttle.SignalIOFull }),
+		"no-psi":       pressure(ErrAbsent, ErrAbsent, ErrAbsent, ErrAbsent, ErrAbsent),
+		"nothing-here": all(ErrAbsent),
+		"empty":        all(ErrLine),
+		"garbage":      garbage,
 	} {
 		t.Run(tree, func(t *testing.T) {
 			t.Parallel()
@@ -82,11 +109,13 @@ func TestEveryFailureNamesAPath(t *testing.T) {
 			m := newReader(root).read()
 			for _, s := range allSignals() {
 				err := m.counters[s].err
-				if !slices.Contains(blind, s) {
+				if want[s] == nil {
 					require.NoError(t, err, s)
 					continue
 				}
-				require.ErrorContains(t, err, root, s)
+				require.ErrorIs(t, err, want[s], s.String())
+				assert.Equal(t, want[s], named(t, err))
+				assert.ErrorContains(t, err, root)
 			}
 		})
 	}
@@ -99,6 +128,7 @@ func TestAFileThatCannotBeReadIsNotAbsent(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, file), 0o700)) // it can be opened, but not read
 	}
 	for s, c := range newReader(root).read().counters {
+		assert.Equal(t, ErrRead, named(t, c.err), throttle.Signal(s))
 		assert.ErrorIs(t, c.err, syscall.EISDIR, throttle.Signal(s))
 	}
 }
@@ -109,6 +139,7 @@ func TestDisabledPSIIsReported(t *testing.T) {
 	read := &fs.PathError{Op: "read", Path: "/proc/pressure/cpu", Err: syscall.EOPNOTSUPP}
 	for _, err := range []error{read, fmt.Errorf("unavailable: %w", read)} {
 		got := unread("/proc/pressure/cpu", err)
+		assert.Equal(t, ErrDisabled, named(t, got))
 		require.ErrorIs(t, got, syscall.EOPNOTSUPP)
 		require.ErrorContains(t, got, "psi=1")
 	}
@@ -187,7 +218,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// sound asserts that each signal is a number from 0, or blind with an error that names the file. The other
+// sound asserts that each signal is a number from 0, or blind with one named error that names the file. The other
 // files are still read.
 func sound(t *testing.T, m moment, written ...throttle.Signal) {
 	t.Helper()
@@ -199,6 +230,7 @@ func sound(t *testing.T, m moment, written ...throttle.Signal) {
 		c := m.counters[s]
 		if c.err != nil {
 			require.True(t, bad[s], "%s is blind: %v", s, c.err)
+			require.ErrorIs(t, c.err, named(t, c.err))
 			require.ErrorContains(t, c.err, string(filepath.Separator))
 			continue
 		}

@@ -2,7 +2,6 @@ package sensor
 
 import (
 	"context"
-	"io/fs"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -206,8 +205,8 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 		pass()
 		r.tree.remove("pressure/io")
 		s := pass()
-		require.ErrorIs(t, s[throttle.SignalIOPressure].Err, fs.ErrNotExist)
-		require.ErrorIs(t, s[throttle.SignalIOFull].Err, fs.ErrNotExist)
+		require.ErrorIs(t, s[throttle.SignalIOPressure].Err, ErrAbsent)
+		require.ErrorIs(t, s[throttle.SignalIOFull].Err, ErrAbsent)
 		for _, sees := range []throttle.Signal{throttle.SignalCPU, throttle.SignalLoad, throttle.SignalCPUPressure} {
 			require.NoError(t, s[sees].Err)
 			assert.False(t, s[sees].To.IsZero())
@@ -225,7 +224,7 @@ func TestAMissingProcRootIsAbsent(t *testing.T) {
 	tr := newTree(t)
 	s := New(tr.root+"/later", &client{})
 	for _, r := range s.Measure(t.Context()) {
-		require.ErrorIs(t, r.Err, fs.ErrNotExist)
+		require.ErrorIs(t, r.Err, ErrAbsent)
 	}
 }
 

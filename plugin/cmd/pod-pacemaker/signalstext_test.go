@@ -20,7 +20,7 @@ func TestStatusDrawsSignals(t *testing.T) {
 	measured(throttle.SignalIOWait, 0, 8)
 	measured(throttle.SignalLoad, 12.5, 5)
 	measured(throttle.SignalCPUPressure, 83.333, 9.75)
-	s[throttle.SignalIOPressure].Err = errors.New("/proc/pressure/io: no such file\x1b[2J")
+	s[throttle.SignalIOPressure].Err = errors.New("/proc/pressure/io: file is absent\x1b[2J")
 	s[throttle.SignalIOFull].Err = s[throttle.SignalIOPressure].Err
 	status := herd()
 	status.Signals = admin.NewSignals(s, throttle.Settings{
