@@ -44,7 +44,7 @@ func TestAPodThatNeedNotWaitIsNotHeldToBecomeKnown(t *testing.T) {
 			p.spec.Labels = map[string]string{"pod-template-generation": "1"}
 		}},
 		"no pod is held":        {oneInShadow, func(*node, *testPod) {}},
-		"the pod watch is away": {oneAtATime, func(n *node, _ *testPod) { n.pods.goAway() }},
+		"the pod watch is away": {oneAtATime, func(n *node, _ *testPod) { n.pods.ListAnew(time.Time{}, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

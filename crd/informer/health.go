@@ -22,13 +22,26 @@ const (
 )
 
 // Err returns why the known objects may be out of date, or nil if they are current. It is not nil before the
-// first list is complete, from a failed list or watch until the next watch is open, and after Run. The end of a watch,
-// which the API server closes every few minutes, is not a failure, even if it ends at once or with an error: the
-// objects are then listed again, within a minute. client-go takes 45 s to notice a connection that died silently.
+// first list is complete, from a failed list or watch until the next watch is open, from Distrust until the next
+// list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
+// failure, even if it ends at once or with an error: the objects are then listed again, within a minute. client-go
+// takes 45 s to notice a connection that died silently.
 func (i *Informer[T]) Err() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.doubt != nil {
+		return i.doubt
+	}
 	return i.err
+}
+
+// Distrust reports that the watch missed a change, which why describes. Err returns why until the objects are listed
+// again from the newest state. Distrust does not begin that list: call Relist.
+func (i *Informer[T]) Distrust(why error) {
+	i.mu.Lock()
+	i.doubt, i.said = why, unreachable
+	i.mu.Unlock()
+	i.options.Log.WithError(why).Warnf("the watch of %s is open but does not report a change: listing them again", i.options.What)
 }
 
 // fail records a failed request. The next list may have any version: the API server may have been restored from a
@@ -60,8 +73,9 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 func (i *Informer[T]) works() {
 	i.mu.Lock()
 	i.err = nil
+	doubted := i.doubt != nil
 	i.mu.Unlock()
-	if i.become(reachable) {
+	if !doubted && i.become(reachable) {
 		i.options.Log.Infof("watching %s again", i.options.What)
 	}
 }
@@ -69,7 +83,7 @@ func (i *Informer[T]) works() {
 // listed records that the list is complete.
 func (i *Informer[T]) listed() {
 	i.mu.Lock()
-	i.completed, i.version = i.began, ""
+	i.doubt, i.completed, i.version = nil, i.began, ""
 	streams := i.streams
 	i.mu.Unlock()
 	if streams {

@@ -61,6 +61,7 @@ type Informer[T metav1.Object] struct {
 	end       context.CancelFunc // ends the reflector that runs now
 	version   string             // the next list must not be older than this; empty: any
 	err       error              // of the last request; nil: a watch is open
+	doubt     error              // the argument of Distrust, until the next list is complete
 	said      string             // the state that was logged last
 	began     time.Time          // when the last list began
 	streams   bool               // that list is the first part of a watch
@@ -110,12 +111,19 @@ func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *I
 }
 
 // beginList records that a list begins, and sets in lo how new the list must be. With the version of the last
-// reflector, the list does not go back in time, and the API server can answer from memory.
+// reflector, the list does not go back in time, and the API server can answer from memory. After Distrust, the
+// list comes from the API server's store.
 func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.began, i.streams = time.Now(), streams
-	if i.version != "" {
+	switch {
+	case i.doubt != nil:
+		lo.ResourceVersion = ""
+		if !streams {
+			lo.ResourceVersionMatch = ""
+		}
+	case i.version != "":
 		lo.ResourceVersion = i.version
 	}
 }

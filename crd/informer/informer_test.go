@@ -271,6 +271,34 @@ func TestARelistThatFailsIsTriedFromAnyVersion(t *testing.T) {
 	})
 }
 
+// A state that the caller doubts is listed again from the newest version. The new list counts from then on.
+func TestDistrust(t *testing.T) {
+	t.Parallel()
+	for _, unable := range []bool{false, true} {
+		s := &server{unable: unable}
+		with(t, s, func(t *testing.T, b *bed) {
+			s.lists()
+			why := errors.New("a container runs")
+			b.Distrust(why)
+			require.ErrorIs(t, b.Err(), why)
+			require.Len(t, b.said(), 1)
+			b.newest().Stop() // as each watch does after some minutes; the next one is as silent
+			synctest.Wait()
+			require.ErrorIs(t, b.Err(), why)
+			require.Empty(t, s.lists())
+			b.Relist()
+			synctest.Wait()
+			require.NoError(t, b.Err())
+			want := []string{"stream "}
+			if unable {
+				want = append(want, "list ")
+			}
+			require.Equal(t, want, s.lists())
+			require.Equal(t, []string{"watching things again"}, b.said())
+		})
+	}
+}
+
 var thing = schema.GroupResource{Resource: "things"}
 
 // A fault is logged once, and its end is logged once.

@@ -12,11 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 )
 
-// maxScrapes is the number of concurrent requests of /metrics.
-const maxScrapes = 4
+const (
+	maxScrapes = 4 // concurrent requests of /metrics
+	maxPages   = 8 // concurrent requests of /status.json
+)
 
 // aliveTimeout is how long a liveness request waits for the daemon. It is long because a restart does not help a
 // daemon that is slow on an overloaded node.
@@ -43,11 +44,12 @@ func ServeTCP(ctx context.Context, addr string, config *tls.Config, h http.Handl
 	if err != nil {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
-	l = netutil.LimitListener(l, maxConns)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
-	return serve(ctx, l, newServer(h))
+	srv := newServer(h)
+	bound(srv, maxConns)
+	return serve(ctx, l, srv)
 }
 
 func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
@@ -59,10 +61,10 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, alive(r, p)) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, p.Ready()) })
 	mux.HandleFunc("GET /{$}", servePage)
-	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /status.json", few(maxPages, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		answer(w, newOverview(statusOf(p), p.Timeline()))
-	})
+	}))
 	return mux
 }
 

@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// maxConns bounds the connections of one server. Further ones wait until one is closed.
+	// maxConns bounds the connections of one server.
 	maxConns = 64
 	// headerTimeout bounds reading the header of a request.
 	headerTimeout = 5 * time.Second
 	// requestTimeout bounds reading a request, and writing its answer.
 	requestTimeout = 10 * time.Second
+	// drainTimeout bounds the requests under way when a server stops.
+	drainTimeout = time.Second
 )
 
 // ServeAdmin serves at the unix socket until ctx ends, and then returns nil. It blocks. If it cannot make the socket, it
@@ -79,14 +81,21 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// serve serves on l until ctx ends, and then returns nil. It closes l, and the connections with requests under way.
+// serve serves on l until ctx ends, and then returns nil. It closes l. Requests under way have drainTimeout to end.
 func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
-	defer func() { _ = srv.Close() }() // ends the connections, also if l panics or fails
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer func() { _ = srv.Close() }() // ends the other connections, also if l panics or fails
+	drained := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		_ = srv.Shutdown(drain)
+	})
 	defer stop()
 	err := srv.Serve(l)
-	if ctx.Err() != nil {
-		return nil
+	if stop() {
+		return fmt.Errorf("serve at %s: %w", l.Addr(), err)
 	}
-	return fmt.Errorf("serve at %s: %w", l.Addr(), err)
+	<-drained
+	return nil
 }

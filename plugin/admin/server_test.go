@@ -1,13 +1,17 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -181,4 +185,50 @@ func TestAPanicInAcceptReachesTheCaller(t *testing.T) {
 	require.NoError(t, err)
 	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, newServer(adminHandler(&node{}))) })
 	require.ErrorIs(t, l.Close(), net.ErrClosed, "the server has closed the listener")
+}
+
+// piped is a listener with one connection.
+type piped struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (l *piped) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conn:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *piped) Addr() net.Addr { return &net.UnixAddr{Name: "piped"} }
+
+func (l *piped) Close() error { close(l.closed); return nil }
+
+func TestARequestUnderWayIsAnsweredWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		client, server := net.Pipe()
+		l := &piped{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conn <- server
+		ended := make(chan error, 1)
+		go func() {
+			ended <- serve(ctx, l, newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				stop()
+				time.Sleep(drainTimeout / 2)
+				_, _ = io.WriteString(w, "answered\n")
+			})))
+		}()
+		_, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, "answered\n", string(body))
+		require.NoError(t, <-ended)
+	})
 }

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -20,25 +21,29 @@ const (
 	takeSlot    verb = "take"    // create the Lease, or replace it as it was seen
 	renewSlot   verb = "renew"   // replace the Lease as it was seen
 	releaseSlot verb = "release" // delete the Lease as it was seen
+	sweepSlot   verb = "sweep"   // delete the Lease of a dead holder
 )
 
 // call is a write and its result.
 type call struct {
 	verb    verb
-	group   *group
+	group   *group // nil for sweepSlot
 	n       int
 	name    string
 	version version
+	since   time.Time // when this node took the slot
 
 	sent time.Time
 	made *coordinationv1.Lease
 	err  error
 }
 
-// call returns a call for a slot. The version is that of its Lease, or zero if there is none.
-func (g *group) call(v verb, n int, seen version) *call {
-	return &call{verb: v, group: g, n: n, name: leaseName(g.demand, n), version: seen}
+// call returns a call for a claim.
+func (g *group) call(v verb, id string, c *claim) *call {
+	return &call{verb: v, group: g, n: c.n, name: leaseName(g.key.Policy, id, c.n), version: c.version, since: c.since}
 }
+
+var errNoSlot = errors.New("the Lease in the answer is not that of a slot: something has changed it on its way into the API server")
 
 // make sends the calls, waits for their answers, and applies these.
 func (c *Claimer) make(ctx context.Context, calls []*call) {
@@ -62,7 +67,11 @@ func (c *Claimer) send(ctx context.Context, one *call) (made *coordinationv1.Lea
 	api := c.options.API
 	switch one.verb {
 	case takeSlot, renewSlot:
-		lease := newLease(one.group.demand, one.n, one.version, c.options.Holder, one.sent)
+		since := one.sent
+		if one.verb == renewSlot {
+			since = one.since
+		}
+		lease := newLease(one.group.demand, one.n, one.version, c.options.Holder, since, one.sent)
 		if (one.version == version{}) {
 			return api.Create(ctx, lease, metav1.CreateOptions{})
 		}
@@ -79,37 +88,55 @@ func (c *Claimer) answered(one *call) {
 	now, g := time.Now(), one.group
 	late := apierrors.IsConflict(one.err) || apierrors.IsAlreadyExists(one.err) ||
 		apierrors.IsNotFound(one.err) && one.version != version{} // without a version, the namespace is missing
-	var fault error
-	switch {
-	case late:
-		c.stats.Conflicts++
-	case one.err != nil:
-		c.stats.Failures++
-		fault = fmt.Errorf("%s the Lease %s: %w", one.verb, one.name, one.err)
+	var s *slot
+	if one.err == nil && (one.verb == takeSlot || one.verb == renewSlot) {
+		var ok bool
+		if s, ok = readSlot(one.made, now); !ok {
+			one.err = errNoSlot
+		}
 	}
-	c.health.note(&c.health.write, fault, one.sent, now)
 	switch {
-	case one.err == nil && one.made != nil:
+	case one.err == nil, late:
+		c.health.note(&c.health.write, nil, one.sent, now)
+	default:
+		c.stats.Failures++
+		c.health.note(&c.health.write, fmt.Errorf("%s the Lease %s: %w", one.verb, one.name, one.err), one.sent, now)
+	}
+	if late {
+		c.stats.Conflicts++
+	}
+	switch {
+	case s != nil:
+		if one.verb == takeSlot {
+			one.since = one.sent
+		}
+		c.slots[s.name] = s
 		g.claims[one.n] = &claim{
-			n: one.n, version: version{one.made.UID, one.made.ResourceVersion}, until: one.sent.Add(holds),
+			n: one.n, version: s.version, since: one.since, until: one.sent.Add(holds),
 			renew: one.sent.Add(renewEvery - rand.N(renewEvery/4)),
 		}
 	case one.verb == renewSlot && late:
 		delete(g.claims, one.n) // another node holds it, or this node does by a write whose answer was lost
 		c.stats.Lost++
+		c.stray = true
 	case one.verb == renewSlot:
 		if claim := g.claims[one.n]; claim != nil {
 			claim.renew = now.Add(leastRetry/2 + rand.N(leastRetry))
 		}
+	case one.verb == takeSlot && late:
+	case one.err == nil, apierrors.IsNotFound(one.err):
+		delete(c.slots, one.name)
+	default:
+		c.stray = true // the write may have succeeded
 	}
 }
 
 // renewals returns the calls that renew the claims that are due.
 func (c *Claimer) renewals(now time.Time) (calls []*call) {
-	for _, g := range c.groups {
+	for id, g := range c.groups {
 		for _, claim := range g.claims {
 			if !now.Before(claim.renew) {
-				calls = append(calls, g.call(renewSlot, claim.n, claim.version))
+				calls = append(calls, g.call(renewSlot, id, claim))
 			}
 		}
 	}

@@ -17,12 +17,16 @@ const (
 	// So clocks need not agree, and one may run half as fast again as another.
 	lasts = 30 * time.Second
 	holds = 20 * time.Second
+	// mostLasts is the longest time for which a Lease can block a slot, whatever duration it has.
+	mostLasts = 2 * lasts
 	// renewEvery leaves time for a second attempt before holds has passed.
 	renewEvery = 10 * time.Second
 
 	// A claim that no start uses is given back after this time. A pod that was refused for
 	// another reason is retried within 15 s.
 	unusedWaiting, unusedAlone = 20 * time.Second, time.Second
+	// sweepAfter is how long a Lease must be unchanged before it can be swept.
+	sweepAfter = 10 * time.Minute
 
 	// A node that lacks a slot looks for one about once per pace, which grows with the cluster.
 	leastPace, pacePerNode = 500 * time.Millisecond, 10 * time.Millisecond
@@ -70,9 +74,10 @@ type Claimer struct {
 	view     View
 
 	// Only the goroutine of Run uses these.
-	groups map[string]*group       // by id
-	slots  map[string]map[int]slot // as listed last, by the id of the group and the number
-	looked time.Time               // when the Leases were last listed
+	groups map[string]*group // by id
+	slots  map[string]*slot  // as listed last, by name
+	looked time.Time         // when the Leases were last listed
+	stray  bool              // this node may hold a Lease without a claim
 	health health
 	faulty bool // the fault was logged
 	stats  View // the counters
@@ -106,7 +111,7 @@ func (c *Claimer) Wake() {
 // the rest for the next daemon of this node. Run can be called again after it returned, but not twice
 // at the same time.
 func (c *Claimer) Run(ctx context.Context) {
-	c.groups, c.slots, c.looked, c.health = map[string]*group{}, nil, time.Time{}, health{}
+	c.groups, c.slots, c.looked, c.health = map[string]*group{}, map[string]*slot{}, time.Time{}, health{}
 	c.stats = View{Calls: map[string]uint64{}}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -137,9 +142,8 @@ func (c *Claimer) demands(now time.Time) map[string]demand {
 	for _, v := range c.options.Limiter.Groups(now) {
 		policy, known := policies[v.Key.Policy]
 		if known && v.Limits.Claims {
-			id := identify(policy.UID, v.Key)
-			all[id] = demand{
-				id: id, key: v.Key, policy: policy, limit: min(max(policy.Slots, 0), mostSlots),
+			all[identify(policy.UID, v.Key)] = demand{
+				key: v.Key, policy: policy, limit: min(max(policy.Slots, 0), mostSlots),
 				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
 			}
 		}
@@ -166,7 +170,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 	for id, g := range c.groups {
 		d, asked := demands[id]
 		if !asked {
-			d = demand{id: id, key: g.key, policy: g.policy}
+			d = demand{key: g.key, policy: g.policy}
 		}
 		g.update(now, d, c.pace())
 		needed = needed || g.needed()
@@ -177,7 +181,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 	calls := c.giveBack(now)
 	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))
 	defer cancel()
-	if at := c.nextLook(); !at.IsZero() && !now.Before(at) {
+	if c.lookDue(now) {
 		calls = append(calls, c.look(ctx)...)
 	}
 	c.make(ctx, append(calls, c.renewals(now)...))
@@ -202,7 +206,9 @@ func (c *Claimer) deadline(now time.Time) time.Time {
 	end := now.Add(callTimeout)
 	for _, g := range c.groups {
 		for _, claim := range g.claims {
-			end = earlier(end, claim.until)
+			if claim.until.Before(end) {
+				end = claim.until
+			}
 		}
 	}
 	return end
@@ -229,7 +235,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 			g.claims[claim.n] = claim
 		}
 		for _, claim := range over[kept:] {
-			calls = append(calls, g.call(releaseSlot, claim.n, claim.version))
+			calls = append(calls, g.call(releaseSlot, id, claim))
 		}
 		if !g.spare() {
 			g.wait(now, c.pace(), true)
@@ -258,31 +264,30 @@ func (c *Claimer) offer(now time.Time) {
 func (c *Claimer) conclude(now time.Time) time.Duration {
 	c.expire(now)
 	c.offer(now)
-	next := earlier(now.Add(mostPass), c.nextLook())
+	next := now.Add(mostPass)
+	at := func(t time.Time) {
+		if !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
 	for id, g := range c.groups {
 		for _, claim := range g.claims {
-			next = earlier(next, earlier(claim.renew, claim.until))
+			at(claim.renew)
+			at(claim.until)
 		}
 		if !g.idle.IsZero() {
-			next = earlier(next, g.idle.Add(g.patience()))
+			at(g.idle.Add(g.patience()))
 		}
 		if g.offered >= 0 && g.policy.UID != "" {
-			next = earlier(next, c.health.givesUp(g.policy.OpenAfter))
+			at(c.health.givesUp(g.policy.OpenAfter))
 		}
 		if !g.needed() && g.offered == 0 {
 			delete(c.groups, id)
 		}
 	}
+	at(c.nextLook())
 	c.show()
 	return next.Sub(now)
-}
-
-// earlier returns the earlier of two times; a time that is zero does not count.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // leave gives back the slots that no start uses.
@@ -293,7 +298,7 @@ func (c *Claimer) leave(ctx context.Context) {
 	var calls []*call
 	for id, g := range c.groups {
 		for _, claim := range g.remove(len(g.claims) - min(len(g.claims), demands[id].starting)) {
-			calls = append(calls, g.call(releaseSlot, claim.n, claim.version))
+			calls = append(calls, g.call(releaseSlot, id, claim))
 		}
 	}
 	c.make(ctx, calls)

@@ -24,7 +24,7 @@
 // another node takes them, unless its clock runs at less than two thirds of the speed of the other
 // clock. Starts that are under way then continue. So do those of a daemon that is stopped; the next
 // daemon of this node finds its Leases by their holder. The slots of a node that dies are free after
-// 30 s. So is a slot whose Lease could not be deleted.
+// 30 s. A Lease that asks for more time gets one minute at most.
 //
 // The limit can be exceeded in four cases:
 //
@@ -58,11 +58,11 @@
 //
 // A round is the time in which each node gets one turn on average. The lists are the mean over the
 // herd. While all 1,000 nodes wait, there are 130 lists a second, which the API server answers from
-// memory. A list has about 700 bytes for each Lease. A free slot is idle for less than 0.3 s if
+// memory. A list has about 700 bytes for each slot in use. A free slot is idle for less than 0.3 s if
 // many nodes want it. A node that alone wants the only slot of a limit of one waits 0.5 to 0.75 s
 // between two starts, and in a cluster of 1,000 nodes 10 to 15 s.
 //
-// The Lease of a holder that died stays until a start of its group takes it: at most one for each slot.
+// A daemon that looks deletes a Lease after 10 minutes if its holder died and its group needs nothing.
 // The Leases of a policy that is deleted are garbage-collected, because the policy owns them.
 //
 // # Without the API server

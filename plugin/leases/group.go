@@ -1,7 +1,7 @@
 package leases
 
 import (
-	"maps"
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -24,7 +24,6 @@ type Policy struct {
 
 // demand is what a group needs now.
 type demand struct {
-	id                              string // in the names of the Leases
 	key                             throttle.GroupKey
 	policy                          Policy
 	limit, starting, wants, waiting int
@@ -34,6 +33,7 @@ type demand struct {
 type claim struct {
 	n       int
 	version version
+	since   time.Time
 	// until is when this node must stop starting pods on it, before another node may take it.
 	until, renew time.Time
 }
@@ -125,15 +125,19 @@ func (g *group) patience() time.Duration {
 	return unusedWaiting
 }
 
-// remove removes and returns at most this many claims, those of the highest slots.
-func (g *group) remove(most int) (removed []*claim) {
-	slots := slices.Sorted(maps.Keys(g.claims))
-	for _, n := range slots[max(0, len(slots)-most):] {
-		removed = append(removed, g.claims[n])
-		delete(g.claims, n)
+// remove removes and returns at most this many claims, those of the highest slots first.
+func (g *group) remove(most int) []*claim {
+	all := make([]*claim, 0, len(g.claims))
+	for _, c := range g.claims {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *claim) int { return cmp.Compare(b.n, a.n) })
+	all = all[:min(most, len(all))]
+	for _, c := range all {
+		delete(g.claims, c.n)
 	}
 	g.spent = min(g.spent, g.starting, len(g.claims))
-	return removed
+	return all
 }
 
 // offer returns how many pods the limiter may have starting. The limiter admits the next start at the

@@ -37,30 +37,31 @@ func identify(policy types.UID, key throttle.GroupKey) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func leaseName(d demand, n int) string {
-	policy := d.key.Policy
+func leaseName(policy, id string, n int) string {
 	if len(policy) > mostPolicyName {
 		policy = strings.TrimRight(policy[:mostPolicyName], "-.")
 	}
-	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, d.id, n)
+	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, id, n)
 }
 
 // newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
 // zero to create one.
-func newLease(d demand, n int, v version, holder string, now time.Time) *coordinationv1.Lease {
-	seconds := int32(lasts / time.Second)
+func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
+	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
 	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
-	renewed := metav1.NewMicroTime(now)
+	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: leaseName(d, n), Labels: map[string]string{SlotLabel: d.id}, UID: v.uid, ResourceVersion: v.resource,
+			Name: leaseName(d.key.Policy, id, n), Labels: map[string]string{SlotLabel: id}, UID: v.uid, ResourceVersion: v.resource,
 			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: group},
 			// The user who deletes the policy need not delete its Leases.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.policy.UID,
 			}},
 		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &acquired, RenewTime: &renewed,
+		},
 	}
 }
 
@@ -72,26 +73,32 @@ type version struct {
 
 // slot is the state of a Lease as this node has seen it.
 type slot struct {
+	id      string // of its group
+	n       int
+	name    string
 	holder  string
 	version version
+	lasts   time.Duration
 	seen    time.Time // when this node first saw this version
 }
 
-// free reports whether another node may take the slot. The times in the Lease are not used: they are of another clock,
-// and anyone who may write Leases can set them.
-func (s slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(lasts)) }
+// free reports whether another node may take the slot. The times in the Lease are not used, because they are of
+// another clock.
+func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
 
-// readSlot returns the slot whose Lease this is, with the id of its group and its number. The number is -1 if the Lease is
-// none of a slot.
-func readSlot(lease *coordinationv1.Lease, now time.Time) (s slot, id string, n int) {
-	id = lease.Labels[SlotLabel]
+// readSlot reads a Lease, and reports whether it is a slot.
+func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
+	id := lease.Labels[SlotLabel]
 	n, err := strconv.Atoi(lease.Name[strings.LastIndexByte(lease.Name, '-')+1:])
 	if id == "" || err != nil || n < 0 || n >= mostSlots {
-		return slot{}, "", -1
+		return nil, false
 	}
-	s = slot{version: version{lease.UID, lease.ResourceVersion}, seen: now}
+	s := &slot{id: id, n: n, name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, lasts: lasts, seen: now}
 	if lease.Spec.HolderIdentity != nil {
 		s.holder = *lease.Spec.HolderIdentity
 	}
-	return s, id, n
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+		s.lasts = min(max(lasts, time.Duration(*seconds)*time.Second), mostLasts)
+	}
+	return s, true
 }

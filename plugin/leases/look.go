@@ -11,20 +11,33 @@ import (
 
 // nextLook returns when to list the Leases again, or zero if nothing needs it.
 func (c *Claimer) nextLook() (next time.Time) {
+	sooner := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
 	for _, g := range c.groups {
 		switch {
 		case g.missing() > 0:
-			next = earlier(next, g.next)
+			sooner(g.next)
 		case len(g.claims) > 0:
-			next = earlier(next, c.looked.Add(renewEvery)) // to find out whether slots are free
+			sooner(c.looked.Add(renewEvery)) // to find out whether slots are free
 		case g.offered < 0:
-			next = earlier(next, c.health.retry)
+			sooner(c.health.retry)
 		}
+	}
+	if c.stray {
+		sooner(c.looked.Add(c.pace()))
 	}
 	if !next.IsZero() && next.Before(c.health.retry) {
 		next = c.health.retry
 	}
 	return next
+}
+
+func (c *Claimer) lookDue(now time.Time) bool {
+	at := c.nextLook()
+	return !at.IsZero() && !now.Before(at)
 }
 
 // look lists the Leases of all groups, and returns the calls that follow from them.
@@ -41,25 +54,25 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 		return nil
 	}
 	c.health.note(&c.health.read, nil, sent, now)
-	c.looked = now
-	slots := map[string]map[int]slot{}
+	c.looked, c.stray = now, false
+	slots := make(map[string]*slot, len(list.Items))
+	byGroup := map[string][]*slot{}
 	for i := range list.Items {
-		s, id, n := readSlot(&list.Items[i], now)
-		if n < 0 {
+		s, ok := readSlot(&list.Items[i], now)
+		if !ok {
 			continue
 		}
-		if before := c.slots[id][n]; before.version == s.version {
+		if before := c.slots[s.name]; before != nil && before.version == s.version {
 			s.seen = before.seen
 		}
-		if slots[id] == nil {
-			slots[id] = map[int]slot{}
-		}
-		slots[id][n] = s
+		slots[s.name] = s
+		byGroup[s.id] = append(byGroup[s.id], s)
 	}
 	c.slots = slots
-	for _, g := range c.groups {
-		calls = append(calls, c.choose(now, g)...)
+	for id, g := range c.groups {
+		calls = append(calls, c.choose(now, id, g, byGroup[id])...)
 	}
+	calls = append(calls, c.sweep(now)...)
 	if len(calls) == 0 && !c.writesSoon() {
 		c.health.note(&c.health.write, nil, sent, now) // the next write shows whether the fault lasts
 	}
@@ -68,25 +81,27 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 
 // choose takes slots for a group: first those that this node holds already, because an answer was lost or an earlier
 // daemon took them, and then free ones.
-func (c *Claimer) choose(now time.Time, g *group) (calls []*call) {
+func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (calls []*call) {
 	missing, room := g.missing(), g.limit-len(g.claims)
-	listed, taken := c.slots[g.id], map[int]bool{}
+	taken := map[int]bool{}
 	for n := range g.claims {
 		taken[n] = true
 	}
-	for n, s := range listed {
-		if taken[n] || s.holder != c.options.Holder && s.free(now) {
-			continue
-		}
-		taken[n] = true
-		room--
+	for _, s := range listed {
 		switch {
-		case s.holder != c.options.Holder:
-		case missing > 0 && n < g.limit:
-			missing--
-			calls = append(calls, g.call(takeSlot, n, s.version))
-		default:
-			calls = append(calls, g.call(releaseSlot, n, s.version))
+		case g.claims[s.n] != nil:
+		case s.holder == c.options.Holder:
+			taken[s.n] = true
+			one := &call{verb: releaseSlot, group: g, n: s.n, name: s.name, version: s.version}
+			if missing > 0 && s.n < g.limit {
+				one.verb = takeSlot
+				missing--
+			}
+			room--
+			calls = append(calls, one)
+		case !s.free(now):
+			taken[s.n] = true
+			room--
 		}
 	}
 	g.scarce = room <= 0
@@ -103,12 +118,26 @@ func (c *Claimer) choose(now time.Time, g *group) (calls []*call) {
 		if taken[n] {
 			continue
 		}
-		calls = append(calls, g.call(takeSlot, n, listed[n].version))
+		one := &call{verb: takeSlot, group: g, n: n, name: leaseName(g.key.Policy, id, n)}
+		if s := c.slots[one.name]; s != nil {
+			one.version = s.version
+		}
+		calls = append(calls, one)
 		most--
 		room--
 	}
 	g.scarce = room <= 0
 	return calls
+}
+
+// sweep returns the call that deletes a Lease that was unchanged for long and that its group does not need.
+func (c *Claimer) sweep(now time.Time) []*call {
+	for _, s := range c.slots {
+		if g := c.groups[s.id]; now.Sub(s.seen) >= sweepAfter && (g == nil || !g.needed()) {
+			return []*call{{verb: sweepSlot, n: s.n, name: s.name, version: s.version}}
+		}
+	}
+	return nil
 }
 
 // writesSoon reports whether there is a slot to renew or a free slot to take.

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -11,12 +12,12 @@ import (
 // View is the state of a [Claimer], and what it has counted since its Run began. Views share memory and
 // must not be changed. The zero value means that Run has not begun.
 type View struct {
-	// Groups are the groups that hold or need slots.
+	// Groups are the groups that hold or need slots, sorted by key.
 	Groups []GroupView
 	// Fault is why UnheldPolicies hold no pod, or nil.
 	Fault          error
 	UnheldPolicies []string
-	// Calls counts the requests by purpose: look, take, renew, release.
+	// Calls counts the requests by purpose: look, take, renew, release, sweep.
 	Calls map[string]uint64
 	// Conflicts counts the requests that came too late, Failures those that failed, and Lost the slots
 	// that could not be renewed in time or that another node took.
@@ -50,6 +51,9 @@ func (c *Claimer) show() {
 	}
 	slices.Sort(v.UnheldPolicies)
 	v.UnheldPolicies = slices.Compact(v.UnheldPolicies)
+	slices.SortFunc(v.Groups, func(a, b GroupView) int {
+		return cmp.Or(strings.Compare(a.Key.Policy, b.Key.Policy), strings.Compare(a.Key.Group, b.Key.Group))
+	})
 	c.mu.Lock()
 	before := c.view
 	c.view = v

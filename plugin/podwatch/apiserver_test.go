@@ -88,6 +88,14 @@ func (s *apiServer) set(p *corev1.Pod) {
 	s.pods[key] = s.recordLocked(kind, p)
 }
 
+// createUnreported creates a pod that no watch reports.
+func (s *apiServer) createUnreported(p *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods[p.Namespace+"/"+p.Name] = s.recordLocked("ADDED", p)
+	s.log = nil
+}
+
 func (s *apiServer) remove(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,10 +1,71 @@
 package podwatch
 
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// askEvery is the least time between two lists that [Watch.ListAnew] asks for.
+	askEvery = 5 * time.Minute
+	// askWithin spreads these lists: after etcd was restored, the watches of all nodes may be silent at once.
+	askWithin = 30 * time.Second
+)
+
+var errMute = errors.New("a watch is open and tells nothing")
+
 // Healthy reports whether what is known of the pods of this node is up to date, as far as the API server can be
-// reached. It is false before the first list is complete, after a failed list or watch until the next watch is open, and
-// after Run. A watch that is open and sends nothing counts as healthy.
-func (w *Watch) Healthy() bool { return w.informer.Err() == nil }
+// reached: see [Watch.Err]. The caller of [Watch.ListAnew] notices a watch that is open and silent.
+func (w *Watch) Healthy() bool { return w.Err() == nil }
+
+// Err returns why the watch is not healthy; nil: it is. It is not healthy before the first list is complete, after a
+// failed list or watch until the next watch is open, and after Run.
+func (w *Watch) Err() error {
+	if err := w.informer.Err(); err != nil {
+		return fmt.Errorf("podwatch: %w", err)
+	}
+	return nil
+}
 
 // Listed reports whether the pods of the node were listed once: then what is known of them is right, or was when the
 // API server was reached last.
 func (w *Watch) Listed() bool { return !w.informer.Listed().IsZero() }
+
+// Heard returns when the API server last reported the pod with this NRI uid, or when the last list of all pods began,
+// whichever is later. It is zero before the first list.
+func (w *Watch) Heard(uid string) time.Time {
+	listed := w.informer.Listed()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c, ok := w.pods[uid]; ok && c.heard.After(listed) {
+		return c.heard
+	}
+	return listed
+}
+
+// ListAnew lists the pods again, because the watch missed a change: why is the evidence. [Watch.Healthy] is false until
+// the pods were listed from the API server's newest state. The list begins at a random moment of the next 30 s. Within 5
+// minutes of an earlier call, and while the watch is not healthy anyway, ListAnew does nothing. It does not block.
+func (w *Watch) ListAnew(now time.Time, why string) {
+	if w.Healthy() && w.maySuspect(now) {
+		w.informer.Distrust(fmt.Errorf("%w: %s", errMute, why))
+		time.AfterFunc(rand.N(askWithin), func() {
+			if errors.Is(w.Err(), errMute) { // not listed meanwhile
+				w.informer.Relist()
+			}
+		})
+	}
+}
+
+// maySuspect reports whether ListAnew may list the pods, and notes that it does.
+func (w *Watch) maySuspect(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Before(w.nextAsk) {
+		return false
+	}
+	w.nextAsk = now.Add(askEvery + rand.N(askWithin))
+	return true
+}

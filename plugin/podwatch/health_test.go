@@ -48,14 +48,14 @@ func TestHealthListFails(t *testing.T) {
 		w, told, log, stop := run(t, api)
 		defer stop()
 		synctest.Wait()
-		require.ErrorIs(t, w.informer.Err(), errAway)
+		require.ErrorIs(t, w.Err(), errAway)
 		time.Sleep(enough)
 		require.False(t, w.Healthy())
 		require.Len(t, messages(log), 1, "the fault is logged once")
 
 		away.Store(false)
 		time.Sleep(enough)
-		require.NoError(t, w.informer.Err())
+		require.NoError(t, w.Err())
 		require.Len(t, messages(log), 2, "the fault is logged, and its end")
 		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
 	})
@@ -93,19 +93,19 @@ func TestHealthWatchFails(t *testing.T) {
 				w, _, _, stop := run(t, api)
 				defer stop()
 				synctest.Wait()
-				require.NoError(t, w.informer.Err())
+				require.NoError(t, w.Err())
 
 				time.Sleep(enough)
 				refuse.Store(&refused)
 				end(<-opened)
 				time.Sleep(enough)
-				require.ErrorContains(t, w.informer.Err(), "later")
+				require.ErrorContains(t, w.Err(), "later")
 				require.False(t, w.Healthy())
 				require.Empty(t, opened)
 
 				refuse.Store(nil)
 				time.Sleep(enough)
-				require.NoError(t, w.informer.Err())
+				require.NoError(t, w.Err())
 			})
 		})
 	}
@@ -138,15 +138,95 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := logtest.NewNullLogger()
-		require.ErrorIs(t, New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", Log: logger}).informer.Err(), informer.ErrNotSynced)
+		require.ErrorIs(t, New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", Log: logger}).Err(), informer.ErrNotSynced)
 
 		w, _, log, stop := run(t, fake.NewClientset(webPod()))
 		synctest.Wait()
 		require.True(t, w.Healthy())
 		stop()
-		require.ErrorIs(t, w.informer.Err(), informer.ErrStopped)
+		require.ErrorIs(t, w.Err(), informer.ErrStopped)
 		require.Empty(t, messages(log), "a stop is no failure")
 		_, ok := w.Get("uid-1")
 		require.True(t, ok, "known pods stay known")
 	})
+}
+
+// An open watch that reports nothing leads to a new list. After that it is healthy again. This happens at most once
+// in five minutes.
+func TestAMuteWatchIsListedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(webPod())
+		opened, _ := watches(api) // no event comes from these
+		w, told, log, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		require.True(t, w.Healthy())
+		told.take()
+		listed := w.Heard("uid-2")
+		require.Equal(t, time.Now(), listed, "the list says that the pod does not exist")
+
+		time.Sleep(time.Minute)
+		fakes{t, api}.create(webPod(named("other"), uid("", "uid-2")))
+		require.Empty(t, told.take())
+		require.Equal(t, listed, w.Heard("uid-2"))
+		w.ListAnew(time.Now(), "a container runs")
+		require.ErrorContains(t, w.Err(), "a container runs")
+		require.Len(t, messages(log), 1)
+		(<-opened).Stop() // as every watch does after some minutes; the next one is as mute
+		synctest.Wait()
+		require.Empty(t, told.take())
+		require.False(t, w.Healthy())
+		time.Sleep(askWithin + time.Second)
+		require.Equal(t, []string{"set ns/other uid-2 "}, told.take())
+		require.NoError(t, w.Err())
+		require.True(t, w.Heard("uid-2").After(listed))
+		require.Len(t, messages(log), 2)
+
+		w.ListAnew(time.Now(), "a container runs")
+		require.NoError(t, w.Err(), "it is too soon for another list")
+		time.Sleep(askEvery + askWithin)
+		w.ListAnew(time.Now(), "a container runs")
+		require.False(t, w.Healthy())
+		time.Sleep(askWithin + time.Second)
+		require.NoError(t, w.Err())
+	})
+}
+
+func TestAWatchRemembersItsLastReportOfAPod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset()
+		opened, _ := watches(api)
+		w, _, _, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		pod := webPod()
+		pod.ResourceVersion = "7"
+		(<-opened).Add(pod)
+		synctest.Wait()
+		require.Equal(t, time.Now(), w.Heard("uid-1"))
+	})
+}
+
+// The API server streams the list. An older one gives it at once.
+func TestAMuteWatchOfARealServerIsListedAgain(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		api := newAPIServer(t)
+		api.plainLists = plain
+		w, _, _, stop := run(t, api.client())
+		t.Cleanup(stop)
+		eventually(t, "healthy", w.Healthy)
+		api.createUnreported(webPod())
+		w.ListAnew(time.Now(), "a container runs")
+		require.False(t, w.Healthy())
+		w.informer.Relist() // the random delay is over
+		eventually(t, "the watch is healthy again", w.Healthy)
+		eventually(t, "the pod that was lost is known", func() bool {
+			_, known := w.Get("uid-1")
+			return known
+		})
+	}
 }

@@ -19,7 +19,8 @@ const reasonCrashLoop = "CrashLoopBackOff"
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
 	pod               Pod
-	version           uint64 // of the extractor of its facts
+	version           uint64    // of the extractor of its facts
+	heard             time.Time // when the API server reported it
 }
 
 // keep turns an API pod into a cached one before anything keeps it.
@@ -34,7 +35,8 @@ func (w *Watch) keep(object runtime.Object) *cached {
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod: w.trimmed(p, facts),
+		pod:   w.trimmed(p, facts),
+		heard: time.Now(),
 	}
 }
 

@@ -6,6 +6,7 @@ package podwatch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +27,11 @@ type Watch struct {
 	trim      func(*corev1.Pod) Pod
 	relisting chan struct{} // holds at most one: the facts of known pods are missing
 
-	mu    sync.Mutex
-	facts extractor
-	pods  map[string]*cached // by NRI uid
-	added chan struct{}      // closed with the next pod that becomes known
+	mu      sync.Mutex
+	facts   extractor
+	nextAsk time.Time          // until then ListAnew does nothing
+	pods    map[string]*cached // by NRI uid
+	added   chan struct{}      // closed with the next pod that becomes known
 }
 
 // Options are the parts of a [Watch]. All are required.
@@ -65,7 +67,7 @@ func New(o Options) *Watch {
 }
 
 // Run follows the pods until ctx ends. Call it once. While the API server cannot be reached or refuses, Run keeps
-// trying, and logs the reason.
+// trying, and [Watch.Err] returns the reason.
 func (w *Watch) Run(ctx context.Context) {
 	var relisting sync.WaitGroup
 	relisting.Go(func() { w.relist(ctx) })

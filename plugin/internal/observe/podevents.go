@@ -37,7 +37,7 @@ const (
 type podEvents struct {
 	// normal limits the events on how waits go, rare those on what is unusual, so that neither class uses up the
 	// budget of the other.
-	normal, rare eventBudget
+	normal, rare *eventBudget
 	written      map[string]writtenEvent // the last event of each pod that waits, by UID
 	last         time.Time               // when the pods were looked at last
 }
@@ -64,7 +64,7 @@ func (s *podEvents) happened(n Events, e throttle.Event) {
 	_, waited := s.written[uid]
 	s.forget(e)
 	took := e.Took.Round(100 * time.Millisecond)
-	write := func(budget eventBudget, kind, reason, format string, args ...any) {
+	write := func(budget *eventBudget, kind, reason, format string, args ...any) {
 		if budget.allow(e.Time) {
 			n.Pod(uid, e.Ticket.Name(), kind, reason, fmt.Sprintf(format, args...))
 		}
@@ -108,7 +108,7 @@ func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next tim
 	for _, v := range waiting {
 		last, has := s.written[v.UID]
 		never := v.Reason == reasons.Unadmittable
-		if (now.Sub(v.Arrived) < shortWait && !never) || (has && (last.reason == v.Reason || now.Sub(last.at) < writeAgain)) {
+		if (now.Sub(v.Arrived) < shortWait+s.normal.late && !never) || (has && (last.reason == v.Reason || now.Sub(last.at) < writeAgain)) {
 			continue
 		}
 		if !s.normal.allow(now) {

@@ -24,7 +24,7 @@ type Pod struct {
 	UID, Namespace, Name string
 	CgroupParent         string
 	MilliCPU             int64             // the CPU request, by the sandbox; 0: not known
-	Static               bool              // the kubelet's source of the pod is not the API server, by the sandbox
+	FromAPI, Static      bool              // the kubelet's source of the pod, by the sandbox; neither: not known
 	Template             bool              // the sandbox has the label of a DaemonSet's pod
 	Labels               map[string]string // those that policies need
 	Sandbox              string            // the ID of the present one; empty: none
@@ -274,6 +274,32 @@ func (b *Book) LatestID(uid string) string {
 		}
 	}
 	return last.id
+}
+
+// LongRunning is a pod of the API server with containers that have run for some time.
+type LongRunning struct {
+	Pod
+	Since time.Time
+}
+
+// RunFor returns the pods of the API server with a container that has run for the time atLeast. Since is when the
+// youngest of those containers began to run.
+func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
+	for _, r := range b.pods {
+		if !r.FromAPI {
+			continue
+		}
+		youngest := time.Time{}
+		for _, c := range r.containers {
+			if c.running && now.Sub(c.since) >= atLeast && c.since.After(youngest) {
+				youngest = c.since
+			}
+		}
+		if !youngest.IsZero() {
+			all = append(all, LongRunning{Pod: r.Pod, Since: youngest})
+		}
+	}
+	return all
 }
 
 // refusedKept is how long the book waits for the removal of a refused sandbox.

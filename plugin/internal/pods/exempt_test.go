@@ -28,6 +28,7 @@ func TestExemption(t *testing.T) {
 		{name: "kube-system by default", record: Pod{Namespace: "kube-system"}, want: "Namespace"},
 		{name: "empty list of namespaces", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, record: Pod{Namespace: "kube-system"}},
 		{name: "static, by the runtime", record: Pod{Static: true}, want: "Static"},
+		{name: "from the API", record: Pod{FromAPI: true}},
 		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: "Static"},
 		{name: "DaemonSet, by its label", record: Pod{Namespace: "calico-system", Template: true}, want: "DaemonSet"},
 		{name: "the label, set by a tenant", record: Pod{Namespace: "shop", Template: true}},

@@ -43,7 +43,7 @@ func newPodState(pod *api.PodSandbox) *podState {
 // those that pacing and policies need.
 func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
 	source := pod.GetAnnotations()[annotationSource]
-	r.Static = source != "" && source != sourceAPI
+	r.FromAPI, r.Static = source == sourceAPI, source != "" && source != sourceAPI
 	_, r.Template = pod.GetLabels()[labelTemplateGeneration]
 	r.Labels = needs.LabelsOf(pod.GetLabels())
 	r.MilliCPU = max(r.MilliCPU, milliCPU(pod))

@@ -32,11 +32,11 @@ func TestARecordKeepsOnlyTheLabelsAndAnnotationsThatAreRead(t *testing.T) {
 	r := newPodState(sandbox)
 	r.update(sandbox, needs)
 	assert.Equal(t, map[string]string{"tier": "front"}, r.Labels)
-	assert.True(t, r.Static && r.Template)
+	assert.True(t, r.Static && r.Template && !r.FromAPI)
 	sandbox.Annotations[annotationSource] = sourceAPI
 	r.update(sandbox, startpolicy.Needs{})
 	assert.Nil(t, r.Labels)
-	assert.False(t, r.Static)
+	assert.True(t, !r.Static && r.FromAPI)
 }
 
 func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {

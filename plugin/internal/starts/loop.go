@@ -30,6 +30,7 @@ type loop struct {
 	starting map[string]struct{} // the starts under way, by UID
 	measured *usage.StartMeter   // of these, and of those that continued at once in the mode Shadow
 	courses  map[string]*course  // of the starts that were seen from their beginning
+	nextMute time.Time           // when to look for a mute pod watch again
 }
 
 func newLoop(s *Starts) *loop {
@@ -79,6 +80,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	next = sooner(s.Limiter.Advance(now), s.Policies.advance(now))
 	l.publish(now)
 	l.followShadows(now)
+	l.findMute(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, s.ends.review(now, l.starting))
 	held := s.Limiter.Snapshot(now)
@@ -196,4 +198,23 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	return empty
+}
+
+// findMute finds a pod watch that is open and receives nothing: it has not reported a pod of the API server since
+// a container of the pod began to run. From then on slots end by the node's own signs, until the pods are listed
+// again.
+func (l *loop) findMute(now time.Time) {
+	defer l.s.Observer.Caught("findMute")
+	if l.s.Pods == nil || now.Before(l.nextMute) {
+		return
+	}
+	l.nextMute = now.Add(l.s.Timing.MuteEvery)
+	var long []pods.LongRunning
+	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.Timing.MuteAfter) })
+	for _, c := range long {
+		if l.s.Pods.Heard(c.UID).Before(c.Since) {
+			l.s.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
+			return
+		}
+	}
 }

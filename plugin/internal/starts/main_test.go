@@ -93,8 +93,10 @@ func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
 
 // asked is a pod watch whose answers come from a test.
 type asked struct {
-	get  func(uid string)
-	pods map[string]podwatch.Pod
+	get   func(uid string)
+	pods  map[string]podwatch.Pod
+	heard map[string]time.Time
+	lists int
 }
 
 func (a *asked) Get(uid string) (podwatch.Pod, bool) {
@@ -106,6 +108,8 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return true }
+func (a *asked) Heard(uid string) time.Time                         { return a.heard[uid] }
+func (a *asked) ListAnew(time.Time, string)                         { a.lists++ }
 
 func state(t *throttle.Ticket) throttle.State {
 	s, _ := t.Status()

@@ -23,6 +23,8 @@ type Source interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
+	Heard(uid string) time.Time
+	ListAnew(now time.Time, why string)
 }
 
 // Options are the parts of a Starts. All are required unless a comment says otherwise.
@@ -60,12 +62,16 @@ type Timing struct {
 	// Settle is how long no pod is admitted after the gate opens. Processes in the waiting room, of which there is no
 	// list, can return in this time. Zero: there is no waiting room.
 	Settle time.Duration
+	// MuteAfter is how long after a container began to run the API server must have reported its pod.
+	// MuteEvery is the interval between two checks.
+	MuteAfter, MuteEvery time.Duration
 }
 
 // DefaultTiming returns the timing of the daemon.
 func DefaultTiming() Timing {
 	return Timing{
-		Quiet: usage.DefaultQuiet(), Stalls: usage.DefaultStalls(), RunFor: 10 * time.Second, Rejoin: 2 * time.Second,
+		Quiet: usage.DefaultQuiet(), Stalls: usage.DefaultStalls(), RunFor: 10 * time.Second,
+		Rejoin: 2 * time.Second, MuteAfter: 30 * time.Second, MuteEvery: 10 * time.Second,
 	}
 }
 

@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// connBound bounds the connections to a server that everybody can reach. A new connection never waits. If there
+// are too many, connBound closes one of the client with the most connections: the oldest one without a
+// request under way, or else the oldest one. So clients that connect and stay silent cannot block others. A
+// client is an address without its port.
+type connBound struct {
+	most int
+
+	mu    sync.Mutex
+	conns map[net.Conn]*boundConn
+	count uint64 // of all connections so far
+}
+
+// boundConn is an open connection.
+type boundConn struct {
+	client string
+	order  uint64 // the value of count when it was opened
+	busy   int    // requests under way
+}
+
+// connKey is the key of the connection in a request's context.
+type connKey struct{}
+
+// bound limits the number of connections of srv.
+func bound(srv *http.Server, most int) {
+	c := &connBound{most: most, conns: map[net.Conn]*boundConn{}}
+	srv.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			c.opened(conn)
+		case http.StateClosed, http.StateHijacked:
+			c.closed(conn)
+		}
+	}
+	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
+	answer := srv.Handler
+	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _ := r.Context().Value(connKey{}).(net.Conn)
+		c.countBusy(conn, 1)
+		defer c.countBusy(conn, -1)
+		answer.ServeHTTP(w, r)
+	})
+}
+
+func (c *connBound) opened(conn net.Conn) {
+	client, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		client = conn.RemoteAddr().String()
+	}
+	c.mu.Lock()
+	c.count++
+	c.conns[conn] = &boundConn{client: client, order: c.count}
+	surplus := c.surplusLocked()
+	delete(c.conns, surplus)
+	c.mu.Unlock()
+	if surplus != nil {
+		_ = transport(surplus).Close() // this ends the server's goroutine
+	}
+}
+
+// transport returns the connection below TLS. Close of a TLS connection writes to the client, which may not read.
+func transport(conn net.Conn) net.Conn {
+	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		return secure.NetConn()
+	}
+	return conn
+}
+
+func (c *connBound) closed(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, conn)
+}
+
+func (c *connBound) countBusy(conn net.Conn, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g := c.conns[conn]; g != nil {
+		g.busy += n
+	}
+}
+
+// surplusLocked returns the connection to close, or nil.
+func (c *connBound) surplusLocked() net.Conn {
+	if len(c.conns) <= c.most {
+		return nil
+	}
+	of := map[string]int{}
+	for _, g := range c.conns {
+		of[g.client]++
+	}
+	return slices.MinFunc(slices.Collect(maps.Keys(c.conns)), func(a, b net.Conn) int {
+		x, y := c.conns[a], c.conns[b]
+		return cmp.Or(cmp.Compare(of[y.client], of[x.client]), cmp.Compare(min(x.busy, 1), min(y.busy, 1)), cmp.Compare(x.order, y.order))
+	})
+}
+
+// few serves at most this many requests at a time, and refuses others.
+func few(most int, h http.HandlerFunc) http.HandlerFunc {
+	places := make(chan struct{}, most)
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			h(w, r)
+		default:
+			http.Error(w, "too many concurrent requests", http.StatusServiceUnavailable)
+		}
+	}
+}
