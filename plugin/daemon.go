@@ -59,7 +59,7 @@ type tuning struct {
 	timing                                 starts.Timing
 	hold, savedHold, firstPause, firstOpen time.Duration // 0: the default
 	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
-	pods    starts.Source
+	pods    starts.PodWatch
 	stops   nri.StopSource
 	events  observe.Events
 	matcher func(*throttle.Limiter) *policies.Matcher
@@ -129,7 +129,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	d.starts = starts.New(starts.Options{
 		Limiter: d.limiter, Pods: t.pods, Matcher: t.matcher(d.limiter), Observer: d.observer, Memory: d.memory, Board: board, Log: o.Log,
 		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
-		Round: func(now time.Time, held throttle.Snapshot) time.Time {
+		Round: func(now time.Time, held []throttle.TicketView) (map[string]bool, time.Time) {
 			d.sensors.sampler.Wake()
 			t.round(d.starts.Policies.Claims())
 			return d.waiting.Room.Round(now, held)

@@ -80,7 +80,7 @@ func (p *testPod) isInRoom() *roomWaiter {
 	p.n.t.Helper()
 	w := p.entersRoom(time.Hour)
 	p.n.eventually("the pod is in the room", func() bool {
-		return p.n.d.waiting.Room.Holds(p.uid) || len(w.verdict) > 0
+		return p.n.d.waiting.Room.Contains(p.uid) || len(w.verdict) > 0
 	})
 	return w
 }

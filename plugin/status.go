@@ -58,7 +58,7 @@ func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
 			if p.State == throttle.Waiting || p.State == throttle.Starting {
 				p.Cost = d.costOf(p.UID, p.Repeats)
 			}
-			p.InRoom = p.State == throttle.Waiting && d.waiting.Room.Holds(p.UID)
+			p.InRoom = p.State == throttle.Waiting && d.waiting.Room.Contains(p.UID)
 		}
 	}
 	return s
@@ -66,10 +66,7 @@ func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
 
 // costOf returns the expected cost of the start of a pod; nil: the pod watch does not know the pod.
 func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
-	if d.starts.Pods == nil {
-		return nil
-	}
-	pod, known := d.starts.Pods.Get(uid)
+	pod, known := d.starts.Known(uid)
 	if !known {
 		return nil
 	}

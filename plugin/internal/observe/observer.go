@@ -47,8 +47,8 @@ func (o *Observer) Handler(name string, took time.Duration) {
 	o.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// Held records how long an NRI handler waited on purpose.
-func (o *Observer) Held(d time.Duration) { o.metrics.held.Add(d.Seconds()) }
+// HandlerWaited records how long an NRI handler waited on purpose.
+func (o *Observer) HandlerWaited(d time.Duration) { o.metrics.held.Add(d.Seconds()) }
 
 // Reasons why a process left the waiting room, besides the reasons of its answer.
 const (

@@ -41,8 +41,8 @@ func Key(pod *api.PodSandbox) string {
 	return pod.GetNamespace() + "/" + pod.GetName()
 }
 
-// See adds or updates the pod of a sandbox. needs are the labels to keep.
-func (b *Book) See(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
+// Update adds or updates the pod of a sandbox. needs are the labels to keep.
+func (b *Book) Update(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
 	key := Key(sandbox)
 	r := b.pods[key]
 	if r == nil {
@@ -72,8 +72,8 @@ func (b *Book) at(uid string) *podState {
 	return newPodState(&api.PodSandbox{Uid: uid})
 }
 
-// Enter makes a sandbox the pod's present one. A new sandbox is a first start: earlier exits no longer count.
-func (b *Book) Enter(uid, sandbox string) { b.at(uid).setSandbox(sandbox) }
+// SetSandbox makes a sandbox the pod's present one. A new sandbox is a first start: earlier exits no longer count.
+func (b *Book) SetSandbox(uid, sandbox string) { b.at(uid).setSandbox(sandbox) }
 
 // Refuse notes that a sandbox was refused. Its end does not affect the pod.
 func (b *Book) Refuse(now time.Time, uid, sandbox string) {
@@ -106,8 +106,8 @@ func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
 	return !wasRefused && r.lastSandbox == sandbox
 }
 
-// Made is a container that the runtime is about to make, and the state of its pod.
-type Made struct {
+// NewContainer is a container that the runtime is about to make, and the state of its pod.
+type NewContainer struct {
 	Pod
 	Container string // its name
 	Beside    bool   // another container of the pod runs
@@ -119,13 +119,13 @@ type Made struct {
 
 // Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces
 // an older container of the same name. known is the kubelet's report of the pod.
-func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) Made {
-	b.See(sandbox, needs)
+func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) NewContainer {
+	b.Update(sandbox, needs)
 	r := b.at(Key(sandbox))
 	r.setSandbox(sandbox.GetId())
 	r.create(ctr, now)
 	name := ctr.GetName()
-	m := Made{Pod: r.Pod, Container: name, Runs: r.youngest() != nil, Repeats: r.exits[name].repeats}
+	m := NewContainer{Pod: r.Pod, Container: name, Runs: r.youngest() != nil, Repeats: r.exits[name].repeats}
 	_, m.Again = r.exits[name]
 	for _, c := range r.containers {
 		if !c.running || c.name == name {
@@ -140,7 +140,7 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 
 // Start notes that a container's process runs.
 func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
-	b.See(sandbox, needs)
+	b.Update(sandbox, needs)
 	r := b.at(Key(sandbox))
 	c := r.containers[ctr.GetId()]
 	if c == nil {

@@ -14,7 +14,7 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 	live := map[string]bool{}
 	bySandbox := map[string]*podState{}
 	for _, sandbox := range alive(pods, ctrs) {
-		b.See(sandbox, needs)
+		b.Update(sandbox, needs)
 		r := b.at(Key(sandbox))
 		r.setSandbox(sandbox.GetId())
 		bySandbox[sandbox.GetId()] = r

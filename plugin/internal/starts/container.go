@@ -5,6 +5,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -12,71 +13,93 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// StartKind says what a new container means for the start of its pod.
-type StartKind int
+// startKind says what a new container means for the start of its pod.
+type startKind int
 
-// The kinds.
 const (
-	// NewStart: the container begins a start, the first of the pod or one after a crash.
-	NewStart StartKind = iota
-	// Continues: the container belongs to a start that was admitted already.
-	Continues
-	// AtOnce: the container starts without waiting, and counts. An app container of its pod already runs, or
-	// it is a restart and restarts are not paced.
-	AtOnce
-	// Never: the pod is deleted, though the kubelet still makes its next container.
-	Never
+	newStart  startKind = iota // the container begins a start, the first of the pod or one after a crash
+	continues                  // the container belongs to a start that was admitted already
+	// atOnce: the container starts without waiting, and counts. Its pod is exempt, an app container of its pod
+	// already runs, or it is a restart and restarts are not paced.
+	atOnce
+	never // the pod is deleted, though the kubelet still makes its next container
 )
 
-// ContainerStart is a container that the runtime is about to make.
+// ContainerStart is a container that the runtime is about to make, and whether it may start.
 type ContainerStart struct {
-	pods.Made
-	Ticket *throttle.Ticket // the pod's ticket; nil: it has none, and the container may start
-	Kind   StartKind
-	Exempt string // why the pod does not wait; empty: it is not exempt
+	pods.NewContainer
+	Ticket   *throttle.Ticket // the pod's ticket; nil: it has none, and the container may start
+	Decision throttle.Decision
+	MayWait  bool // the container may not start now, but may wait for its turn
 }
 
-// Container handles a container that the runtime is about to make, and returns what it starts. pod is the pod watch's
-// record, if known.
+// Container handles a container that the runtime is about to make, and decides whether it may start now. pod is the pod
+// watch's record, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
-	return r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Holds())
-}
-
-// container is RuntimeEvents.Container; holds is that of the Valve.
-func (l *Ledger) container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, holds bool) ContainerStart {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := ContainerStart{Made: l.book.Create(now, sandbox, ctr, l.matcher.Needs(), pod)}
-	if a.Again {
-		l.endExited(now, a.UID, pod, true)
+	a, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Enforces())
+	switch {
+	case kind == continues:
+		a.Decision.Admitted = true
+	case kind == atOnce:
+		a.Ticket.StartExempt(now)
+		a.Decision.Admitted = true
+	case kind == never:
+		_, reason := a.Ticket.Status()
+		a.Decision = barred(reason)
+	case r.s.Valve.ShutsOut():
+		a.Decision = barred(gate.NodeShutdown)
+	default:
+		a.Decision = a.Ticket.TryStart(now)
+		if !a.Decision.Admitted && !r.s.Valve.Enforces() {
+			r.s.goOn(now, a.Ticket, a.Decision.Reason)
+			a.Decision.Admitted = true
+		}
+		a.MayWait = !a.Decision.Admitted
 	}
-	a.Ticket = l.limiter.Lookup(a.UID)
-	if a.Kind = l.kindOf(a, pod, known, holds); a.Kind == Continues || a.Kind == Never {
-		return a
-	}
-	a.Ticket = l.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
-	a.Exempt = pods.Exemption(l.config.Load().Spec.Exemptions, a.Pod, pod, known)
 	return a
 }
 
-// kindOf returns what a container starts. l.mu must be held.
-func (l *Ledger) kindOf(a ContainerStart, pod podwatch.Pod, known, holds bool) StartKind {
+// container adds the container to the book and its pod to the queue, and returns what it starts. enforces is that of
+// the Valve.
+func (l *Ledger) container(
+	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, enforces bool,
+) (ContainerStart, startKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := ContainerStart{NewContainer: l.book.Create(now, sandbox, ctr, l.matcher.Needs(), pod)}
+	if a.Again {
+		l.endExitedLocked(now, a.UID, pod, true)
+	}
+	a.Ticket = l.limiter.Lookup(a.UID)
+	kind := l.kindLocked(a, pod, known, enforces)
+	if kind == continues || kind == never {
+		return a, kind
+	}
+	a.Ticket = l.joinLocked(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	if pods.Exemption(l.config.Load().Spec.Exemptions, a.Pod, pod, known) != "" {
+		kind = atOnce
+	}
+	return a, kind
+}
+
+// kindLocked returns what a container starts.
+func (l *Ledger) kindLocked(a ContainerStart, pod podwatch.Pod, known, enforces bool) startKind {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
-		return Continues
+		return continues
 	}
 	if t := a.Ticket; t != nil {
 		state, reason := t.Status()
 		switch {
-		case state == throttle.Gone && reason == reasons.Deleted && holds:
-			return Never
+		case state == throttle.Gone && reason == reasons.Deleted && enforces:
+			return never
 		case a.continues(state, reason, l.shadows.of(t) != nil):
-			return Continues
+			return continues
 		}
 	}
 	if a.AppBeside || (a.Again && !l.config.Load().Spec.PacesRestarts()) {
-		return AtOnce
+		return atOnce
 	}
-	return NewStart
+	return newStart
 }
 
 // continues reports whether the container belongs to the start of a ticket in this state. shadowed reports
@@ -100,14 +123,14 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 
 // ContainerStarted handles a container whose process runs.
 func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	pod, known := r.s.known(pods.Key(sandbox))
+	pod, known := r.s.Known(pods.Key(sandbox))
 	p, unasked := r.s.Ledger.containerStarted(sandbox, ctr, pod)
 	if unasked {
-		r.s.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
+		r.s.o.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
 		r.s.Wake()
 	}
 	r.s.Hooks.Back(ctr.GetId()) // once it is counted
-	if known && r.s.Limiter.Lookup(p.UID) != nil {
+	if known && r.s.o.Limiter.Lookup(p.UID) != nil {
 		r.s.PodChanged(pod, false)
 	}
 }
@@ -119,7 +142,7 @@ func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, p
 	defer l.mu.Unlock()
 	now := time.Now()
 	p = l.book.Start(now, sandbox, ctr, l.matcher.Needs())
-	l.countRunning(now, p.UID, pod)
+	l.countRunningLocked(now, p.UID, pod)
 	if pod.Containers[ctr.GetName()].Kind == podwatch.Ephemeral {
 		return p, false
 	}
@@ -129,7 +152,7 @@ func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, p
 			return p, false
 		}
 	}
-	l.adopt(now, p.UID, pod)
+	l.adoptLocked(now, p.UID, pod)
 	return p, true
 }
 
@@ -149,17 +172,17 @@ func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Conta
 func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
 	var uid string
 	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
-	pod, _ := r.s.known(uid)
+	pod, _ := r.s.Known(uid)
 	r.s.change(uid, func(now time.Time) {
 		r.s.Ledger.book.EndContainer(now, uid, ctr, removed)
-		r.s.Ledger.endExited(now, uid, pod, false)
+		r.s.Ledger.endExitedLocked(now, uid, pod, false)
 	})
 }
 
-// endExited ends the start of a pod whose app containers have all exited since it was admitted. The next
+// endExitedLocked ends the start of a pod whose app containers have all exited since it was admitted. The next
 // container is a new start, and may come much later. again reports whether the kubelet makes that container
-// now; before, only a pod with restartPolicy Always is sure to get one. l.mu must be held.
-func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
+// now; before, only a pod with restartPolicy Always is sure to get one.
+func (l *Ledger) endExitedLocked(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
 		return // the pod watch reports whether it completed or failed
 	}
@@ -170,15 +193,15 @@ func (l *Ledger) endExited(now time.Time, uid string, pod podwatch.Pod, again bo
 	}
 }
 
-// Attend returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
+// HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
 // replaced. since is when the hook began to wait. A hook that outlived an earlier daemon gets back its place in the
 // queue.
-func (s *Starts) Attend(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
-	known, _ := s.known(pod.UID)
-	return s.Ledger.attend(pod, known, containerID, since)
+func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
+	known, _ := s.Known(pod.UID)
+	return s.Ledger.hookTicket(pod, known, containerID, since)
 }
 
-func (l *Ledger) attend(pod pods.Pod, known podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
+func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -189,7 +212,7 @@ func (l *Ledger) attend(pod pods.Pod, known podwatch.Pod, containerID string, si
 			return t, gone
 		}
 	}
-	return l.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+	return l.joinLocked(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }
 
 // HookLeft handles a hook that no longer waits.

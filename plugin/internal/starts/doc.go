@@ -1,9 +1,10 @@
-// Package starts decides which pod starts next, and when its start is over. It is the only package
-// that joins, admits and ends tickets of the limiter.
+// Package starts decides which pod starts next, and when its start is over. It is the only package that joins the
+// queue of the limiter, and ends starts. Package waiting gets a pod's ticket from it, and waits on the ticket. (What
+// the limiter measures and what is configured comes from others: sensors and the claims of a cluster's policies.)
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
 // into the book of pods. [Starts] handles the reports of the kubelet (PodChanged) and the requests of hooks
-// (Attend). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
+// (HookTicket, Reserve). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
 // starts that are over, measures and learns what starts take, and passes events to the observer.
 // [Policies] puts StartPolicies in force. [Valve] ends all waits: by the mode, or when the node shuts down or is
 // short of a resource.

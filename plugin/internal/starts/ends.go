@@ -17,7 +17,7 @@ type ends struct{ s *Starts }
 
 // podChanged judges the start of a pod that changed.
 func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
-	t := e.s.Limiter.Lookup(pod.UID)
+	t := e.s.o.Limiter.Lookup(pod.UID)
 	switch {
 	case t == nil:
 		return
@@ -55,14 +55,14 @@ func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod)
 		t.StartExempt(now)
 		return
 	}
-	e.s.Limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+	e.s.o.Limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
 }
 
 // judgeAllWaiting judges all pods that wait, because other pods may be exempt now.
 func (e *ends) judgeAllWaiting(now time.Time) {
-	for _, v := range e.s.Limiter.Snapshot(now).Waiting {
-		t := e.s.Limiter.Lookup(v.UID)
-		if pod, known := e.s.known(v.UID); known && t != nil {
+	for _, v := range e.s.o.Limiter.Snapshot(now).Waiting {
+		t := e.s.o.Limiter.Lookup(v.UID)
+		if pod, known := e.s.Known(v.UID); known && t != nil {
 			e.judgeWaiting(now, t, pod)
 		}
 	}
@@ -82,7 +82,7 @@ func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 // its slot for as long as the start took: until again.
 func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason, over time.Time) (again time.Time) {
 	if took, ok := e.s.Ledger.noteOver(t, over, reason); ok {
-		v, _ := e.s.Limiter.View(now, t.UID())
+		v, _ := e.s.o.Limiter.View(now, t.UID())
 		if until := v.Admitted.Add(took); now.Before(until) {
 			return until
 		}
@@ -130,7 +130,7 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 
 // progress returns how far the start of a pod is.
 func (e *ends) progress(pod podwatch.Pod) pods.Progress {
-	v, _ := e.s.Limiter.View(time.Now(), pod.UID)
+	v, _ := e.s.o.Limiter.View(time.Now(), pod.UID)
 	var run pods.Progress
 	e.s.Ledger.Read(func(b *pods.Book) { run = b.Progress(pod.UID, v.Arrived, pod) })
 	return run
@@ -147,13 +147,13 @@ func (e *ends) review(now time.Time, starting map[string]struct{}) (next time.Ti
 
 // reviewOne is review of one start. A panic does not affect the others.
 func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
-	defer e.s.Observer.Caught("review")
-	t := e.s.Limiter.Lookup(uid)
+	defer e.s.o.Observer.Caught("review")
+	t := e.s.o.Limiter.Lookup(uid)
 	if t == nil {
 		return time.Time{}
 	}
-	if e.s.Pods != nil && e.s.Pods.Healthy() {
-		if pod, ok := e.s.Pods.Get(uid); ok {
+	if e.s.o.Pods != nil && e.s.o.Pods.Healthy() {
+		if pod, ok := e.s.o.Pods.Get(uid); ok {
 			return e.judgeStarting(now, t, pod)
 		}
 	}
@@ -163,17 +163,17 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 
 // judgeBySigns ends the slot of a pod that has started by the last measurement of the node's own signs.
 func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) {
-	v, _ := e.s.Limiter.View(now, t.UID())
+	v, _ := e.s.o.Limiter.View(now, t.UID())
 	var run pods.Progress
 	var ended bool // all its containers have ended, and none was started again
 	e.s.Ledger.Read(func(b *pods.Book) {
 		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
-		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.s.Timing.Quiet.Window))
+		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.s.o.Timing.Quiet.Window))
 	})
 	switch {
 	case ended:
 		t.End(now, reasons.Completed)
-	case run.Begun && now.Sub(run.Youngest) >= e.s.Timing.RunFor && e.s.loop.measured.Quiet(t.UID()):
+	case run.Begun && now.Sub(run.Youngest) >= e.s.o.Timing.RunFor && e.s.loop.measured.Quiet(t.UID()):
 		t.End(now, reasons.Inferred)
 	}
 }

@@ -37,14 +37,14 @@ func (l *Ledger) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 		l.matcher.Forget(now, pod.UID)
 	case pod.Terminal():
 		l.matcher.Finished(now, pod.UID)
-	case !l.countRunning(now, pod.UID, pod):
+	case !l.countRunningLocked(now, pod.UID, pod):
 		l.matcher.Rests(now, subject(p, pod))
 	}
 }
 
-// countRunning counts a pod among those that run if one of its containers does, and reports whether it does. A
-// start that continued in the mode Shadow counts when its turn has come. l.mu must be held.
-func (l *Ledger) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
+// countRunningLocked counts a pod among those that run if one of its containers does, and reports whether it does. A
+// start that continued in the mode Shadow counts when its turn has come.
+func (l *Ledger) countRunningLocked(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, recorded := l.book.Get(uid)
 	if _, runs := l.book.Youngest(uid); !recorded || !runs || pod.Terminal() {
 		return false

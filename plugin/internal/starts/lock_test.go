@@ -57,9 +57,9 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 		o.Pods = &asked{get: func(string) { l.free("pod watch") }}
 		o.Forgotten = func(string) { l.free("forgotten") }
 		o.PoliciesChanged = func(policies.Changes) { l.free("policies changed") }
-		o.Round = func(time.Time, throttle.Snapshot) time.Time {
+		o.Round = func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) {
 			l.free("round")
-			return time.Time{}
+			return nil, time.Time{}
 		}
 	})
 	l.s = s
@@ -78,7 +78,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 		s.Runtime.Sandbox(now, sandbox, podwatch.Pod{}, false, true)
 		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
-		s.GoOn(now, a.Ticket, reasons.Concurrency)
+		s.goOn(now, a.Ticket, reasons.Concurrency)
 		s.Runtime.ContainerStarted(sandbox, ctr)
 		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
@@ -179,7 +179,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
 	assert.True(t, looked)
 	assert.False(t, free, "an end reported now would miss the start that is counted next")
-	ticket := s.Limiter.Lookup("u")
+	ticket := s.o.Limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, reasons.Adopted, reason)
@@ -188,8 +188,8 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
-	s.locked(func(l *Ledger) { l.adopt(time.Now(), "u", podwatch.Pod{}) })
-	state, _ = s.Limiter.Lookup("u").Status()
+	s.locked(func(l *Ledger) { l.adoptLocked(time.Now(), "u", podwatch.Pod{}) })
+	state, _ = s.o.Limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
 
@@ -203,8 +203,8 @@ func TestAPodThatRanBeforeTheDaemonConnectsCounts(t *testing.T) {
 		Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
 	}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	require.Nil(t, s.Limiter.Lookup("u"))
-	groups := s.Limiter.Groups(time.Now())
+	require.Nil(t, s.o.Limiter.Lookup("u"))
+	groups := s.o.Limiter.Groups(time.Now())
 	require.Len(t, groups, 1)
 	assert.EqualValues(t, 1, groups[0].Running.Pods)
 }
@@ -218,14 +218,14 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, false)
 	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
 	running := func() (pods int64) {
-		for _, g := range s.Limiter.Groups(time.Now()) {
+		for _, g := range s.o.Limiter.Groups(time.Now()) {
 			pods += g.Running.Pods
 		}
 		return pods
 	}
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
-	s.locked(func(l *Ledger) { l.countRunning(time.Now(), "u", pod) }) // the runtime reports the pod in between
+	s.locked(func(l *Ledger) { l.countRunningLocked(time.Now(), "u", pod) }) // the runtime reports the pod in between
 	s.Ledger.forgetDeleted(time.Now(), "u")
 	assert.Zero(t, running())
 }

@@ -36,7 +36,7 @@ type loop struct {
 func newLoop(s *Starts) *loop {
 	return &loop{
 		s: s, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
-		starting: map[string]struct{}{}, measured: usage.NewStartMeter(s.Roots, s.Timing.Stalls, s.Timing.Quiet), courses: map[string]*course{},
+		starting: map[string]struct{}{}, measured: usage.NewStartMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet), courses: map[string]*course{},
 	}
 }
 
@@ -56,7 +56,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.s.Limiter.Changed():
+		case <-l.s.o.Limiter.Changed():
 		case <-l.woken:
 		case asked = <-l.pulse:
 		case <-timer.C:
@@ -77,17 +77,21 @@ func (l *loop) run(ctx context.Context) error {
 // round does one round, and returns the time of the next; zero: when something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
-	next = sooner(s.Limiter.Advance(now), s.Policies.advance(now))
+	next = sooner(s.o.Limiter.Advance(now), s.Policies.advance(now))
 	l.publish(now)
 	l.followShadows(now)
 	l.findMute(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, s.ends.review(now, l.starting))
-	held := s.Limiter.Snapshot(now)
-	next = sooner(next, s.Round(now, held))
-	next = sooner(next, s.Board.Post(now, held))
-	if s.Valve.Holds() {
-		next = sooner(next, s.Observer.LookAtWaiting(now, s.Limiter))
+	snapshot := s.o.Limiter.Snapshot(now)
+	inRoom, again := s.o.Round(now, snapshot.Waiting)
+	for i := range snapshot.Waiting {
+		v := &snapshot.Waiting[i]
+		v.Present = v.Present || inRoom[v.UID] // so that it gets a turn
+	}
+	next = sooner(sooner(next, again), s.o.Board.Post(now, snapshot))
+	if s.Valve.Enforces() {
+		next = sooner(next, s.o.Observer.LookAtWaiting(now, s.o.Limiter))
 	}
 	l.sweep(now)
 	return next
@@ -127,16 +131,16 @@ func (l *loop) wake() {
 
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
-	for _, e := range l.s.Limiter.Drain() {
+	for _, e := range l.s.o.Limiter.Drain() {
 		reason, shadowed := l.s.Ledger.Shadowed(e.Ticket)
 		l.track(now, e, shadowed)
 		if shadowed {
-			l.s.Observer.HappenedInShadow(e, reason)
+			l.s.o.Observer.HappenedInShadow(e, reason)
 			continue
 		}
 		var container string
 		l.s.Ledger.Read(func(b *pods.Book) { container = b.LatestID(e.Ticket.UID()) })
-		l.s.Observer.Happened(e, container, l.s.off.Load())
+		l.s.o.Observer.Happened(e, container, l.s.off.Load())
 	}
 }
 
@@ -144,7 +148,7 @@ func (l *loop) publish(now time.Time) {
 // about what would have happened, not about when it really begins and ends.
 func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
-	if pod, known := l.s.known(uid); known && e.State == throttle.Waiting {
+	if pod, known := l.s.Known(uid); known && e.State == throttle.Waiting {
 		l.s.expect(now, pod)
 	}
 	switch e.State {
@@ -204,16 +208,16 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 // a container of the pod began to run. From then on slots end by the node's own signs, until the pods are listed
 // again.
 func (l *loop) findMute(now time.Time) {
-	defer l.s.Observer.Caught("findMute")
-	if l.s.Pods == nil || now.Before(l.nextMute) {
+	defer l.s.o.Observer.Caught("findMute")
+	if l.s.o.Pods == nil || now.Before(l.nextMute) {
 		return
 	}
-	l.nextMute = now.Add(l.s.Timing.MuteEvery)
+	l.nextMute = now.Add(l.s.o.Timing.MuteEvery)
 	var long []pods.LongRunning
-	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.Timing.MuteAfter) })
+	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.o.Timing.MuteAfter) })
 	for _, c := range long {
-		if l.s.Pods.Heard(c.UID).Before(c.Since) {
-			l.s.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
+		if l.s.o.Pods.Heard(c.UID).Before(c.Since) {
+			l.s.o.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
 			return
 		}
 	}

@@ -37,7 +37,7 @@ func proc(t *testing.T, root string, ticks string) {
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
-	v, _ := s.Limiter.View(now, uid)
+	v, _ := s.o.Limiter.View(now, uid)
 	return v.StalledSince
 }
 
@@ -53,8 +53,8 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	s.loop.publish(now)
 	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
-	waits := s.Limiter.Join(now, throttle.Request{UID: "waits"})
-	assert.Equal(t, now.Add(s.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
+	waits := s.o.Limiter.Join(now, throttle.Request{UID: "waits"})
+	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
 	}
@@ -72,8 +72,8 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "no pod waits any more")
-	s.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
-	s.Limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	s.o.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
+	s.o.Limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "no slot is lent")
 }
 
@@ -84,7 +84,7 @@ func TestTheRoundsOfTheLoopDoNotSetThePaceOfMeasurements(t *testing.T) {
 	ticket := s.starts(now, "pod")
 	s.runs(now, "pod", os.Getpid())
 	s.loop.publish(now)
-	every := s.Timing.Stalls.Every
+	every := s.o.Timing.Stalls.Every
 	due := now.Add(every)
 	took := func() time.Duration {
 		took, known := s.loop.measured.Took("pod")
@@ -118,14 +118,14 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	uids := []string{"broken", "1", "2", "3", "4"}
 	for _, uid := range uids {
 		s.runs(now, uid, 0)
-		s.Limiter.Adopt(now, throttle.Request{UID: uid}, now)
+		s.o.Limiter.Adopt(now, throttle.Request{UID: uid}, now)
 		s.exits(now, uid)
 	}
 	s.loop.publish(now)
 	broken = true
 	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.starting) })
 	for _, uid := range uids {
-		_, reason := s.Limiter.Lookup(uid).Status()
+		_, reason := s.o.Limiter.Lookup(uid).Status()
 		if uid == "broken" {
 			assert.Equal(t, reasons.Adopted, reason)
 			continue
@@ -160,11 +160,11 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
-	s.Limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
+	s.o.Limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
 	holder := s.starts(now, "holder")
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")
-	s.GoOn(now, pod, reasons.Concurrency)
+	s.goOn(now, pod, reasons.Concurrency)
 	took, ok := s.Ledger.noteOver(pod, now.Add(30*time.Second), reasons.Ready)
 	require.True(t, ok)
 	assert.Equal(t, 30*time.Second, took)

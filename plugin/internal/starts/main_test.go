@@ -37,7 +37,7 @@ func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
-		Round: func(time.Time, throttle.Snapshot) time.Time { return time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
+		Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
 	}
 	for _, c := range change {
 		c(&o)
@@ -72,8 +72,8 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
-	s.Ledger.book.See(sandbox, startpolicy.Needs{})
-	s.Ledger.book.Enter(uid, uid)
+	s.Ledger.book.Update(sandbox, startpolicy.Needs{})
+	s.Ledger.book.SetSandbox(uid, uid)
 	s.Ledger.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
 }
 
@@ -86,7 +86,7 @@ func (s *Starts) exits(now time.Time, uid string) {
 
 // starts lets a pod start now, in its turn.
 func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
-	t := s.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
+	t := s.o.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
 	t.TryStart(now)
 	return t
 }

@@ -20,14 +20,14 @@ type course struct {
 
 // begin measures a start that begins for the first time.
 func (l *loop) begin(now time.Time, uid string) {
-	defer l.s.Observer.Caught("begin")
-	v, ok := l.s.Limiter.View(now, uid)
+	defer l.s.o.Observer.Caught("begin")
+	v, ok := l.s.o.Limiter.View(now, uid)
 	if !ok {
 		return
 	}
 	c := &course{restart: v.Repeats > 0, expected: learning.Expectation{Basis: learning.None}}
-	if pod, known := l.s.known(uid); known {
-		c.expected = l.s.Memory.Expect(pod, c.restart)
+	if pod, known := l.s.Known(uid); known {
+		c.expected = l.s.o.Memory.Expect(pod, c.restart)
 	}
 	l.courses[uid] = c
 	l.measured.Forget(uid)
@@ -36,7 +36,7 @@ func (l *loop) begin(now time.Time, uid string) {
 
 // finish learns what a start took, if the reason of its end allows that.
 func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
-	defer l.s.Observer.Caught("finish")
+	defer l.s.o.Observer.Caught("finish")
 	c := l.courses[uid]
 	if c == nil {
 		return
@@ -44,7 +44,7 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 	delete(l.courses, uid)
 	l.measureOne(now, uid)
 	took, measured := l.measured.Took(uid)
-	pod, known := l.s.known(uid)
+	pod, known := l.s.Known(uid)
 	if !measured || !known {
 		return
 	}
@@ -58,33 +58,33 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 	default:
 		return
 	}
-	l.s.Memory.Learn(now, pod, c.restart, took)
+	l.s.o.Memory.Learn(now, pod, c.restart, took)
 	l.s.expectAll(now)
-	l.s.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
+	l.s.o.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
 }
 
 // expectAll updates in the limiter what all starts that wait or are under way are expected to take.
 func (s *Starts) expectAll(now time.Time) {
-	all, of := s.Limiter.Snapshot(now), map[string]throttle.Expected{}
+	all, of := s.o.Limiter.Snapshot(now), map[string]throttle.Expected{}
 	for _, v := range slices.Concat(all.Starting, all.Waiting) {
-		if pod, known := s.known(v.UID); known {
+		if pod, known := s.Known(v.UID); known {
 			of[v.UID] = s.expected(pod, v.Repeats > 0)
 		}
 	}
-	s.Limiter.Expect(now, of)
+	s.o.Limiter.Expect(now, of)
 }
 
 // expect updates in the limiter what the start of a pod is expected to take.
 func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
-	v, _ := s.Limiter.View(now, pod.UID)
-	s.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, v.Repeats > 0)})
+	v, _ := s.o.Limiter.View(now, pod.UID)
+	s.o.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, v.Repeats > 0)})
 }
 
 // expected returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
 // it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
 	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
-	if e := s.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
+	if e := s.o.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
 		known.Cost = &e.Cost
 	}
 	return known
@@ -142,23 +142,23 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = struct{}{}
 	}
-	after := l.s.Limiter.Snapshot(now).Settings.NoProgressAfter
-	_, waiting := l.s.Limiter.Busy(now)
+	after := l.s.o.Limiter.Snapshot(now).Settings.NoProgressAfter
+	_, waiting := l.s.o.Limiter.Busy(now)
 	for uid := range uids {
-		v, ok := l.s.Limiter.View(now, uid)
+		v, ok := l.s.o.Limiter.View(now, uid)
 		if !ok {
 			continue
 		}
 		under := l.measureOne(now, uid)
 		if use, known := l.measured.Use(uid); known && under {
-			l.s.Limiter.SetUse(uid, use)
+			l.s.o.Limiter.SetUse(uid, use)
 		}
 		since := time.Time{}
 		if under && waiting && after >= 0 {
 			since = l.measured.StalledSince(uid, after)
 		}
 		if v.Slot && !since.Equal(v.StalledSince) {
-			l.s.Limiter.SetStalled(now, uid, since)
+			l.s.o.Limiter.SetStalled(now, uid, since)
 		}
 	}
 	return next
@@ -166,13 +166,13 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 
 // measureOne measures one start, and reports whether it is under way. A panic does not affect the others.
 func (l *loop) measureOne(now time.Time, uid string) (under bool) {
-	defer l.s.Observer.Caught("measure")
+	defer l.s.o.Observer.Caught("measure")
 	name, place, under := l.s.Ledger.underWay(uid)
 	if !under {
 		return false
 	}
 	if blind := l.measured.Measure(now, uid, place); blind != nil {
-		l.s.Observer.PodLog(uid, name).WithError(blind).Warnf("the use of pod %s cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it; if its start would end by its CPU use, it ends once its containers have run for %s", name, l.s.Timing.RunFor)
+		l.s.o.Observer.PodLog(uid, name).WithError(blind).Warnf("the use of pod %s cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it; if its start would end by its CPU use, it ends once its containers have run for %s", name, l.s.o.Timing.RunFor)
 	}
 	return true
 }

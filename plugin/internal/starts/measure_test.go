@@ -61,7 +61,7 @@ func (l *learner) burns(from, seconds int) {
 	}
 }
 
-func (l *learner) expected() learning.Expectation { return l.Memory.Expect(l.web, false) }
+func (l *learner) expected() learning.Expectation { return l.o.Memory.Expect(l.web, false) }
 
 func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	t.Parallel()
@@ -80,14 +80,14 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.InDelta(t, 1, e.Peak.Mean, 1e-6)
 
 	// The pod crashes and starts again. A restart is learned separately.
-	again := l.Limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
+	again := l.o.Limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
 	again.TryStart(l.now)
 	l.loop.round(l.now)
 	l.burns(3, 1)
 	again.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	assert.Equal(t, l.expected(), e)
-	assert.InDelta(t, 1, l.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "use before the restart does not count")
+	assert.InDelta(t, 1, l.o.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "use before the restart does not count")
 	assert.Empty(t, l.loop.courses)
 }
 
@@ -112,7 +112,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 		l := newLearner(t)
 		var ticket *throttle.Ticket
 		if c.adopted {
-			ticket = l.Limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
+			ticket = l.o.Limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
 		} else {
 			ticket = l.starts(l.now, "web")
 		}
@@ -131,10 +131,10 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	t.Parallel()
 	l := newLearner(t)
-	l.Limiter.Configure(l.now, throttle.Settings{MaxConcurrent: 1})
+	l.o.Limiter.Configure(l.now, throttle.Settings{MaxConcurrent: 1})
 	l.starts(l.now, "holder")
 	ticket := l.starts(l.now, "web")
-	l.GoOn(l.now, ticket, reasons.Concurrency)
+	l.goOn(l.now, ticket, reasons.Concurrency)
 	l.loop.round(l.now)
 	l.burns(0, 3)
 	_, ok := l.Ledger.noteOver(ticket, l.now, reasons.Ready)
@@ -146,7 +146,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	assert.InDelta(t, 3, e.CPU.Mean, 1e-6)
 
 	l.now = l.now.Add(time.Minute)
-	l.Limiter.Lookup("holder").End(l.now, reasons.Ready)
+	l.o.Limiter.Lookup("holder").End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	ticket.End(l.now.Add(time.Minute), reasons.Ready)
 	l.loop.round(l.now.Add(time.Minute))
@@ -164,7 +164,7 @@ func TestStartsThatAProbeMayHaveKilled(t *testing.T) {
 func TestAStartThatWasKilledIsABound(t *testing.T) {
 	t.Parallel()
 	l := newLearner(t)
-	l.Memory.Learn(l.now, l.web, false, costs.Start{CPU: time.Second, Wall: time.Second, Peak: 1})
+	l.o.Memory.Learn(l.now, l.web, false, costs.Start{CPU: time.Second, Wall: time.Second, Peak: 1})
 	ticket := l.starts(l.now, "web")
 	l.loop.round(l.now)
 	l.burns(0, 20)
@@ -180,13 +180,13 @@ func TestAStartThatWasKilledIsABound(t *testing.T) {
 func paced(t *testing.T) (l *learner, watch *asked) {
 	t.Helper()
 	l = newLearner(t)
-	watch, ok := l.Pods.(*asked)
+	watch, ok := l.o.Pods.(*asked)
 	require.True(t, ok)
-	l.Limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
+	l.o.Limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
 	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
 		l.signals[signal] = throttle.Reading{From: l.now.Add(-2 * time.Second), To: l.now}
 	}
-	l.Limiter.Observe(l.now, l.signals)
+	l.o.Limiter.Observe(l.now, l.signals)
 	for i := range 8 {
 		web := l.web
 		web.UID = strconv.Itoa(i)
@@ -195,11 +195,11 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 	return l, watch
 }
 
-// join makes pods join. They wait once wait is called.
+// joinLocked makes pods join. They wait once wait is called.
 func (l *learner) join(uids ...string) (wait func()) {
 	all := []*throttle.Ticket{}
 	for _, uid := range uids {
-		all = append(all, l.Limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
+		all = append(all, l.o.Limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
 	}
 	return func() {
 		for _, ticket := range all {
@@ -210,10 +210,10 @@ func (l *learner) join(uids ...string) (wait func()) {
 
 // learns records that each start of the kind idles for 15 s, and then burns CPU.
 func (l *learner) learns(at time.Time, cpu time.Duration) {
-	l.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
+	l.o.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
 }
 
-func (l *learner) underWay() int { return len(l.Limiter.Snapshot(l.now).Starting) }
+func (l *learner) underWay() int { return len(l.o.Limiter.Snapshot(l.now).Starting) }
 
 func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			learn(l, watch)
 			l.loop.round(l.now)
 			wait()
-			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.Limiter.Snapshot(l.now).Adaptive)
+			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.o.Limiter.Snapshot(l.now).Adaptive)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 		wait := l.join(others...)
 		l.loop.round(l.now)
 		wait()
-		assert.Equal(t, want, l.underWay(), l.Limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, want, l.underWay(), l.o.Limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
 			l.Runtime.Sandbox(l.now, &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, pod, true, false)
-			return l.Limiter.Lookup(pod.UID)
+			return l.o.Limiter.Lookup(pod.UID)
 		},
 	} {
 		l, watch := paced(t)
@@ -288,7 +288,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		for _, ticket := range tickets {
 			ticket.Wait(l.now)
 		}
-		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.Limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.o.Limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -303,12 +303,12 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	watch.pods["web"] = l.web
 	l.loop.round(l.now)
 	wait()
-	assert.Equal(t, 3, l.underWay(), l.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), l.o.Limiter.Snapshot(l.now).Adaptive)
 	l.burns(0, 1)
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	l.loop.round(l.now)
-	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.o.Limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -318,7 +318,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	pods := watch.pods
 	watch.pods = nil // it has no pod yet when the runtime lists what runs
 	for _, uid := range []string{"0", "1", "2"} {
-		l.Limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
+		l.o.Limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
 	}
 	l.loop.round(l.now)
 	watch.pods = pods
@@ -329,5 +329,5 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	wait()
 	l.loop.round(l.now)
-	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.o.Limiter.Snapshot(l.now).Adaptive)
 }

@@ -16,7 +16,7 @@ type Policies struct{ s *Starts }
 
 // Set replaces the policies, which must not be changed afterwards. Calls must not overlap.
 func (p *Policies) Set(now time.Time, inForce []*v1alpha1.StartPolicy) {
-	set := policies.Compile(inForce, p.s.Log)
+	set := policies.Compile(inForce, p.s.o.Log)
 	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetPolicies(now, set) })
 	p.s.Wake() // an override may begin
 }
@@ -51,15 +51,15 @@ func (p *Policies) change(change func(*policies.Matcher) *policies.Changes) {
 		return
 	}
 	for name, fault := range c.Faults {
-		p.s.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
+		p.s.o.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
 	}
 	for _, name := range c.Evaluated {
-		p.s.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
+		p.s.o.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
 	}
 	for _, name := range c.Overridden {
-		p.s.Log.WithField("policy", name).Info("a temporary override of the StartPolicy began or ended")
+		p.s.o.Log.WithField("policy", name).Info("a temporary override of the StartPolicy began or ended")
 	}
-	p.s.PoliciesChanged(*c)
+	p.s.o.PoliciesChanged(*c)
 }
 
 func (p *Policies) underLock(change func(*policies.Matcher) *policies.Changes) *policies.Changes {

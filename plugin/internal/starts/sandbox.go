@@ -13,30 +13,30 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Sandbox decides whether the pod of a sandbox that the runtime is about to make may wait near its turn. If not,
-// the sandbox is admitted all the same where no pod is held, or where refusable is false. pod is what the pod
-// watch knows, if known.
+// Sandbox adds the pod of a sandbox that the runtime is about to make to the queue, and asks for a reservation. It
+// refuses the sandbox only in the mode Enforce, and only if refusable is true. pod is what the pod watch knows, if
+// known.
 func (r *RuntimeEvents) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
 	var request throttle.Request
 	if known {
 		request.Expected = r.s.expected(pod, false)
 	}
-	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Holds(), r.s.Valve.ShutsOut(), request)
+	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.ShutsOut(), request)
 }
 
 // sandbox is RuntimeEvents.Sandbox; shut reports whether no pod may wait.
 func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shut bool, request throttle.Request) (pods.Pod, throttle.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.book.See(sandbox, l.matcher.Needs())
+	p := l.book.Update(sandbox, l.matcher.Needs())
 	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
-		t := l.join(now, p, pod, request)
-		if d := l.reserve(now, t, shut); !d.Admitted && refusable {
+		t := l.joinLocked(now, p, pod, request)
+		if d := l.reserveLocked(now, t, shut); !d.Admitted && refusable {
 			l.book.Refuse(now, p.UID, sandbox.GetId())
 			return p, d
 		}
 	}
-	l.book.Enter(p.UID, sandbox.GetId())
+	l.book.SetSandbox(p.UID, sandbox.GetId())
 	return p, throttle.Decision{Admitted: true}
 }
 
@@ -59,40 +59,43 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	if pods.Exemption(l.config.Load().Spec.Exemptions, who, pod, known) != "" {
 		return nil
 	}
-	t := l.join(now, who, pod, request)
+	t := l.joinLocked(now, who, pod, request)
 	l.byRoom[who.UID] = t
 	return t
 }
 
-// Reserve decides whether a pod may wait near its turn.
+// Reserve decides whether a container of a pod may wait in the gate.
 func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
 	shut := s.Valve.ShutsOut()
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	return s.Ledger.reserve(now, t, shut)
+	return s.Ledger.reserveLocked(now, t, shut)
 }
 
-// reserve asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
-// when it left the room, and pods that got near their turn since then wait longer. l.mu must be held.
-func (l *Ledger) reserve(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
+// reserveLocked asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
+// when it left the room, and pods that got their reservation since then wait longer.
+func (l *Ledger) reserveLocked(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
 	if shut {
-		return Barred(gate.NodeShutdown)
+		return barred(gate.NodeShutdown)
 	}
 	d := t.Reserve(now, l.waitable)
 	d.Admitted = d.Admitted || d.Reason == reasons.GateRoom && l.byRoom[t.UID()] == t
 	return d
 }
 
-// Exemption returns why a pod that the book does not know yet does not wait, by its sandbox alone; empty: it is
-// not exempt.
-func (s *Starts) Exemption(sandbox *api.PodSandbox) string {
-	p := pods.NewBook().See(sandbox, startpolicy.Needs{})
-	return pods.Exemption(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
+// MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
+func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
+	p := pods.NewBook().Update(sandbox, startpolicy.Needs{})
+	return s.Valve.Enforces() && pods.Exemption(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false) == ""
 }
 
-// join returns the ticket of a pod that starts, in its groups. request holds the details of this start. l.mu
-// must be held.
-func (l *Ledger) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+// View returns a copy of the latest ticket of a pod; ok is false if there is none.
+func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool) {
+	return s.o.Limiter.View(now, uid)
+}
+
+// joinLocked returns the ticket of a pod that starts, in its groups. request holds the details of this start.
+func (l *Ledger) joinLocked(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
 	request.Groups = l.matcher.Groups(now, subject(p, pod))
@@ -134,10 +137,10 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 	r.SandboxStopped(sandbox)
 	uid := pods.Key(sandbox)
 	r.s.change(uid, func(now time.Time) {
-		if r.s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && r.s.Pods == nil {
+		if r.s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && r.s.o.Pods == nil {
 			// There is no API server to report that the pod was deleted. Another sandbox of the pod
 			// may be removed while the pod lives.
-			if t := r.s.Limiter.Lookup(uid); t != nil {
+			if t := r.s.o.Limiter.Lookup(uid); t != nil {
 				t.End(now, reasons.SandboxGone)
 			}
 		}
@@ -146,7 +149,7 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 
 // change calls change, with the lock of the book held, and forgets the pod if nothing is left of it.
 func (s *Starts) change(uid string, change func(now time.Time)) {
-	_, known := s.known(uid)
+	_, known := s.Known(uid)
 	if s.Ledger.change(uid, known, change) {
 		s.forgotten(uid)
 	}
@@ -168,15 +171,15 @@ func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (for
 			return false
 		}
 	}
-	l.drop(uid)
+	l.dropLocked(uid)
 	if !known {
 		l.matcher.Forget(now, uid)
 	}
 	return true
 }
 
-// drop forgets a pod. l.mu must be held.
-func (l *Ledger) drop(uid string) {
+// dropLocked forgets a pod.
+func (l *Ledger) dropLocked(uid string) {
 	l.book.Drop(uid)
 	delete(l.shadows, uid)
 	delete(l.byRoom, uid)
@@ -190,6 +193,6 @@ func (l *Ledger) forgetDeleted(now time.Time, uid string) {
 	if t := l.limiter.Lookup(uid); t != nil {
 		t.End(now, reasons.Deleted)
 	}
-	l.drop(uid)
+	l.dropLocked(uid)
 	l.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
 }

@@ -29,13 +29,19 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 	return nil
 }
 
-// GoOn lets a start continue in the mode Shadow, though its ticket waits. why is the limit that would have held it.
-func (s *Starts) GoOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
+// LetGo lets a start continue in the mode Shadow, though its ticket waits.
+func (s *Starts) LetGo(now time.Time, t *throttle.Ticket) {
+	v, _ := s.View(now, t.UID())
+	s.goOn(now, t, v.Reason)
+}
+
+// goOn is LetGo; why is the limit that would have held the start.
+func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if !s.Ledger.beginShadow(now, t, why) {
 		return
 	}
 	t.Wait(now) // it is admitted when its turn comes
-	s.Observer.InShadow(t.UID(), t.Name(), why)
+	s.o.Observer.InShadow(t.UID(), t.Name(), why)
 }
 
 // beginShadow notes that a start continues at once. It returns false if that is known already, or the pod is not.
@@ -88,6 +94,6 @@ func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	}
 	clear(l.shadows)
 	for _, uid := range waiting {
-		l.adopt(now, uid, known[uid])
+		l.adoptLocked(now, uid, known[uid])
 	}
 }

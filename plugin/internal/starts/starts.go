@@ -18,8 +18,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Source is the pod watch. [podwatch.Watch] documents the methods.
-type Source interface {
+// PodWatch is the pod watch. [podwatch.Watch] documents the methods.
+type PodWatch interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
@@ -30,7 +30,7 @@ type Source interface {
 // Options are the parts of a Starts. All are required unless a comment says otherwise.
 type Options struct {
 	Limiter  *throttle.Limiter
-	Pods     Source            // nil: standalone, without a pod watch
+	Pods     PodWatch          // nil: standalone, without a pod watch
 	Matcher  *policies.Matcher // New uses it; afterwards only the Ledger may
 	Observer *observe.Observer
 	Memory   *learning.Memory
@@ -38,10 +38,10 @@ type Options struct {
 	Log      logrus.FieldLogger
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
-	// Round is called in each round of the loop with a snapshot of the limiter. It marks the tickets for
-	// which a process waits in the waiting room as present, and returns when to call it again at the
-	// latest; zero: only when something happens. It must not block.
-	Round func(now time.Time, held throttle.Snapshot) (again time.Time)
+	// Round is called in each round of the loop with the tickets that wait, in the order of the queue. It returns
+	// for which of them a process waits in the waiting room, by UID, and when to call it again at the latest; zero:
+	// only when something happens. It must not block.
+	Round func(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time)
 	// PoliciesChanged is called after a change of the policies. It must not block.
 	PoliciesChanged func(policies.Changes)
 	// Forgotten is called for each pod that is forgotten.
@@ -78,7 +78,7 @@ func DefaultTiming() Timing {
 // Starts decides which pod starts next, and when its start is over. Make it with New. Its methods are safe for
 // concurrent use. They do not block, except for Run, Alive and Hooks.Thaw.
 type Starts struct {
-	Options
+	o        Options
 	Runtime  *RuntimeEvents // handles the events of the runtime
 	Policies *Policies
 	Ledger   *Ledger // the book of pods and the limiter, under one lock
@@ -97,9 +97,9 @@ type RuntimeEvents struct{ s *Starts }
 
 // New returns a Starts with no limit in force.
 func New(o Options) *Starts {
-	s := &Starts{Options: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
+	s := &Starts{o: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.Ledger, s.Matcher = newLedger(o, &s.config), nil
+	s.Ledger = newLedger(o, &s.config)
 	s.Valve = newValve(o, &s.config)
 	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
 	s.ends = &ends{s}
@@ -110,10 +110,10 @@ func New(o Options) *Starts {
 // Configure puts a configuration in force, with the settings of the limiter that follow from it.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
 	before := s.Valve.Mode()
-	waiting := len(s.Limiter.Snapshot(now).Waiting)
+	waiting := len(s.o.Limiter.Snapshot(now).Waiting)
 	off := e.Spec.GetMode() == v1alpha1.ModeOff
 	s.off.Store(off) // before it admits any pod
-	s.Limiter.Configure(now, settings)
+	s.o.Limiter.Configure(now, settings)
 	s.Policies.suspend(now, off)
 	s.config.Store(&e) // after the limits: status shows only a configuration that is in force
 	s.changeMode(now, before, waiting)
@@ -123,12 +123,12 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 // Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
 
-// known returns the pod watch's record of a pod; nothing without a pod watch. The lock of the book must not be held.
-func (s *Starts) known(uid string) (podwatch.Pod, bool) {
-	if s.Pods == nil {
+// Known returns the pod watch's record of a pod; nothing without a pod watch.
+func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
+	if s.o.Pods == nil {
 		return podwatch.Pod{}, false
 	}
-	return s.Pods.Get(uid)
+	return s.o.Pods.Get(uid)
 }
 
 // PodChanged handles a change of a pod in the API server. deleted reports whether the pod was deleted.
@@ -145,8 +145,8 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 
 // forgotten informs others that a pod is forgotten.
 func (s *Starts) forgotten(uid string) {
-	s.Observer.Forget(uid)
-	s.Forgotten(uid)
+	s.o.Observer.Forget(uid)
+	s.o.Forgotten(uid)
 }
 
 // Run is the loop. It returns nil when ctx ends. It may be called again after a panic.

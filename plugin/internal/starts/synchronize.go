@@ -16,7 +16,7 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 	known := map[string]podwatch.Pod{}
 	for _, sandbox := range sandboxes {
 		uid := pods.Key(sandbox)
-		known[uid], _ = r.s.known(uid)
+		known[uid], _ = r.s.Known(uid)
 	}
 	r.s.Ledger.rebuild(time.Now(), sandboxes, ctrs, known)
 	r.s.Wake()
@@ -33,17 +33,17 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	all := l.book.UIDs()
 	for _, uid := range all {
 		if c, runs := l.book.Youngest(uid); runs && now.Sub(c.Since) < l.config.Load().Spec.GetStartTimeout() {
-			l.adopt(now, uid, known[uid])
+			l.adoptLocked(now, uid, known[uid])
 		}
 	}
 	for _, uid := range all {
-		l.countRunning(now, uid, known[uid])
+		l.countRunningLocked(now, uid, known[uid])
 	}
 }
 
-// adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
-// review ends it if it is over. l.mu must be held.
-func (l *Ledger) adopt(now time.Time, uid string, pod podwatch.Pod) {
+// adoptLocked counts a start that is under way without having been admitted; pod is what the watch knows. The next
+// review ends it if it is over.
+func (l *Ledger) adoptLocked(now time.Time, uid string, pod podwatch.Pod) {
 	p, _ := l.book.Get(uid)
 	c, runs := l.book.Youngest(uid)
 	if !runs {

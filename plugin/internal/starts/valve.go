@@ -46,8 +46,8 @@ func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
 // Mode returns the mode in force.
 func (v *Valve) Mode() v1alpha1.Mode { return v.config.Load().Spec.GetMode() }
 
-// Holds reports whether the mode is Enforce, so that pods wait.
-func (v *Valve) Holds() bool { return v.Mode() == v1alpha1.ModeEnforce }
+// Enforces reports whether the mode is Enforce, so that pods wait.
+func (v *Valve) Enforces() bool { return v.Mode() == v1alpha1.ModeEnforce }
 
 // Now returns the state, and a channel that is closed when the state changes.
 func (v *Valve) Now() (ValveState, <-chan struct{}) {
@@ -113,11 +113,11 @@ func (v *Valve) Pressed(short bool) {
 // ShutsOut reports whether pods that would have to wait are refused, because the node shuts down.
 func (v *Valve) ShutsOut() bool {
 	state, _ := v.Now()
-	return state.Shutdown && v.Holds()
+	return state.Shutdown && v.Enforces()
 }
 
-// Barred returns the decision on a start that no limit could admit.
-func Barred(reason reasons.Reason) throttle.Decision {
+// barred returns the decision on a start that no limit could admit.
+func barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
@@ -143,14 +143,15 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
 	if mode == before {
 		return
 	}
-	s.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": waiting}).Warn(modeNews[mode])
+	s.o.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": waiting}).Warn(modeNews[mode])
 	if mode != v1alpha1.ModeShadow {
 		known := map[string]podwatch.Pod{}
-		for _, v := range s.Limiter.Snapshot(now).Waiting {
-			known[v.UID], _ = s.known(v.UID)
+		for _, v := range s.o.Limiter.Snapshot(now).Waiting {
+			known[v.UID], _ = s.Known(v.UID)
 		}
 		s.Ledger.endShadows(now, known)
 		s.Wake()
 	}
-	s.Valve.set(func(v *ValveState) { v.LetGo = !s.Valve.Holds() })
+	letGo := mode != v1alpha1.ModeEnforce
+	s.Valve.set(func(v *ValveState) { v.LetGo = letGo })
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
@@ -20,7 +19,7 @@ import (
 // Options configure a Chooser. All fields are required unless they say otherwise.
 type Options struct {
 	Starts   *starts.Starts
-	Pods     starts.Source // nil: standalone
+	Pods     starts.PodWatch // nil: standalone
 	Observer *observe.Observer
 	Board    *turns.Board
 	Log      logrus.FieldLogger
@@ -39,18 +38,26 @@ type Options struct {
 
 // shared is what all ways of waiting use.
 type shared struct {
-	Options
+	o       Options
 	runtime atomic.Pointer[runtime]
 }
 
 // heldContainer is a container that may not start now, because a limit holds its pod.
 type heldContainer struct {
 	starts.ContainerStart
-	decision throttle.Decision
-	sandbox  *api.PodSandbox
-	id       string       // of the container
-	kubelet  podwatch.Pod // what the pod watch knows of the pod
-	known    bool         // the pod watch knows the pod
+	sandbox *api.PodSandbox
+	id      string       // of the container
+	kubelet podwatch.Pod // what the pod watch knows of the pod
+	known   bool         // the pod watch knows the pod
+}
+
+// way is a way in which a container waits. Methods are safe for concurrent use.
+type way interface {
+	// bars returns why the container cannot wait in this way now, or "" if it can. It does not block.
+	bars(now time.Time, held *heldContainer) string
+	// take makes the container wait, and returns the hook in which it waits. Without a hook, the wait is over: the
+	// container starts if the decision admits it, and is refused otherwise. It may block for as long as a hold.
+	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, throttle.Decision)
 }
 
 // Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting
@@ -61,24 +68,25 @@ type Chooser struct {
 	Room     *Room
 	Refusals *Refusals
 	hold     *hold
+	ways     []way // the first that does not bar a container takes it
 }
 
 // New returns a Chooser that is not connected to a runtime yet.
 func New(o Options) *Chooser {
-	s := &shared{Options: o}
+	s := &shared{o: o}
 	s.runtime.Store(notConnected)
-	g := newGate(s)
-	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: newRefusals(s), hold: newHold(s)}
+	g, h := newGate(s), newHold(s)
+	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: newRefusals(s), hold: h, ways: []way{g, h}}
 }
 
-// Sandbox decides whether a pod may have its sandbox, in which it waits for the rest of its turn. An error
-// refuses the sandbox. It may block for as long as a hold.
+// Sandbox decides whether a pod may have its sandbox, in which its containers may wait. An error refuses the
+// sandbox. It may block for as long as a hold.
 func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
-	p, d := c.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
+	p, d := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
 	if !d.Admitted {
 		return c.Refusals.refuse(p, "", d)
 	}
@@ -93,56 +101,43 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
-	held := &heldContainer{
-		ContainerStart: c.Starts.Runtime.Container(now, sandbox, ctr, pod, known), sandbox: sandbox, id: ctr.GetId(), kubelet: pod, known: known,
-	}
-	switch {
-	case held.Kind == starts.Continues:
-		return nil, nil
-	case held.Kind == starts.Never:
-		_, reason := held.Ticket.Status()
-		return nil, c.Refusals.refuse(held.Pod, held.id, starts.Barred(reason))
-	case held.Kind == starts.AtOnce, held.Exempt != "":
-		held.Ticket.StartExempt(now)
-		return nil, nil
-	case c.Starts.Valve.ShutsOut():
-		return nil, c.Refusals.refuse(held.Pod, held.id, starts.Barred(gate.NodeShutdown))
-	}
-	held.decision = held.Ticket.TryStart(now)
-	switch {
-	case held.decision.Admitted:
-		return nil, nil
-	case !c.Starts.Valve.Holds():
-		c.Starts.GoOn(now, held.Ticket, held.decision.Reason)
-		return nil, nil
-	}
-	return c.chooseWay(ctx, held)
-}
-
-// chooseWay makes a container wait in the first way that is open to it.
-func (c *Chooser) chooseWay(ctx context.Context, held *heldContainer) (hook *api.Hook, err error) {
-	now := time.Now()
-	if c.Gate.barred(now, held) == "" {
-		if hook := c.Gate.admit(now, held); hook != nil {
+	start := c.o.Starts.Runtime.Container(now, sandbox, ctr, pod, known)
+	d := start.Decision
+	if start.MayWait {
+		var hook *api.Hook
+		held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), kubelet: pod, known: known}
+		if hook, d = c.wait(ctx, held); hook != nil {
 			return hook, nil
 		}
-	} else if c.hold.maySuffice(held.decision) && c.hold.admits(ctx, held) {
-		return nil, nil
 	}
-	return nil, c.Refusals.refuse(held.Pod, held.id, held.decision)
+	if !d.Admitted {
+		return nil, c.Refusals.refuse(start.Pod, ctr.GetId(), d)
+	}
+	return nil, nil
+}
+
+// wait makes a container wait in the first way that does not bar it. If every way bars it, it is not admitted.
+func (c *Chooser) wait(ctx context.Context, held *heldContainer) (*api.Hook, throttle.Decision) {
+	now := time.Now()
+	for _, w := range c.ways {
+		if w.bars(now, held) == "" {
+			return w.take(ctx, now, held)
+		}
+	}
+	return nil, held.Decision
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know the pod yet, and the pod
 // would have to wait, it holds the handler so that the watch can catch up.
 func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod podwatch.Pod, known bool) {
-	if c.Pods == nil {
+	if c.o.Pods == nil {
 		return podwatch.Pod{}, false
 	}
 	uid := pods.Key(sandbox)
-	if pod, known = c.Pods.Get(uid); known || !c.Pods.Healthy() || !c.Starts.Valve.Holds() || c.Starts.Exemption(sandbox) != "" {
+	if pod, known = c.o.Pods.Get(uid); known || !c.o.Pods.Healthy() || !c.o.Starts.MayHold(sandbox) {
 		return pod, known
 	}
-	c.hold.wait(ctx, func(ctx context.Context) { pod, known = c.Pods.Await(ctx, uid) })
+	c.hold.wait(ctx, func(ctx context.Context) { pod, known = c.o.Pods.Await(ctx, uid) })
 	return pod, known
 }
 

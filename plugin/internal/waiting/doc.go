@@ -1,10 +1,10 @@
 // Package waiting chooses how a pod waits that may not start now, and makes it wait.
 //
-// The runtime asks twice. When it makes a sandbox, [Chooser.Sandbox] admits the pod to the node or
-// refuses it. When it makes a container, [Chooser.Container] lets the start continue, or the container
-// waits in the first of these ways that is open to it:
+// The runtime asks twice. When it makes a sandbox, [Chooser.Sandbox] lets the pod have it or refuses it. When it
+// makes a container, [Chooser.Container] lets the start continue, or the container waits in the first of these
+// ways that does not bar it:
 //
-//	way       open to a container                                    what happens
+//	way       for a container                                        what happens
 //	gate      if a hook may wait (see gate.go) and the pod gets a    it gets a hook, which waits and asks the
 //	          reservation                                            daemon (gatewait.go)
 //	hold      if no hook may wait, it is the first in the queue,     the handler waits for a fraction of a second,
@@ -14,6 +14,7 @@
 // Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, so
 // that neither point has to refuse them.
 //
-// Each way is one file. refusal.go decides whether a pod is refused at the sandbox or at the container:
+// Gate and hold are each a type with the methods of the interface way. A new way is one more such type in the list
+// that New makes. refusal.go decides whether a pod is refused at the sandbox or at the container:
 // refusals cost CPU time, and some versions of containerd do not clean up refused sandboxes.
 package waiting

@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // GateMode says where containers may wait in the gate.
@@ -46,29 +48,26 @@ type Gate struct {
 }
 
 func newGate(s *shared) *Gate {
-	return &Gate{shared: s, breaker: newBreaker(s.BreakerPause), shims: newShimBook(s.ProcRoot, &s.runtime)}
+	return &Gate{shared: s, breaker: newBreaker(s.o.BreakerPause), shims: newShimBook(s.o.ProcRoot, &s.runtime)}
 }
 
-// admit returns the hook in which a container waits. It returns nil if the pod gets no reservation, and
-// sets held.decision to the reason. The container must not be barred.
-func (g *Gate) admit(now time.Time, held *heldContainer) *api.Hook {
-	reserved := g.Starts.Reserve(now, held.Ticket)
-	if !reserved.Admitted {
-		held.decision = reserved
-		return nil
+// take implements way. The container gets a hook if its pod gets a reservation.
+func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, throttle.Decision) {
+	if d := g.o.Starts.Reserve(now, held.Ticket); !d.Admitted {
+		return nil, d
 	}
-	v, _ := g.Starts.Limiter.View(now, held.UID)
-	g.Observer.Waits(now, observe.Wait{
-		UID: held.UID, Name: held.Title(), Decision: held.decision, Since: v.Arrived,
+	v, _ := g.o.Starts.View(now, held.UID)
+	g.o.Observer.Waits(now, observe.Wait{
+		UID: held.UID, Name: held.Title(), Decision: held.Decision, Since: v.Arrived,
 		Message: "waits in the gate", Fields: logrus.Fields{"container_id": held.id},
 	})
 	g.breaker.begins(now, held.id, held.UID)
-	return gate.Hook(g.Gate.Path, gate.Args{
-		Socket: g.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.Gate.Timeout)),
+	return gate.Hook(g.o.Gate.Path, gate.Args{
+		Socket: g.o.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout)),
 		Hello: gate.Hello{
-			PodUID: held.UID, ContainerID: held.id, Name: held.Title(), Since: v.Arrived, Deadline: now.Add(g.Gate.Timeout),
+			PodUID: held.UID, ContainerID: held.id, Name: held.Title(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
 		},
-	})
+	}), throttle.Decision{}
 }
 
 // Waiters returns how many hooks wait in the gate now.
@@ -77,7 +76,7 @@ func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 // Off returns why no container may wait in the gate now, or "" if some may. While the breaker is open it
 // returns why, although one container may try the gate.
 func (g *Gate) Off() string {
-	if state, _ := g.Starts.Valve.Now(); state.Shutdown {
+	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown {
 		return "the node is being shut down"
 	}
 	if closed := g.closed(); closed != "" {
@@ -89,18 +88,18 @@ func (g *Gate) Off() string {
 // closed returns why no container may wait in the gate, or "" if only the breaker may forbid it.
 func (g *Gate) closed() string {
 	switch {
-	case g.Gate.Mode == GateNever:
+	case g.o.Gate.Mode == GateNever:
 		return "switched off by --gate never"
-	case g.Gate.Path == "":
+	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
 	}
-	if fault := HookFault(g.Gate.Path); fault != "" {
+	if fault := HookFault(g.o.Gate.Path); fault != "" {
 		return fault
 	}
-	if bars := g.runtime.Load().barsGate; g.Gate.Mode == GateAuto && bars != "" {
+	if bars := g.runtime.Load().barsGate; g.o.Gate.Mode == GateAuto && bars != "" {
 		return bars
 	}
-	if state, _ := g.Starts.Valve.Now(); state.Pressure {
+	if state, _ := g.o.Starts.Valve.Now(); state.Pressure {
 		return pressureBars
 	}
 	return ""
@@ -112,8 +111,8 @@ func (g *Gate) closed() string {
 // hold it up.
 const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
 
-// barred returns why this container may not wait in the gate, or "" if it may.
-func (g *Gate) barred(now time.Time, held *heldContainer) string {
+// bars implements way.
+func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	if closed := g.closed(); closed != "" {
 		return closed
 	}
@@ -121,11 +120,11 @@ func (g *Gate) barred(now time.Time, held *heldContainer) string {
 		return bars
 	}
 	switch bars := g.shims.barred(held.sandbox); {
-	case bars != "" && g.Gate.Mode == GateAuto:
+	case bars != "" && g.o.Gate.Mode == GateAuto:
 		return bars
 	case bars != "" && held.Beside:
 		return "a hook that waits would hold up the containers of the pod that run"
-	case !held.kubelet.StartsAgain(held.Container) && (held.known || g.Gate.Mode != GateAlways):
+	case !held.kubelet.StartsAgain(held.Container) && (held.known || g.o.Gate.Mode != GateAlways):
 		return "kubelet would not start the container again if the runtime were restarted while it waits"
 	}
 	return ""
@@ -141,7 +140,7 @@ func (g *Gate) ContainerGone(id string) { g.report(g.breaker.gone(time.Now(), id
 // report logs why the breaker has opened; empty: it has not.
 func (g *Gate) report(cause string) {
 	if cause != "" {
-		g.Log.WithField("no_gate", cause).Warn("the gate is given up for a while: containers are refused instead")
-		g.Observer.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+cause)
+		g.o.Log.WithField("no_gate", cause).Warn("the gate is given up for a while: containers are refused instead")
+		g.o.Observer.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+cause)
 	}
 }

@@ -64,7 +64,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		g.connected("2.4.2")
 		sandbox := &api.PodSandbox{Id: "s"}
 		g.shims.add(sandbox)
-		assert.Equal(t, c.open, g.barred(time.Unix(0, 0), asks(sandbox, c.pod, c.known, false)) == "", c.why)
+		assert.Equal(t, c.open, g.bars(time.Unix(0, 0), asks(sandbox, c.pod, c.known, false)) == "", c.why)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 			g.shims.add(sandbox)
 		}
 		g.shims.keep([]*api.PodSandbox{sandbox})
-		why := g.barred(time.Unix(0, 0), asks(sandbox, pod, true, c.beside))
+		why := g.bars(time.Unix(0, 0), asks(sandbox, pod, true, c.beside))
 		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
 	}
 }
@@ -131,5 +131,5 @@ func aGate(mode GateMode, hook string) *Gate {
 
 // asks returns a container called c that asks to wait.
 func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *heldContainer {
-	return &heldContainer{sandbox: sandbox, kubelet: pod, known: known, ContainerStart: starts.ContainerStart{Made: pods.Made{Container: "c", Beside: beside}}}
+	return &heldContainer{sandbox: sandbox, kubelet: pod, known: known, ContainerStart: starts.ContainerStart{NewContainer: pods.NewContainer{Container: "c", Beside: beside}}}
 }

@@ -17,7 +17,7 @@ import (
 const expiryMargin = 500 * time.Millisecond
 
 // Alive implements [gate.Backend].
-func (c *Chooser) Alive(ctx context.Context) error { return c.Starts.Alive(ctx) }
+func (c *Chooser) Alive(ctx context.Context) error { return c.o.Starts.Alive(ctx) }
 
 // Wait implements [gate.Backend]: it blocks until the start of the pod is decided.
 func (c *Chooser) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
@@ -32,16 +32,16 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	defer g.waiters.Add(-1)
 	g.breaker.contact(h.ContainerID)
 	name := observe.PodName(h.Name)
-	t, gone := g.Starts.Attend(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
-	defer g.Starts.HookLeft(h.PodUID, h.ContainerID)
+	t, gone := g.o.Starts.HookTicket(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
+	defer g.o.Starts.HookLeft(h.PodUID, h.ContainerID)
 	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return g.ended(state, t, gone) }
-	if state, _ := g.Starts.Valve.Now(); state.Shutdown || state.Pressure {
+	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown || state.Pressure {
 		if v, ended := ends(state, false); ended {
 			return v, nil
 		}
 	}
 	t.Wait(time.Now())
-	g.Starts.Hooks.Back(h.ContainerID)
+	g.o.Starts.Hooks.Back(h.ContainerID)
 	defer func() { t.StopWaiting(time.Now()) }()
 	return g.await(ctx, h, t, gone, sendTurn, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
 }
@@ -58,8 +58,8 @@ func (s *shared) await(
 	var last turns.Said
 	sent := false
 	for {
-		state, changed := s.Starts.Valve.Now()
-		turn, moved := s.Board.Of(t.UID())
+		state, changed := s.o.Starts.Valve.Now()
+		turn, moved := s.o.Board.Of(t.UID())
 		if last.Changed(turn, h.Deadline) {
 			sendTurn(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
 			sent = true
@@ -87,10 +87,8 @@ func (g *Gate) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan st
 	case isClosed(t.Decided()), isClosed(gone):
 		return decided(t, gone), true
 	case state.LetGo:
-		now := time.Now()
-		v, _ := g.Starts.Limiter.View(now, t.UID())
-		g.Starts.GoOn(now, t, v.Reason)
-		return gate.Verdict{Go: true, Reason: g.Starts.Valve.WhyUnheld()}, true
+		g.o.Starts.LetGo(time.Now(), t)
+		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case state.Pressure:

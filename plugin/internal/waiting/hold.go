@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -24,18 +25,24 @@ type hold struct {
 }
 
 func newHold(s *shared) *hold {
-	return &hold{shared: s, holdBudget: newHoldBudget(cmp.Or(s.SavedHold, holdSaved))}
+	return &hold{shared: s, holdBudget: newHoldBudget(cmp.Or(s.o.SavedHold, holdSaved))}
 }
 
-// maySuffice reports whether a container may be admitted within a hold: it is the first in the queue, and
-// it does not wait for a limit of running pods, which may hold it for hours.
-func (h *hold) maySuffice(d throttle.Decision) bool {
-	return d.Ahead == 0 && d.Reason != reasons.PolicyRunning && d.Reason != reasons.Unadmittable
+// bars implements way. A container may be admitted within a hold if it is the first in the queue, and does not
+// wait for a limit of running pods, which may hold it for hours.
+func (h *hold) bars(_ time.Time, held *heldContainer) string {
+	switch d := held.Decision; {
+	case d.Ahead > 0:
+		return "other pods are before it in the queue"
+	case d.Reason == reasons.PolicyRunning, d.Reason == reasons.Unadmittable:
+		return "its limit may hold it for hours"
+	default:
+		return ""
+	}
 }
 
-// admits waits a moment for a container's turn, and reports whether the container is admitted. It sets
-// held.decision.
-func (h *hold) admits(ctx context.Context, held *heldContainer) bool {
+// take implements way.
+func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api.Hook, throttle.Decision) {
 	h.wait(ctx, func(ctx context.Context) {
 		held.Ticket.Wait(time.Now())
 		defer func() { held.Ticket.StopWaiting(time.Now()) }()
@@ -44,17 +51,16 @@ func (h *hold) admits(ctx context.Context, held *heldContainer) bool {
 		case <-ctx.Done():
 		}
 	})
-	held.decision = held.Ticket.TryStart(time.Now())
-	return held.decision.Admitted
+	return nil, held.Ticket.TryStart(time.Now())
 }
 
 // longest returns how long one handler may wait in all. It is at most half of the time after which the
 // runtime closes the connection and starts every pod unpaced.
 func (h *hold) longest() time.Duration {
 	if timeout := h.runtime.Load().timeout; timeout > 0 {
-		return min(h.Hold, timeout/2)
+		return min(h.o.Hold, timeout/2)
 	}
-	return h.Hold
+	return h.o.Hold
 }
 
 // wait calls wait with a context that ends with the outer context, or when the budget is used up. The
@@ -67,7 +73,7 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	}
 	ctx, cancel := context.WithTimeout(outer, allowed)
 	defer cancel()
-	defer func() { h.Observer.Held(time.Since(begin)) }()
+	defer func() { h.o.Observer.HandlerWaited(time.Since(begin)) }()
 	wait(ctx)
 }
 

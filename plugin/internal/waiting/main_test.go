@@ -23,6 +23,12 @@ const patience = time.Minute
 
 // aChooser returns the Chooser of a standalone daemon that holds no pod. o adjusts it.
 func aChooser(o Options) *Chooser {
+	c, _ := aLimitedChooser(o)
+	return c
+}
+
+// aLimitedChooser is aChooser with its limiter.
+func aLimitedChooser(o Options) (*Chooser, *throttle.Limiter) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	limiter := throttle.New(time.Now(), throttle.Settings{})
@@ -31,7 +37,7 @@ func aChooser(o Options) *Chooser {
 	o.Starts = starts.New(starts.Options{
 		Limiter: limiter, Matcher: policies.New(limiter, false), Observer: o.Observer, Board: o.Board,
 		Log: log, Waitable: o.Gate.Timeout, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
-		Timing: starts.DefaultTiming(), Round: func(time.Time, throttle.Snapshot) time.Time { return time.Time{} },
+		Timing: starts.DefaultTiming(), Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} },
 	})
-	return New(o)
+	return New(o), limiter
 }

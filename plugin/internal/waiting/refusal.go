@@ -34,7 +34,7 @@ type Refusals struct {
 	sandboxes, containers atomic.Uint64 // refused so far
 }
 
-func newRefusals(s *shared) *Refusals { return &Refusals{shared: s, cost: refusalCost{cores: s.Cores}} }
+func newRefusals(s *shared) *Refusals { return &Refusals{shared: s, cost: refusalCost{cores: s.o.Cores}} }
 
 // refuse counts a refusal and returns the error that kubelet shows on the pod. container is the ID of the
 // refused container; empty: the sandbox is refused.
@@ -46,9 +46,9 @@ func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) err
 	}
 	fields["at"] = at
 	refused.Add(1)
-	r.Observer.Refused(string(at), d.Reason, r.cost.add(now, at))
-	v, _ := r.Starts.Limiter.View(now, p.UID)
-	r.Observer.Waits(now, observe.Wait{
+	r.o.Observer.Refused(string(at), d.Reason, r.cost.add(now, at))
+	v, _ := r.o.Starts.View(now, p.UID)
+	r.o.Observer.Waits(now, observe.Wait{
 		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived,
 		Message: "is refused, kubelet tries again", Fields: fields,
 	})
@@ -63,8 +63,8 @@ func (r *Refusals) atSandbox(now time.Time) bool {
 	switch {
 	case r.NotAtSandbox() != "":
 		return false
-	case r.RefuseAt != RefuseAuto:
-		return r.RefuseAt == RefuseSandbox
+	case r.o.RefuseAt != RefuseAuto:
+		return r.o.RefuseAt == RefuseSandbox
 	default:
 		return r.cost.share(now) < refusalShare
 	}

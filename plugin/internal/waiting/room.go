@@ -80,31 +80,31 @@ func (r *Room) byPod() map[string][]*roomWaiter {
 // Waiters returns how many pods wait in the room.
 func (r *Room) Waiters() int { return len(r.byPod()) }
 
-// Holds reports whether a pod waits in the room.
-func (r *Room) Holds(uid string) bool { return len(r.byPod()[uid]) > 0 }
+// Contains reports whether a pod waits in the room.
+func (r *Room) Contains(uid string) bool { return len(r.byPod()[uid]) > 0 }
 
-// Shut sends all pods out of the room and admits none, for the reason why. If why is empty, it opens the
-// room again.
+// Shut sends all pods out of the room and admits none, for the reason why. If why is empty, it admits
+// pods again.
 func (r *Room) Shut(why string) { r.shut.Store(why) }
 
-// Round lets the pods leave whose turn is near, in the order of the queue. It marks the pods of held that
-// wait in the room as present, so that each gets a turn. It returns when to call it again even if nothing
+// Round lets the pods leave whose turn is near, in the order of the queue. waiting are the pods that wait, in
+// that order. It returns which of them wait in the room, by UID, and when to call it again even if nothing
 // happens, or zero if the room is empty.
-func (r *Room) Round(now time.Time, held throttle.Snapshot) (again time.Time) {
+func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time) {
 	waiters := r.byPod()
 	if len(waiters) == 0 {
-		return time.Time{}
+		return nil, time.Time{}
 	}
-	full, frozen := false, r.Starts.Hooks.Frozen() // frozen: pods that have not come back yet may be first
-	for i := range held.Waiting {
-		v := &held.Waiting[i]
+	inRoom = make(map[string]bool, len(waiters))
+	full, frozen := false, r.o.Starts.Hooks.Frozen() // frozen: pods that have not come back yet may be first
+	for _, v := range waiting {
 		for _, w := range waiters[v.UID] {
-			v.Present = true
+			inRoom[v.UID] = true
 			w.ticket.KeepAlive(now)
 			if frozen || full && !v.Overdue || !w.early || isClosed(w.near) {
 				continue
 			}
-			d := w.ticket.Reserve(now, min(roomAhead, r.Gate.Timeout))
+			d := w.ticket.Reserve(now, min(roomAhead, r.o.Gate.Timeout))
 			if d.Admitted {
 				close(w.near)
 			}
@@ -112,7 +112,7 @@ func (r *Room) Round(now time.Time, held throttle.Snapshot) (again time.Time) {
 			full = full || d.Reason == reasons.GateRoom
 		}
 	}
-	return now.Add(roomRound)
+	return inRoom, now.Add(roomRound)
 }
 
 // wait blocks until a pod may have its sandbox.
@@ -121,11 +121,11 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	if err := ctx.Err(); err != nil {
 		return gate.Verdict{}, err
 	}
-	if !r.Starts.Valve.Holds() {
-		return gate.Verdict{Go: true, Reason: r.Starts.Valve.WhyUnheld()}, nil
+	if !r.o.Starts.Valve.Enforces() {
+		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
 	}
 	name := observe.PodName(h.Name)
-	t := r.Starts.Arrive(time.Now(), pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, pod, known, h.Since)
+	t := r.o.Starts.Arrive(time.Now(), pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, pod, known, h.Since)
 	if t == nil {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
@@ -136,7 +136,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	}
 	r.enter(w)
 	defer r.leave(w)
-	r.Starts.Wake()
+	r.o.Starts.Wake()
 	began := time.Now()
 	logged := false
 	v, err := r.await(ctx, h, t, w.near, sendTurn, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
@@ -148,21 +148,21 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 		return v, ends
 	}, func() gate.Verdict { return gate.Verdict{Reason: gate.RoomTimeout} })
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
-	r.Observer.LeftRoom(cmp.Or(reasons.Reason(reason), observe.HungUp), time.Since(began))
+	r.o.Observer.LeftRoom(cmp.Or(reasons.Reason(reason), observe.HungUp), time.Since(began))
 	return v, err
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know it yet, it waits a moment.
 func (r *Room) identify(ctx context.Context, uid string) (podwatch.Pod, bool) {
 	switch {
-	case r.Pods == nil:
+	case r.o.Pods == nil:
 		return podwatch.Pod{}, false
-	case !r.Pods.Healthy():
-		return r.Pods.Get(uid)
+	case !r.o.Pods.Healthy():
+		return r.o.Pods.Get(uid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, roomKnownWithin)
 	defer cancel()
-	return r.Pods.Await(ctx, uid)
+	return r.o.Pods.Await(ctx, uid)
 }
 
 // mayUseGate reports whether all containers of a pod can wait in the gate.
@@ -187,7 +187,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 	case isClosed(w.ticket.Decided()):
 		return decided(w.ticket, nil), true
 	case state.LetGo:
-		return gate.Verdict{Go: true, Reason: r.Starts.Valve.WhyUnheld()}, true
+		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case isClosed(w.near):
@@ -202,8 +202,8 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 // log logs that a pod waits in the room.
 func (r *Room) log(t *throttle.Ticket) {
 	now := time.Now()
-	if v, ok := r.Starts.Limiter.View(now, t.UID()); ok && v.State == throttle.Waiting {
-		r.Observer.Waits(now, observe.Wait{
+	if v, ok := r.o.Starts.View(now, t.UID()); ok && v.State == throttle.Waiting {
+		r.o.Observer.Waits(now, observe.Wait{
 			UID: v.UID, Name: v.Name, Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead},
 			Since: v.Arrived, Message: "waits in the waiting room",
 		})

@@ -15,8 +15,8 @@ import (
 // soon, and a limiter that expects a herd of them gives fewer reservations.
 func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 	t.Parallel()
-	c := aChooser(Options{Gate: GateOptions{Timeout: time.Hour}})
-	now, limiter := time.Now(), c.Starts.Limiter
+	c, limiter := aLimitedChooser(Options{Gate: GateOptions{Timeout: time.Hour}})
+	now := time.Now()
 	limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
 	earlier := limiter.Join(now, throttle.Request{UID: "earlier"})
 	earlier.TryStart(now)
@@ -29,7 +29,8 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 		herd = append(herd, w)
 	}
 	leave := func(want int) {
-		assert.Equal(t, now.Add(roomRound), c.Room.Round(now, limiter.Snapshot(now)))
+		_, again := c.Room.Round(now, limiter.Snapshot(now).Waiting)
+		assert.Equal(t, now.Add(roomRound), again)
 		for i, w := range herd {
 			assert.Equal(t, i < want, isClosed(w.near), i)
 			if i < want {
@@ -47,8 +48,8 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 // Otherwise pods of a higher priority could keep it in the room for ever.
 func TestAnOverduePodLeavesTheRoomThoughTheGateIsFull(t *testing.T) {
 	t.Parallel()
-	c := aChooser(Options{Gate: GateOptions{Timeout: time.Hour}})
-	now, limiter := time.Now(), c.Starts.Limiter
+	c, limiter := aLimitedChooser(Options{Gate: GateOptions{Timeout: time.Hour}})
+	now := time.Now()
 	limiter.Configure(now, throttle.Settings{MaxConcurrent: 1, MaxWait: time.Minute})
 	enter := func(r throttle.Request) *roomWaiter {
 		w := &roomWaiter{ticket: limiter.Join(now, r), early: true, near: make(chan struct{})}
@@ -61,7 +62,7 @@ func TestAnOverduePodLeavesTheRoomThoughTheGateIsFull(t *testing.T) {
 		enter(throttle.Request{UID: fmt.Sprint(i), Priority: 1})
 	}
 	last := enter(throttle.Request{UID: "last"})
-	c.Room.Round(now, limiter.Snapshot(now))
+	c.Room.Round(now, limiter.Snapshot(now).Waiting)
 	assert.True(t, isClosed(first.near))
 	assert.False(t, isClosed(second.near), "only one at a time passes the others")
 	assert.False(t, isClosed(last.near), "it is not overdue")

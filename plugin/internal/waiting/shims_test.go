@@ -117,7 +117,7 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	others := make(chan struct{})
 	go func() {
 		defer close(others)
-		c.Starts.Ledger.Read(func(*pods.Book) {})
+		c.o.Starts.Ledger.Read(func(*pods.Book) {})
 		c.Gate.shims.barred(&api.PodSandbox{Id: "s"})
 	}()
 	select {
