@@ -25,12 +25,13 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 		t.End(now, reasons.Deleted)
 		return
 	}
-	e.s.expect(now, pod)
-	switch state, _ := t.Status(); state {
+	v, _ := e.s.View(now, pod.UID)
+	e.s.expect(now, pod, v.Repeats)
+	switch v.State {
 	case throttle.Waiting:
-		e.judgeWaiting(now, t, pod)
+		e.judgeWaiting(now, t, v, pod)
 	case throttle.Starting:
-		if again := e.judgeStarting(now, t, pod); !again.IsZero() {
+		if again := e.judgeStarting(now, t, v, pod); !again.IsZero() {
 			e.s.Wake()
 		}
 	}
@@ -38,10 +39,10 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 
 // judgeWaiting updates the priority of a pod that waits, and whether it is exempt. The pod may have joined
 // before the watch knew it.
-func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
+func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) {
 	if _, ok := e.s.Ledger.Shadowed(t); ok {
 		// It continued at once, and may be over while its ticket still waits.
-		if reason, since, _ := e.howItEnded(now, pod); reason != "" {
+		if reason, since, _ := e.howItEnded(now, v, pod); reason != "" {
 			e.s.Ledger.noteOver(t, since, reason)
 		}
 	} else if pod.Terminal() {
@@ -63,27 +64,26 @@ func (e *ends) judgeAllWaiting(now time.Time) {
 	for _, v := range e.s.o.Limiter.Snapshot(now).Waiting {
 		t := e.s.o.Limiter.Lookup(v.UID)
 		if pod, known := e.s.Known(v.UID); known && t != nil {
-			e.judgeWaiting(now, t, pod)
+			e.judgeWaiting(now, t, v, pod)
 		}
 	}
 }
 
 // judgeStarting ends the slot of a pod that has started, by the kubelet's report. It returns when to judge again;
 // zero: when the pod changes.
-func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
-	reason, since, again := e.howItEnded(now, pod)
+func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
+	reason, since, again := e.howItEnded(now, v, pod)
 	if reason == "" {
 		return again
 	}
-	return e.endStart(now, t, reason, since)
+	return e.endStart(now, t, v.Admitted, reason, since)
 }
 
-// endStart ends a start that was over at the given time. A start that continued at once, in the mode Shadow, keeps
-// its slot for as long as the start took: until again.
-func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason, over time.Time) (again time.Time) {
+// endStart ends a start that was admitted and was over at the given times. A start that continued at once, in the mode
+// Shadow, keeps its slot for as long as the start took: until again.
+func (e *ends) endStart(now time.Time, t *throttle.Ticket, admitted time.Time, reason reasons.Reason, over time.Time) (again time.Time) {
 	if took, ok := e.s.Ledger.noteOver(t, over, reason); ok {
-		v, _ := e.s.o.Limiter.View(now, t.UID())
-		if until := v.Admitted.Add(took); now.Before(until) {
+		if until := admitted.Add(took); now.Before(until) {
 			return until
 		}
 	}
@@ -93,14 +93,14 @@ func (e *ends) endStart(now time.Time, t *throttle.Ticket, reason reasons.Reason
 
 // howItEnded returns how, and since when, the start of a pod is over. With an empty reason it is not over, and
 // again is when to judge it again, even without a change; zero: never.
-func (e *ends) howItEnded(now time.Time, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
+func (e *ends) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
 		return reasons.Deleted, now, time.Time{}
 	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
-	run := e.progress(pod)
+	run := e.s.Ledger.progress(v, pod)
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}
@@ -128,12 +128,11 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 	return reasons.Failed
 }
 
-// progress returns how far the start of a pod is.
-func (e *ends) progress(pod podwatch.Pod) pods.Progress {
-	v, _ := e.s.o.Limiter.View(time.Now(), pod.UID)
-	var run pods.Progress
-	e.s.Ledger.Read(func(b *pods.Book) { run = b.Progress(pod.UID, v.Arrived, pod) })
-	return run
+// progress returns how far a start is; pod is the kubelet's report.
+func (l *Ledger) progress(v throttle.TicketView, pod podwatch.Pod) pods.Progress {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.book.Progress(v.UID, v.Arrived, pod)
 }
 
 // review judges every start under way, and returns the time of the next review; zero: none is needed before
@@ -152,18 +151,18 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 	if t == nil {
 		return time.Time{}
 	}
+	v, _ := e.s.View(now, uid)
 	if e.s.o.Pods != nil && e.s.o.Pods.Healthy() {
 		if pod, ok := e.s.o.Pods.Get(uid); ok {
-			return e.judgeStarting(now, t, pod)
+			return e.judgeStarting(now, t, v, pod)
 		}
 	}
-	e.judgeBySigns(now, t)
+	e.judgeBySigns(now, t, v)
 	return time.Time{}
 }
 
 // judgeBySigns ends the slot of a pod that has started by the last measurement of the node's own signs.
-func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket) {
-	v, _ := e.s.o.Limiter.View(now, t.UID())
+func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket, v throttle.TicketView) {
 	var run pods.Progress
 	var ended bool // all its containers have ended, and none was started again
 	e.s.Ledger.Read(func(b *pods.Book) {

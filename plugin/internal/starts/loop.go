@@ -149,7 +149,8 @@ func (l *loop) publish(now time.Time) {
 func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
 	if pod, known := l.s.Known(uid); known && e.State == throttle.Waiting {
-		l.s.expect(now, pod)
+		v, _ := l.s.View(now, uid)
+		l.s.expect(now, pod, v.Repeats)
 	}
 	switch e.State {
 	case throttle.Starting:

@@ -174,9 +174,9 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	holder.End(now.Add(time.Minute), reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
 	over := now.Add(time.Minute + 30*time.Second)
-	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, reasons.Ready, now.Add(30*time.Second)))
+	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, now.Add(time.Minute), reasons.Ready, now.Add(30*time.Second)))
 	assert.Equal(t, throttle.Starting, state(pod))
-	assert.Zero(t, s.ends.endStart(over, pod, reasons.Ready, now.Add(30*time.Second)))
+	assert.Zero(t, s.ends.endStart(over, pod, now.Add(time.Minute), reasons.Ready, now.Add(30*time.Second)))
 	assert.Equal(t, throttle.Started, state(pod))
 }
 

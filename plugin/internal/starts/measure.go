@@ -74,10 +74,9 @@ func (s *Starts) expectAll(now time.Time) {
 	s.o.Limiter.Expect(now, of)
 }
 
-// expect updates in the limiter what the start of a pod is expected to take.
-func (s *Starts) expect(now time.Time, pod podwatch.Pod) {
-	v, _ := s.o.Limiter.View(now, pod.UID)
-	s.o.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, v.Repeats > 0)})
+// expect updates in the limiter what the start of a pod is expected to take. repeats is how often it was repeated.
+func (s *Starts) expect(now time.Time, pod podwatch.Pod, repeats int) {
+	s.o.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, repeats > 0)})
 }
 
 // expected returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
