@@ -13,32 +13,13 @@ const (
 	labelTemplateGeneration = "pod-template-generation"
 )
 
-// Exemption returns why a pod does not wait; empty: it is not exempt. pod is what the pod watch knows, if known.
-// Otherwise the runtime's report p must do.
-func Exemption(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) string {
-	if exempt.ExemptsNamespace(p.Namespace) {
-		return "Namespace"
-	}
-	if p.Static {
-		return "Static"
-	}
-	// Any user may set the label, so it counts only in the namespaces that the administrator lists.
-	if !known && p.Template && exempt.DaemonSets.Has(p.Namespace) {
-		return "DaemonSet"
-	}
-	if !known {
-		return ""
-	}
+// Exempt reports whether a pod does not wait. pod is what the pod watch knows, if known. Otherwise only the runtime's
+// report p counts, and pod is the zero value.
+func Exempt(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) bool {
 	critical := pod.PriorityClassName == "system-node-critical" || pod.PriorityClassName == "system-cluster-critical"
-	switch {
-	case pod.Static:
-		return "Static"
-	case critical && exempt.CriticalPods.Has(p.Namespace):
-		return "Critical"
-	case pod.DaemonSet && exempt.DaemonSets.Has(p.Namespace):
-		return "DaemonSet"
-	case pod.SkipAnnotation && exempt.AllowSkipAnnotation:
-		return "Annotation"
-	}
-	return ""
+	return exempt.ExemptsNamespace(p.Namespace) || p.Static || pod.Static ||
+		critical && exempt.CriticalPods.Has(p.Namespace) ||
+		// Any user may set the label of the template, so it counts only in the namespaces that the administrator lists.
+		(pod.DaemonSet || !known && p.Template) && exempt.DaemonSets.Has(p.Namespace) ||
+		pod.SkipAnnotation && exempt.AllowSkipAnnotation
 }

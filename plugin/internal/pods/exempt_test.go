@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-func TestExemption(t *testing.T) {
+func TestExempt(t *testing.T) {
 	t.Parallel()
 	skip := v1alpha1.Exemptions{AllowSkipAnnotation: true}
 	system, tenant := Pod{Namespace: "calico-system"}, Pod{Namespace: "shop"}
@@ -21,31 +21,31 @@ func TestExemption(t *testing.T) {
 		record Pod
 		pod    podwatch.Pod
 		known  bool
-		want   string
+		want   bool
 	}{
 		{name: "nothing is known"},
 		{name: "an ordinary pod", known: true, pod: podwatch.Pod{}},
-		{name: "kube-system by default", record: Pod{Namespace: "kube-system"}, want: "Namespace"},
+		{name: "kube-system by default", record: Pod{Namespace: "kube-system"}, want: true},
 		{name: "empty list of namespaces", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, record: Pod{Namespace: "kube-system"}},
-		{name: "static, by the runtime", record: Pod{Static: true}, want: "Static"},
+		{name: "static, by the runtime", record: Pod{Static: true}, want: true},
 		{name: "from the API", record: Pod{FromAPI: true}},
-		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: "Static"},
-		{name: "DaemonSet, by its label", record: Pod{Namespace: "calico-system", Template: true}, want: "DaemonSet"},
+		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: true},
+		{name: "DaemonSet, by its label", record: Pod{Namespace: "calico-system", Template: true}, want: true},
 		{name: "the label, set by a tenant", record: Pod{Namespace: "shop", Template: true}},
 		{name: "the label, but no DaemonSet", record: Pod{Namespace: "calico-system", Template: true}, known: true},
-		{name: "DaemonSet", record: system, known: true, pod: daemonSet, want: "DaemonSet"},
-		{name: "DaemonSet of the project", record: Pod{Namespace: "pod-pacemaker"}, known: true, pod: daemonSet, want: "DaemonSet"},
+		{name: "DaemonSet", record: system, known: true, pod: daemonSet, want: true},
+		{name: "DaemonSet of the project", record: Pod{Namespace: "pod-pacemaker"}, known: true, pod: daemonSet, want: true},
 		{name: "a tenant's DaemonSet", record: tenant, known: true, pod: daemonSet},
 		{name: "DaemonSets nowhere", record: system, exempt: v1alpha1.Exemptions{DaemonSets: v1alpha1.ExemptIn{Namespaces: []string{}}}, known: true, pod: daemonSet},
-		{name: "DaemonSets everywhere", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: daemonSet, want: "DaemonSet"},
-		{name: "critical for the node", record: system, known: true, pod: critical, want: "Critical"},
-		{name: "critical for the cluster", record: system, known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: "Critical"},
+		{name: "DaemonSets everywhere", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: daemonSet, want: true},
+		{name: "critical for the node", record: system, known: true, pod: critical, want: true},
+		{name: "critical for the cluster", record: system, known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: true},
 		{name: "critical, by a tenant", record: tenant, known: true, pod: critical},
-		{name: "critical in a namespace that the administrator names", record: tenant, exempt: v1alpha1.Exemptions{CriticalPods: in("sh*")}, known: true, pod: critical, want: "Critical"},
+		{name: "critical in a namespace that the administrator names", record: tenant, exempt: v1alpha1.Exemptions{CriticalPods: in("sh*")}, known: true, pod: critical, want: true},
 		{name: "critical, only the list of DaemonSets names it", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: critical},
 		{name: "annotation that is not allowed", known: true, pod: podwatch.Pod{SkipAnnotation: true}},
-		{name: "annotation that is allowed", exempt: skip, known: true, pod: podwatch.Pod{SkipAnnotation: true}, want: "Annotation"},
+		{name: "annotation that is allowed", exempt: skip, known: true, pod: podwatch.Pod{SkipAnnotation: true}, want: true},
 	} {
-		assert.Equal(t, c.want, Exemption(c.exempt, c.record, c.pod, c.known), c.name)
+		assert.Equal(t, c.want, Exempt(c.exempt, c.record, c.pod, c.known), c.name)
 	}
 }

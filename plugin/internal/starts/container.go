@@ -76,7 +76,7 @@ func (l *Ledger) container(
 		return a, kind
 	}
 	a.Ticket = l.joinLocked(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
-	if pods.Exemption(l.config.Load().Spec.Exemptions, a.Pod, pod, known) != "" {
+	if pods.Exempt(l.config.Load().Spec.Exemptions, a.Pod, pod, known) {
 		kind = atOnce
 	}
 	return a, kind

@@ -52,7 +52,7 @@ func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Ticket
 	var p pods.Pod
 	var recorded bool
 	e.s.Ledger.Read(func(b *pods.Book) { p, recorded = b.Get(pod.UID) })
-	if recorded && pods.Exemption(e.s.config.Load().Spec.Exemptions, p, pod, true) != "" {
+	if recorded && pods.Exempt(e.s.config.Load().Spec.Exemptions, p, pod, true) {
 		t.StartExempt(now)
 		return
 	}

@@ -29,7 +29,7 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.book.Update(sandbox, l.matcher.Needs())
-	if pods.Exemption(l.config.Load().Spec.Exemptions, p, pod, known) == "" {
+	if !pods.Exempt(l.config.Load().Spec.Exemptions, p, pod, known) {
 		t := l.joinLocked(now, p, pod, request)
 		if d := l.reserveLocked(now, t, shut); !d.Admitted && refusable {
 			l.book.Refuse(now, p.UID, sandbox.GetId())
@@ -56,7 +56,7 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	if p, has := l.book.Get(who.UID); has {
 		who = p
 	}
-	if pods.Exemption(l.config.Load().Spec.Exemptions, who, pod, known) != "" {
+	if pods.Exempt(l.config.Load().Spec.Exemptions, who, pod, known) {
 		return nil
 	}
 	t := l.joinLocked(now, who, pod, request)
@@ -86,7 +86,7 @@ func (l *Ledger) reserveLocked(now time.Time, t *throttle.Ticket, shut bool) thr
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
 func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 	p := pods.NewBook().Update(sandbox, startpolicy.Needs{})
-	return s.Valve.Enforces() && pods.Exemption(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false) == ""
+	return s.Valve.Enforces() && !pods.Exempt(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
 }
 
 // View returns a copy of the latest ticket of a pod; ok is false if there is none.
