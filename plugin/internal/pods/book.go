@@ -75,12 +75,9 @@ func (b *Book) at(uid string) *podState {
 // SetSandbox makes a sandbox the pod's present one. A new sandbox is a first start: earlier exits no longer count.
 func (b *Book) SetSandbox(uid, sandbox string) { b.at(uid).setSandbox(sandbox) }
 
-// Refuse notes that a sandbox was refused. Its end does not affect the pod.
-func (b *Book) Refuse(now time.Time, uid, sandbox string) {
-	r := b.at(uid)
-	r.lastSandbox = sandbox
-	r.refused[sandbox] = now
-}
+// Refuse notes that a sandbox of the pod was refused. The removal of that sandbox, or of an older one, does not affect
+// the pod.
+func (b *Book) Refuse(uid string) { b.at(uid).lastSandbox = "" }
 
 // StopSandbox notes that a sandbox and its containers were stopped, and reports whether it was the pod's present one.
 func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
@@ -100,10 +97,7 @@ func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 
 // RemoveSandbox notes that a sandbox was removed, and reports whether it was the pod's latest and was not refused.
 func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
-	r := b.at(uid)
-	_, wasRefused := r.refused[sandbox]
-	delete(r.refused, sandbox)
-	return !wasRefused && r.lastSandbox == sandbox
+	return b.at(uid).lastSandbox == sandbox
 }
 
 // NewContainer is a container that the runtime is about to make, and the state of its pod.
@@ -302,20 +296,10 @@ func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) 
 	return all
 }
 
-// refusedKept is how long the book waits for the removal of a refused sandbox.
-const refusedKept = 5 * time.Minute
-
-// Sweep forgets refused sandboxes whose removal was not reported for too long.
-func (b *Book) Sweep(now time.Time) {
-	for _, r := range b.pods {
-		maps.DeleteFunc(r.refused, func(_ string, at time.Time) bool { return now.Sub(at) > refusedKept })
-	}
-}
-
-// Empty reports whether a pod has no sandbox, not even a refused one, and no container.
+// Empty reports whether a pod has no sandbox and no container.
 func (b *Book) Empty(uid string) bool {
 	r := b.at(uid)
-	return r.Sandbox == "" && len(r.refused) == 0 && len(r.containers) == 0
+	return r.Sandbox == "" && len(r.containers) == 0
 }
 
 // Drop forgets a pod, as if its containers were removed.

@@ -12,8 +12,7 @@ import (
 // podState is what the runtime has reported of one pod.
 type podState struct {
 	Pod
-	lastSandbox string               // the latest, which may be refused
-	refused     map[string]time.Time // refused sandboxes, and when; the runtime will remove them
+	lastSandbox string // the latest; empty: it was refused
 	containers  map[string]*container
 	exits       map[string]exits // by container name, in the present sandbox
 }
@@ -34,8 +33,8 @@ type container struct {
 
 func newPodState(pod *api.PodSandbox) *podState {
 	return &podState{
-		Pod:     Pod{UID: Key(pod), Namespace: pod.GetNamespace(), Name: pod.GetName()},
-		refused: map[string]time.Time{}, containers: map[string]*container{}, exits: map[string]exits{},
+		Pod:        Pod{UID: Key(pod), Namespace: pod.GetNamespace(), Name: pod.GetName()},
+		containers: map[string]*container{}, exits: map[string]exits{},
 	}
 }
 
@@ -52,7 +51,7 @@ func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
 	}
 }
 
-// setSandbox makes the sandbox the pod's present one, see [Book.Enter].
+// setSandbox makes the sandbox the pod's present one, see [Book.SetSandbox].
 func (r *podState) setSandbox(sandbox string) {
 	r.lastSandbox = sandbox
 	if r.Sandbox != sandbox {

@@ -70,3 +70,21 @@ func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	assert.Empty(t, run.IDs, "the runtime reported its end")
 	assert.True(t, run.Failed)
 }
+
+// A refused sandbox is removed while its pod waits for the kubelet's next attempt, and so may be an older one.
+func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]string{{"old", "refused"}, {"refused", "old"}} {
+		b := NewBook()
+		b.Update(&api.PodSandbox{Id: "old", Uid: "u"}, startpolicy.Needs{})
+		b.SetSandbox("u", "old")
+		assert.True(t, b.StopSandbox("u", "old"))
+		b.Refuse("u")
+		for _, id := range order {
+			assert.False(t, b.RemoveSandbox("u", id), id)
+		}
+		b.SetSandbox("u", "new")
+		assert.False(t, b.RemoveSandbox("u", "old"))
+		assert.True(t, b.RemoveSandbox("u", "new"))
+	}
+}

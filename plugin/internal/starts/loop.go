@@ -186,14 +186,12 @@ func (l *loop) sweep(now time.Time) {
 func (l *Ledger) sweep(now time.Time) (empty []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.book.Sweep(now)
 	for _, uid := range l.book.UIDs() {
-		if p, _ := l.book.Get(uid); p.Sandbox != "" {
-			if t := l.limiter.Lookup(uid); t != nil {
-				t.KeepAlive(now)
-			}
+		t := l.limiter.Lookup(uid)
+		if p, _ := l.book.Get(uid); p.Sandbox != "" && t != nil {
+			t.KeepAlive(now)
 		}
-		if l.book.Empty(uid) {
+		if l.emptyLocked(uid, t) {
 			empty = append(empty, uid)
 		}
 	}

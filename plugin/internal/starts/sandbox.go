@@ -32,7 +32,7 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	if !pods.Exempt(l.config.Load().Spec.Exemptions, p, pod, known) {
 		t := l.joinLocked(now, p, pod, request)
 		if d := l.reserveLocked(now, t, shut); !d.Admitted && refusable {
-			l.book.Refuse(now, p.UID, sandbox.GetId())
+			l.book.Refuse(p.UID)
 			return p, d
 		}
 	}
@@ -155,27 +155,32 @@ func (s *Starts) change(uid string, change func(now time.Time)) {
 	}
 }
 
-// change is Starts.change. It reports whether the pod was forgotten: it has no sandbox, no container, and no
-// ticket that waits or starts.
+// change is Starts.change. It reports whether the pod was forgotten.
 func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (forgotten bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also when change panics
 	now := time.Now()
 	change(now)
 	_, has := l.book.Get(uid)
-	if kept := has || l.byRoom[uid] != nil; !kept || !l.book.Empty(uid) {
+	if kept := has || l.byRoom[uid] != nil; !kept || !l.emptyLocked(uid, l.limiter.Lookup(uid)) {
 		return false
-	}
-	if t := l.limiter.Lookup(uid); t != nil {
-		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
-			return false
-		}
 	}
 	l.dropLocked(uid)
 	if !known {
 		l.matcher.Forget(now, uid)
 	}
 	return true
+}
+
+// emptyLocked reports whether nothing is left of a pod: no sandbox, no container, and no ticket that waits or starts.
+// t is its ticket, or nil.
+func (l *Ledger) emptyLocked(uid string, t *throttle.Ticket) bool {
+	if t != nil {
+		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
+			return false
+		}
+	}
+	return l.book.Empty(uid)
 }
 
 // dropLocked forgets a pod.
