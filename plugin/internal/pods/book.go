@@ -119,9 +119,10 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 	r.setSandbox(sandbox.GetId())
 	r.create(ctr, now)
 	name := ctr.GetName()
-	m := NewContainer{Pod: r.Pod, Container: name, Runs: r.youngest() != nil, Repeats: r.exits[name].repeats}
+	m := NewContainer{Pod: r.Pod, Container: name, Repeats: r.exits[name].repeats}
 	_, m.Again = r.exits[name]
 	for _, c := range r.containers {
+		m.Runs = m.Runs || c.running
 		if !c.running || c.name == name {
 			continue
 		}
@@ -242,21 +243,6 @@ func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
 		}
 	}
 	return apps > 0
-}
-
-// Running is a container that runs.
-type Running struct {
-	Made  time.Time // when the book first knew it
-	Since time.Time // when it began to run
-}
-
-// Youngest returns the running container that began to run last. It returns false if none runs.
-func (b *Book) Youngest(uid string) (Running, bool) {
-	c := b.at(uid).youngest()
-	if c == nil {
-		return Running{}, false
-	}
-	return Running{Made: c.made, Since: c.since}, true
 }
 
 // LatestID returns the ID of the container that was made last; empty: there is none.

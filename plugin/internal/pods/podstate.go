@@ -106,6 +106,7 @@ func (r *podState) exit(c *container, at time.Time) {
 type Progress struct {
 	IDs      map[string]string // the IDs of the running containers, by name
 	Youngest time.Time         // when the last of them began to run
+	Made     time.Time         // when the book first knew that container
 	Begun    bool              // one of them was made for this start
 	Failed   bool              // one that was made for this start ended, or could not start
 }
@@ -131,7 +132,7 @@ func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
 		run.IDs[c.name] = c.id
 		run.Begun = run.Begun || ofStart
 		if since.After(run.Youngest) {
-			run.Youngest = since
+			run.Youngest, run.Made = since, c.made
 		}
 	}
 	return run
@@ -145,17 +146,6 @@ func (r *podState) replaced(c *container) bool {
 		}
 	}
 	return false
-}
-
-// youngest returns the container that began to run last, or nil.
-func (r *podState) youngest() *container {
-	var last *container
-	for _, c := range r.containers {
-		if c.running && (last == nil || c.since.After(last.since)) {
-			last = c
-		}
-	}
-	return last
 }
 
 // milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that the kubelet gives its cgroup;

@@ -62,7 +62,7 @@ func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	first.running, first.since = true, joined.Add(time.Second)
 
 	run := r.progress(joined, report)
-	assert.Equal(t, Progress{IDs: map[string]string{"app": "second"}, Youngest: joined.Add(2 * time.Second), Begun: true}, run)
+	assert.Equal(t, Progress{IDs: map[string]string{"app": "second"}, Youngest: joined.Add(2 * time.Second), Made: joined.Add(2 * time.Second), Begun: true}, run)
 	assert.True(t, report.Describes(run.IDs))
 
 	r.exit(r.containers["second"], joined.Add(3*time.Second))

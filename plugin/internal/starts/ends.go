@@ -100,7 +100,8 @@ func (e *ends) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod
 	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
-	run := e.s.Ledger.progress(v, pod)
+	var run pods.Progress
+	e.s.Ledger.Read(func(b *pods.Book) { run = b.Progress(v.UID, v.Arrived, pod) })
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}
@@ -126,13 +127,6 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 		return reasons.Completed
 	}
 	return reasons.Failed
-}
-
-// progress returns how far a start is; pod is the kubelet's report.
-func (l *Ledger) progress(v throttle.TicketView, pod podwatch.Pod) pods.Progress {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.book.Progress(v.UID, v.Arrived, pod)
 }
 
 // review judges every start under way, and returns the time of the next review; zero: none is needed before

@@ -46,7 +46,8 @@ func (l *Ledger) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 // start that continued in the mode Shadow counts when its turn has come.
 func (l *Ledger) countRunningLocked(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, recorded := l.book.Get(uid)
-	if _, runs := l.book.Youngest(uid); !recorded || !runs || pod.Terminal() {
+	run := l.book.Progress(uid, time.Time{}, pod)
+	if !recorded || len(run.IDs) == 0 || pod.Terminal() {
 		return false
 	}
 	if sh := l.shadows[uid]; sh != nil {
@@ -54,7 +55,6 @@ func (l *Ledger) countRunningLocked(now time.Time, uid string, pod podwatch.Pod)
 			return false
 		}
 	}
-	run := l.book.Progress(uid, time.Time{}, pod)
 	l.matcher.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
 	return true
 }

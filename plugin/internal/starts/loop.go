@@ -191,7 +191,7 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		if p, _ := l.book.Get(uid); p.Sandbox != "" && t != nil {
 			t.KeepAlive(now)
 		}
-		if l.emptyLocked(uid, t) {
+		if !isLeft(l.book, uid, t) {
 			empty = append(empty, uid)
 		}
 	}

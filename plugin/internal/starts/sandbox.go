@@ -162,7 +162,7 @@ func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (for
 	now := time.Now()
 	change(now)
 	_, has := l.book.Get(uid)
-	if kept := has || l.byRoom[uid] != nil; !kept || !l.emptyLocked(uid, l.limiter.Lookup(uid)) {
+	if kept := has || l.byRoom[uid] != nil; !kept || isLeft(l.book, uid, l.limiter.Lookup(uid)) {
 		return false
 	}
 	l.dropLocked(uid)
@@ -172,15 +172,15 @@ func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (for
 	return true
 }
 
-// emptyLocked reports whether nothing is left of a pod: no sandbox, no container, and no ticket that waits or starts.
-// t is its ticket, or nil.
-func (l *Ledger) emptyLocked(uid string, t *throttle.Ticket) bool {
+// isLeft reports whether anything is left of a pod: a sandbox, a container, or a ticket that waits or starts. t is its
+// ticket, or nil.
+func isLeft(b *pods.Book, uid string, t *throttle.Ticket) bool {
 	if t != nil {
 		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
-			return false
+			return true
 		}
 	}
-	return l.book.Empty(uid)
+	return !b.Empty(uid)
 }
 
 // dropLocked forgets a pod.

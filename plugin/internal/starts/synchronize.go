@@ -32,7 +32,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	}
 	all := l.book.UIDs()
 	for _, uid := range all {
-		if c, runs := l.book.Youngest(uid); runs && now.Sub(c.Since) < l.config.Load().Spec.GetStartTimeout() {
+		if run := l.book.Progress(uid, time.Time{}, podwatch.Pod{}); len(run.IDs) > 0 && now.Sub(run.Youngest) < l.config.Load().Spec.GetStartTimeout() {
 			l.adoptLocked(now, uid, known[uid])
 		}
 	}
@@ -45,8 +45,8 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 // review ends it if it is over.
 func (l *Ledger) adoptLocked(now time.Time, uid string, pod podwatch.Pod) {
 	p, _ := l.book.Get(uid)
-	c, runs := l.book.Youngest(uid)
-	if !runs {
+	run := l.book.Progress(uid, time.Time{}, podwatch.Pod{})
+	if len(run.IDs) == 0 {
 		return
 	}
 	if v, ok := l.limiter.View(now, uid); ok {
@@ -54,12 +54,12 @@ func (l *Ledger) adoptLocked(now time.Time, uid string, pod podwatch.Pod) {
 		case throttle.Starting, throttle.Started:
 			return
 		case throttle.Waiting:
-			if !c.Since.After(v.Arrived) {
+			if !run.Youngest.After(v.Arrived) {
 				return // a sidecar that ran before, beside a container that waits
 			}
 		}
 	}
-	request := throttle.Request{UID: uid, Name: p.Title(), Flow: p.Namespace, Arrived: c.Made}
+	request := throttle.Request{UID: uid, Name: p.Title(), Flow: p.Namespace, Arrived: run.Made}
 	request.Groups = l.matcher.Groups(now, subject(p, pod))
-	l.limiter.Adopt(now, request, c.Since)
+	l.limiter.Adopt(now, request, run.Youngest)
 }

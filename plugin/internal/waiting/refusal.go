@@ -34,7 +34,9 @@ type Refusals struct {
 	sandboxes, containers atomic.Uint64 // refused so far
 }
 
-func newRefusals(s *shared) *Refusals { return &Refusals{shared: s, cost: refusalCost{cores: s.o.Cores}} }
+func newRefusals(s *shared) *Refusals {
+	return &Refusals{shared: s, cost: refusalCost{cores: s.o.Cores}}
+}
 
 // refuse counts a refusal and returns the error that kubelet shows on the pod. container is the ID of the
 // refused container; empty: the sandbox is refused.
