@@ -141,9 +141,6 @@ func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container,
 	if c == nil {
 		c = r.create(ctr, now)
 	}
-	if c.name == "" { // only its hook was known
-		c.name = ctr.GetName()
-	}
 	// The runtime reports the stop of a process that ends at once before its start.
 	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
 	return r.Pod
@@ -176,27 +173,18 @@ func (b *Book) Owner(sandbox *api.PodSandbox, ctr *api.Container) (uid string, o
 	return "", false
 }
 
-// Hook notes that a hook waits for a container. The book may not know the container, if the hook is an earlier
-// daemon's. gone is closed when the container was removed, or replaced by a newer one of the same name.
-func (b *Book) Hook(now time.Time, pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
+// Hook adds the pod of a hook that waits for a container. gone is closed when the container was removed, or replaced by a
+// newer one of the same name; nil: the book does not know the container.
+func (b *Book) Hook(pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	r := b.pods[pod.UID]
 	if r == nil {
 		r = newPodState(&api.PodSandbox{Uid: pod.UID, Namespace: pod.Namespace, Name: pod.Name})
 		b.pods[pod.UID] = r
 	}
-	c := r.containers[containerID]
-	if c == nil {
-		c = r.create(&api.Container{Id: containerID}, now)
+	if c := r.containers[containerID]; c != nil {
+		return r.Pod, r.exits[c.name].repeats, c.gone
 	}
-	return r.Pod, r.exits[c.name].repeats, c.gone
-}
-
-// HookLeft forgets a container that the book only knows by its hook.
-func (b *Book) HookLeft(uid, containerID string) {
-	r := b.at(uid)
-	if c := r.containers[containerID]; c != nil && c.name == "" {
-		r.remove(c.id)
-	}
+	return r.Pod, 0, nil
 }
 
 // Progress returns how far the start of a pod is. joined is when it joined the queue, report the kubelet's report of

@@ -63,7 +63,7 @@ func (r *podState) setSandbox(sandbox string) {
 // create adds a container, and replaces an older one of the same name.
 func (r *podState) create(ctr *api.Container, now time.Time) *container {
 	for _, old := range r.containers {
-		if old.name == "" || old.name != ctr.GetName() || old.id == ctr.GetId() {
+		if old.name != ctr.GetName() || old.id == ctr.GetId() {
 			continue
 		}
 		if old.running {
@@ -76,9 +76,6 @@ func (r *podState) create(ctr *api.Container, now time.Time) *container {
 	c := &container{
 		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
 		cgroup: ctr.GetLinux().GetCgroupsPath(),
-	}
-	if old := r.containers[c.id]; old != nil {
-		c.gone = old.gone
 	}
 	r.containers[c.id] = c
 	return c
@@ -141,7 +138,7 @@ func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
 // replaced reports whether a later container has the same name. A runtime that was killed may list both as running.
 func (r *podState) replaced(c *container) bool {
 	for _, other := range r.containers {
-		if c.name != "" && other.name == c.name && other.made.After(c.made) {
+		if other.name == c.name && other.made.After(c.made) {
 			return true
 		}
 	}

@@ -194,7 +194,7 @@ func (l *Ledger) endExitedLocked(now time.Time, uid string, pod podwatch.Pod, ag
 }
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
-// replaced. since is when the hook began to wait. A hook that outlived an earlier daemon gets back its place in the
+// replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that outlived an earlier daemon gets back its place in the
 // queue.
 func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	known, _ := s.Known(pod.UID)
@@ -205,7 +205,7 @@ func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	p, repeats, gone := l.book.Hook(now, pod, containerID)
+	p, repeats, gone := l.book.Hook(pod, containerID)
 	t := l.limiter.Lookup(p.UID)
 	if t != nil {
 		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
@@ -213,9 +213,4 @@ func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string
 		}
 	}
 	return l.joinLocked(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
-}
-
-// HookLeft handles a hook that no longer waits.
-func (s *Starts) HookLeft(uid, containerID string) {
-	s.change(uid, func(time.Time) { s.Ledger.book.HookLeft(uid, containerID) })
 }

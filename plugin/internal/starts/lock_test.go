@@ -83,7 +83,6 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
 		s.PodChanged(podwatch.Pod{UID: uid, Namespace: "default", Name: uid}, false)
-		s.HookLeft(uid, ctr.GetId())
 		s.Runtime.ContainerStopped(sandbox, ctr)
 		s.Runtime.ContainerRemoved(sandbox, ctr)
 		s.Runtime.SandboxStopped(sandbox)

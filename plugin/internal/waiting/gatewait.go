@@ -33,7 +33,6 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	g.breaker.contact(h.ContainerID)
 	name := observe.PodName(h.Name)
 	t, gone := g.o.Starts.HookTicket(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
-	defer g.o.Starts.HookLeft(h.PodUID, h.ContainerID)
 	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return g.ended(state, t, gone) }
 	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown || state.Pressure {
 		if v, ended := ends(state, false); ended {
