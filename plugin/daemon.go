@@ -57,7 +57,7 @@ type Daemon struct {
 // tuning is what tests change in a daemon, beside its options.
 type tuning struct {
 	timing                                 starts.Timing
-	hold, savedHold, firstPause, firstOpen time.Duration // 0: the default
+	hold, savedHold, firstPause, firstTrip time.Duration // 0: the default
 	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
 	pods    starts.PodWatch
 	stops   nri.StopSource
@@ -136,7 +136,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		},
 	})
 	d.waiting = waiting.New(waiting.Options{
-		Starts: d.starts, BreakerPause: t.firstOpen, Pods: t.pods, Observer: d.observer, Board: board, Log: o.Log,
+		Starts: d.starts, BreakerPause: t.firstTrip, Pods: t.pods, Observer: d.observer, Board: board, Log: o.Log,
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
 	})

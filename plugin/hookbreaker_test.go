@@ -14,7 +14,7 @@ import (
 )
 
 // triesLate makes the breaker try hooks again so late that the speed of the machine does not matter.
-var triesLate = tuned(func(r *tuning) { r.firstOpen = 10 * time.Minute })
+var triesLate = tuned(func(r *tuning) { r.firstTrip = 10 * time.Minute })
 
 // hookAt sets another program as the hook.
 func hookAt(path string) nodeOption { return with(func(o *Options) { o.GatePath = path }) }

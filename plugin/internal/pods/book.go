@@ -30,8 +30,8 @@ type Pod struct {
 	Sandbox              string            // the ID of the present one; empty: none
 }
 
-// Title returns "namespace/name".
-func (p Pod) Title() string { return p.Namespace + "/" + p.Name }
+// NamespacedName returns "namespace/name".
+func (p Pod) NamespacedName() string { return p.Namespace + "/" + p.Name }
 
 // Key returns the pod's UID, or "namespace/name" if a client of the runtime set no UID.
 func Key(pod *api.PodSandbox) string {

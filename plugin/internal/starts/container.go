@@ -126,7 +126,7 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 	pod, known := r.s.Known(pods.Key(sandbox))
 	p, unasked := r.s.Ledger.containerStarted(sandbox, ctr, pod)
 	if unasked {
-		r.s.o.Observer.Unpaced(p.UID, p.Title(), observe.NotAsked)
+		r.s.o.Observer.Unpaced(p.UID, p.NamespacedName(), observe.NotAsked)
 		r.s.Wake()
 	}
 	r.s.Hooks.Back(ctr.GetId()) // once it is counted

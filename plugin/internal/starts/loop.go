@@ -203,7 +203,7 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 	return empty
 }
 
-// findMute finds a pod watch that is open and receives nothing: it has not reported a pod of the API server since
+// findMute finds a pod watch that is connected and receives nothing: it has not reported a pod of the API server since
 // a container of the pod began to run. From then on slots end by the node's own signs, until the pods are listed
 // again.
 func (l *loop) findMute(now time.Time) {
@@ -216,7 +216,7 @@ func (l *loop) findMute(now time.Time) {
 	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.o.Timing.MuteAfter) })
 	for _, c := range long {
 		if l.s.o.Pods.Heard(c.UID).Before(c.Since) {
-			l.s.o.Pods.ListAnew(now, "pod "+c.Title()+" runs a container that the API server has not told of")
+			l.s.o.Pods.ListAnew(now, "pod "+c.NamespacedName()+" runs a container that the API server has not reported")
 			return
 		}
 	}

@@ -188,5 +188,5 @@ func (l *Ledger) underWay(uid string) (name string, place usage.Place, under boo
 	if sh := l.shadows[uid]; sh != nil && !sh.over.IsZero() {
 		return "", usage.Place{}, false
 	}
-	return p.Title(), l.book.Place(uid), true
+	return p.NamespacedName(), l.book.Place(uid), true
 }

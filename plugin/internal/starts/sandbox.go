@@ -96,7 +96,7 @@ func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool
 
 // joinLocked returns the ticket of a pod that starts, in its groups. request holds the details of this start.
 func (l *Ledger) joinLocked(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
-	request.UID, request.Name, request.Flow = p.UID, p.Title(), p.Namespace
+	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
 	request.Groups = l.matcher.Groups(now, subject(p, pod))
 	return l.limiter.Join(now, request)

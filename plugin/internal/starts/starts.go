@@ -59,7 +59,7 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// Settle is how long no pod is admitted after the gate opens. Processes in the waiting room, of which there is no
+	// Settle is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room, of which there is no
 	// list, can return in this time. Zero: there is no waiting room.
 	Settle time.Duration
 	// MuteAfter is how long after a container began to run the API server must have reported its pod.

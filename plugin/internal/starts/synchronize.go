@@ -59,7 +59,7 @@ func (l *Ledger) adoptLocked(now time.Time, uid string, pod podwatch.Pod) {
 			}
 		}
 	}
-	request := throttle.Request{UID: uid, Name: p.Title(), Flow: p.Namespace, Arrived: run.Made}
+	request := throttle.Request{UID: uid, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made}
 	request.Groups = l.matcher.Groups(now, subject(p, pod))
 	l.limiter.Adopt(now, request, run.Youngest)
 }

@@ -10,13 +10,13 @@ import (
 // Limits of the breaker.
 const (
 	// failuresMost is how many containers with a hook may fail in a row, without any hook contacting the
-	// gate between, until the breaker opens. If no hook ever contacted the gate, one is enough.
+	// gate between, until the breaker trips. If no hook ever contacted the gate, one is enough.
 	failuresMost = 2
-	// openFirst is for how long the breaker opens first. Each time after that it opens for twice as long,
-	// up to openMost. Pods that are deleted before they start look like failures, and must not close the
+	// tripsFirst is for how long the breaker trips first. Each time after that it trips for twice as long,
+	// up to tripsMost. Pods that are deleted before they start look like failures, and must not close the
 	// gate for long.
-	openFirst = time.Minute
-	openMost  = 10 * time.Minute
+	tripsFirst = time.Minute
+	tripsMost  = 10 * time.Minute
 )
 
 const (
@@ -28,30 +28,30 @@ const (
 
 // breaker finds out whether hooks work. A hook contacts the gate before its container starts. The runtime may
 // reject hooks or not run them, the host may be unable to execute them, or they may not find the daemon;
-// nothing reports that to the daemon. While the breaker is open no container gets a hook; after a while one
+// nothing reports that to the daemon. While the breaker is tripped no container gets a hook; after a while one
 // container tries again. A pod whose container failed with a hook never gets another. Make it with
 // newBreaker. It is safe for concurrent use.
 type breaker struct {
-	first time.Duration // for how long it opens first
+	first time.Duration // for how long it trips first
 
 	mu        sync.Mutex
 	pending   map[string]string // pods of containers whose hook has not contacted the gate, by container ID
 	failed    map[string]bool   // pods of which a container failed with a hook
 	contacted bool              // a hook has ever contacted the gate
 	failures  int               // since a hook contacted the gate
-	cause     string            // why the breaker is open; empty: it is closed
+	cause     string            // why the breaker is tripped; empty: it is not
 	until     time.Time         // when one container may try
 	trying    string            // the container that tried last
-	pause     time.Duration     // for how long it opened last
+	pause     time.Duration     // for how long it tripped last
 }
 
-// newBreaker returns a breaker that is closed. first is for how long it opens first; 0: a minute.
+// newBreaker returns a breaker that is not tripped. first is for how long it trips first; 0: a minute.
 func newBreaker(first time.Duration) *breaker {
-	return &breaker{first: cmp.Or(first, openFirst), pending: map[string]string{}, failed: map[string]bool{}}
+	return &breaker{first: cmp.Or(first, tripsFirst), pending: map[string]string{}, failed: map[string]bool{}}
 }
 
-// opened returns why the breaker is open, or "" if it is closed.
-func (b *breaker) opened() string {
+// tripped returns why the breaker is tripped, or "" if it is not.
+func (b *breaker) tripped() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cause
@@ -71,7 +71,7 @@ func (b *breaker) bars(now time.Time, uid string) string {
 	}
 }
 
-// begins records a container that gets a hook. While the breaker is open, this container is the one that
+// begins records a container that gets a hook. While the breaker is tripped, this container is the one that
 // tries, and no other gets a hook for a while.
 func (b *breaker) begins(now time.Time, id, uid string) {
 	b.mu.Lock()
@@ -82,7 +82,7 @@ func (b *breaker) begins(now time.Time, id, uid string) {
 	}
 }
 
-// contact records a hook that has contacted the gate. It closes the breaker.
+// contact records a hook that has contacted the gate. It resets the breaker.
 func (b *breaker) contact(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +90,7 @@ func (b *breaker) contact(id string) {
 	b.contacted, b.failures, b.cause, b.pause, b.trying = true, 0, "", 0, ""
 }
 
-// started records a container that started, and returns the cause if that opens the breaker. If any hook
+// started records a container that started, and returns the cause if that trips the breaker. If any hook
 // ever contacted the gate, the hook of this container just had no time to.
 func (b *breaker) started(now time.Time, id string) (cause string) {
 	b.mu.Lock()
@@ -102,10 +102,10 @@ func (b *breaker) started(now time.Time, id string) (cause string) {
 	if b.contacted {
 		return ""
 	}
-	return b.openLocked(now, id, causeSilent)
+	return b.tripLocked(now, id, causeSilent)
 }
 
-// gone records a container that ended, or that was never started. It returns the cause if that opens the
+// gone records a container that ended, or that was never started. It returns the cause if that trips the
 // breaker.
 func (b *breaker) gone(now time.Time, id string) (cause string) {
 	b.mu.Lock()
@@ -119,16 +119,16 @@ func (b *breaker) gone(now time.Time, id string) (cause string) {
 	if b.failures++; b.contacted && b.failures < failuresMost {
 		return ""
 	}
-	return b.openLocked(now, id, causeLost)
+	return b.tripLocked(now, id, causeLost)
 }
 
-// openLocked opens the breaker because a container failed, and returns the cause. If the breaker is open
+// tripLocked trips the breaker because a container failed, and returns the cause. If the breaker is tripped
 // already, only the container that tries counts.
-func (b *breaker) openLocked(now time.Time, id, cause string) string {
+func (b *breaker) tripLocked(now time.Time, id, cause string) string {
 	if b.cause != "" && id != b.trying {
 		return ""
 	}
-	b.pause = min(max(2*b.pause, b.first), openMost)
+	b.pause = min(max(2*b.pause, b.first), tripsMost)
 	b.cause, b.until = cause, now.Add(b.pause)
 	return cause
 }

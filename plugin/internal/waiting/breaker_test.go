@@ -34,12 +34,12 @@ func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 		now = now.Add(pause)
 		require.Empty(t, b.bars(now, "other"), pause)
 		require.NotEmpty(t, b.bars(now, "u"+id), "no pod fails twice")
-		require.NotEmpty(t, b.opened(), "the state of the hooks is not known better")
+		require.NotEmpty(t, b.tripped(), "the state of the hooks is not known better")
 	}
 	b.begins(now, "works", "u")
 	b.contact("works")
 	assert.Empty(t, b.bars(now, "other"), "hooks work again")
-	assert.Empty(t, b.opened())
+	assert.Empty(t, b.tripped())
 	assert.NotEmpty(t, b.bars(now, "u1"))
 	b.forget("u1")
 	assert.Empty(t, b.bars(now, "u1"))
@@ -49,11 +49,11 @@ func TestATryWithoutAResultMakesWayForAnother(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
 	require.NotEmpty(t, b.loses(now0, "1"))
-	now := now0.Add(openFirst)
+	now := now0.Add(tripsFirst)
 	b.begins(now, "2", "u2")
 	b.connected() // the result was not reported
-	assert.NotEmpty(t, b.bars(now.Add(openFirst-1), "u3"))
-	assert.Empty(t, b.bars(now.Add(openFirst), "u3"))
+	assert.NotEmpty(t, b.bars(now.Add(tripsFirst-1), "u3"))
+	assert.Empty(t, b.bars(now.Add(tripsFirst), "u3"))
 	assert.Empty(t, b.gone(now, "2"))
 }
 
@@ -82,7 +82,7 @@ func TestEarlierFailuresDoNotProlongTheOpenBreaker(t *testing.T) {
 	b.begins(now0, "c3", "u3")
 	require.NotEmpty(t, b.gone(now0, "c1"))
 	assert.Empty(t, b.gone(now0.Add(time.Second), "c2"))
-	assert.Empty(t, b.bars(now0.Add(openFirst), "u9"))
+	assert.Empty(t, b.bars(now0.Add(tripsFirst), "u9"))
 	b.contact("c3")
 	assert.Empty(t, b.bars(now0, "u9"), "a hook works after all")
 }
@@ -98,12 +98,12 @@ func TestHooksThatDoNotFindTheDaemonOpenTheBreaker(t *testing.T) {
 	}
 	assert.Empty(t, b.started(now0, "no hook"))
 	assert.Contains(t, start(now0, "1"), "run directory")
-	now := now0.Add(openFirst)
+	now := now0.Add(tripsFirst)
 	require.Empty(t, b.bars(now, "u1"), "one container tries again, and none has failed")
 	assert.Contains(t, start(now, "2"), "run directory")
-	assert.NotEmpty(t, b.bars(now.Add(2*openFirst-1), "u9"), "the breaker stays open for twice as long")
+	assert.NotEmpty(t, b.bars(now.Add(2*tripsFirst-1), "u9"), "the breaker is tripped for twice as long")
 	b.contact("a hook of an earlier daemon")
 	assert.Empty(t, b.bars(now, "u9"))
 	assert.Empty(t, start(now, "3"), "hooks find the daemon, so this failure has another cause")
-	assert.Empty(t, b.opened())
+	assert.Empty(t, b.tripped())
 }

@@ -58,14 +58,14 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 	}
 	v, _ := g.o.Starts.View(now, held.UID)
 	g.o.Observer.Waits(now, observe.Wait{
-		UID: held.UID, Name: held.Title(), Decision: held.Decision, Since: v.Arrived,
+		UID: held.UID, Name: held.NamespacedName(), Decision: held.Decision, Since: v.Arrived,
 		Message: "waits in the gate", Fields: logrus.Fields{"container_id": held.id},
 	})
 	g.breaker.begins(now, held.id, held.UID)
 	return gate.Hook(g.o.Gate.Path, gate.Args{
 		Socket: g.o.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout)),
 		Hello: gate.Hello{
-			PodUID: held.UID, ContainerID: held.id, Name: held.Title(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
+			PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
 		},
 	}), throttle.Decision{}
 }
@@ -73,7 +73,7 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 // Waiters returns how many hooks wait in the gate now.
 func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 
-// Off returns why no container may wait in the gate now, or "" if some may. While the breaker is open it
+// Off returns why no container may wait in the gate now, or "" if some may. While the breaker is tripped it
 // returns why, although one container may try the gate.
 func (g *Gate) Off() string {
 	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown {
@@ -82,7 +82,7 @@ func (g *Gate) Off() string {
 	if closed := g.closed(); closed != "" {
 		return closed
 	}
-	return g.breaker.opened()
+	return g.breaker.tripped()
 }
 
 // closed returns why no container may wait in the gate, or "" if only the breaker may forbid it.
@@ -137,7 +137,7 @@ func (g *Gate) ContainerStarted(id string) { g.report(g.breaker.started(time.Now
 // ContainerGone records that a container ended, or was never started.
 func (g *Gate) ContainerGone(id string) { g.report(g.breaker.gone(time.Now(), id)) }
 
-// report logs why the breaker has opened; empty: it has not.
+// report logs why the breaker has tripped; empty: it has not.
 func (g *Gate) report(cause string) {
 	if cause != "" {
 		g.o.Log.WithField("no_gate", cause).Warn("the gate is given up for a while: containers are refused instead")

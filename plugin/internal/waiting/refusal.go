@@ -51,7 +51,7 @@ func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) err
 	r.o.Observer.Refused(string(at), d.Reason, r.cost.add(now, at))
 	v, _ := r.o.Starts.View(now, p.UID)
 	r.o.Observer.Waits(now, observe.Wait{
-		UID: p.UID, Name: p.Title(), Decision: d, Since: v.Arrived,
+		UID: p.UID, Name: p.NamespacedName(), Decision: d, Since: v.Arrived,
 		Message: "is refused, kubelet tries again", Fields: fields,
 	})
 	if d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted {
