@@ -25,7 +25,6 @@ var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|m
 // underLocks is what else is done under mutexes, by folder, and why it may be.
 var underLocks = map[string]string{
 	"plugin s.settings.Watches":                "it only computes",
-	"plugin/gate t.turn <-":                    "the channel holds one, and was emptied under the same lock",
 	"plugin/internal/learning m.table.All":     "the table only computes, and has no lock of its own",
 	"plugin/internal/learning m.table.Encode":  "the same",
 	"plugin/internal/learning m.table.Expect":  "the same",

@@ -73,10 +73,9 @@ type Backend interface {
 	// went away or the server stops. It must return soon after ctx ends, with an
 	// error if there is no verdict.
 	//
-	// Wait may call sendTurn any number of times and from any goroutine. sendTurn
-	// never blocks, and does nothing after Wait has returned. Of several calls in
-	// quick succession, only the last is sure to reach the hook, even if Wait returns
-	// right after it.
+	// Wait may call sendTurn any number of times and from any goroutine, but not after
+	// it has returned. sendTurn blocks while the hook does not read. After 2 s, or 4 s
+	// beside an alive line, the server gives up the hook and ctx ends.
 	//
 	// A verdict may not reach a hook that went away meanwhile. Then no process starts,
 	// and Wait is called again when the runtime tries the container again.

@@ -111,11 +111,3 @@ func (c *conn) watch() error {
 	}
 	return err
 }
-
-// ask calls the backend, and returns its panic as an error.
-func (c *conn) ask(ctx context.Context, h Hello, sendTurn SendTurn) (v Verdict, err error) {
-	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, sendTurn) }); panicked != nil {
-		return Verdict{}, panicked
-	}
-	return v, err
-}

@@ -10,26 +10,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-// decide waits for the backend's verdict on h and sends it to the hook. Meanwhile it
-// sends the hook its turns. ctx ends when the server stops.
+// decide waits for the backend's verdict on h and sends it to the hook. Meanwhile it sends the hook its turns, and an
+// alive line with each beat of the server. ctx ends when the server stops.
 func (c *conn) decide(ctx context.Context, h Hello) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var watching sync.WaitGroup
 	watching.Go(func() { cancel(c.watch()) })
-	var verdict Verdict
-	var err error
-	turns, decided := latestTurn{turn: make(chan wire.Answer, 1)}, make(chan struct{})
-	go func() {
-		defer close(decided)
-		verdict, err = c.ask(ctx, h, turns.set)
-	}()
-
-	if failed := c.tell(turns.turn, decided); failed != nil {
-		cancel(failed)
-		c.abandon() // part of a line may be out: nothing can follow it
-		<-decided
-	}
+	verdict, err := c.ask(ctx, h, func(a wire.Answer) {
+		if failed := c.write(a); failed != nil {
+			cancel(failed)
+			c.abandon() // part of a line may be out: nothing can follow it
+		}
+	})
 	if err == nil {
 		c.deliver(h, verdict)
 	} else {
@@ -43,28 +36,34 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 	watching.Wait()
 }
 
-// tell writes the turns, and an alive line with each beat of the server. It returns after
-// decided was closed and the latest turn is written, or when a write fails.
-func (c *conn) tell(turns <-chan wire.Answer, decided <-chan struct{}) error {
+// ask calls the backend, and returns its panic as an error. Until the backend returns, it sends the turns and alive
+// lines. send is called from two goroutines, and does not mix its lines, because writes to a connection are atomic.
+func (c *conn) ask(ctx context.Context, h Hello, send func(wire.Answer)) (v Verdict, err error) {
+	asking, asked := context.WithCancel(ctx)
+	var alive sync.WaitGroup
+	alive.Go(func() { c.sendAlive(asking, send) })
+	defer alive.Wait() // nothing follows the verdict
+	defer asked()
+	sendTurn := func(leaveAt time.Time, position int, pace time.Duration) {
+		send(wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: pace})
+	}
+	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, sendTurn) }); panicked != nil {
+		return Verdict{}, panicked
+	}
+	return v, err
+}
+
+// sendAlive sends an alive line with each beat of the server until ctx ends.
+func (c *conn) sendAlive(ctx context.Context, send func(wire.Answer)) {
 	alive := c.server.alive
 	alive.listening.Add(1)
 	defer alive.listening.Add(-1)
-	for beat := alive.nextBeat(); ; {
-		a := wire.Answer{Kind: wire.Alive}
+	for {
 		select {
-		case a = <-turns:
-		case <-beat:
-			beat = alive.nextBeat()
-		case <-decided:
-			select {
-			case a = <-turns:
-				return c.write(a)
-			default:
-				return nil
-			}
-		}
-		if err := c.write(a); err != nil {
-			return err
+		case <-alive.nextBeat():
+			send(wire.Answer{Kind: wire.Alive})
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -76,21 +75,4 @@ func (c *conn) deliver(h Hello, v Verdict) {
 	}
 	c.log.WithError(err).WithFields(logrus.Fields{"go": v.Go, "reason": v.Reason}).
 		Infof("the hook of pod %s went away before its verdict: its container does not start until the next attempt", h.Name)
-}
-
-// latestTurn passes turns from the backend to the goroutine that writes them. The backend
-// never waits: a turn that is not written yet is replaced by the next.
-type latestTurn struct {
-	mu   sync.Mutex       // held while turn is filled
-	turn chan wire.Answer // holds at most one
-}
-
-func (t *latestTurn) set(leaveAt time.Time, position int, pace time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	select {
-	case <-t.turn: // an earlier one that was not written yet
-	default:
-	}
-	t.turn <- wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: pace}
 }
