@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -68,25 +70,17 @@ func (c *Connection) checkStops(now time.Time) error {
 // containerd holds a lock of NRI for reading during a graceful stop, and a plugin that registers takes that lock for
 // writing. Every pod of the node would wait for the end of the stop, as long as the pod's grace period (containerd#14083).
 func (c *Connection) awaitStops(ctx context.Context) {
-	tick := time.Tick(stopsEvery)
 	began, logged := time.Now(), false
-	for {
+	err := wait.PollUntilContextCancel(ctx, stopsEvery, true, func(context.Context) (over bool, _ error) {
 		why := c.checkStops(time.Now())
 		var stop stopUnderWay
 		if errors.As(why, &stop) && !logged {
 			logged = true
 			c.log.WithField("pod", stop.pod).WithField("until", stop.by).Warn(why)
 		}
-		if why == nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick:
-		}
-	}
-	if logged {
+		return why == nil, nil
+	})
+	if err == nil && logged {
 		c.log.WithField("waited", time.Since(began).Round(time.Millisecond)).Info("no container is being stopped any more: registers with the runtime")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -57,20 +59,13 @@ func (w *weakness) after(l life) time.Duration {
 // rest blocks for the pause, or until ctx ends. It returns early when another runtime than that of the given socket
 // listens: a runtime that was restarted does not remember slow answers.
 func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
-	over, look := time.After(pause), time.Tick(knockEvery)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-over:
-			return
-		case <-look:
-		}
-		if socket != nil && !sameSocket(socket, socketOf(c.options.Socket)) {
+	_ = wait.PollUntilContextTimeout(ctx, knockEvery, pause, false, func(context.Context) (another bool, _ error) {
+		another = socket != nil && !sameSocket(socket, socketOf(c.options.Socket))
+		if another {
 			c.weakness.pause = 0
-			return
 		}
-	}
+		return another, nil
+	})
 }
 
 // socketOf returns the socket at the path; nil: there is none.
