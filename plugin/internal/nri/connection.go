@@ -163,17 +163,14 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	defer conn.Close()
 	number := c.begin()
 	late := newLateAnswers(c.requestTimeout)
-	p := &plugin{Handler: c.handler, synchronized: func() { c.becameSynchronized(number) }}
-	st, err := newStub(p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log)
-	if err != nil {
+	var st stub.Stub
+	p := c.plugin(number, func() time.Duration { return st.RequestTimeout() })
+	if st, err = newStub(&p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log); err != nil {
 		return life{}, err
-	}
-	p.configured = func(runtime, version string) error {
-		return c.configured(number, runtime, version, st.RequestTimeout())
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.runStub(ctx, st) }()
-	err = c.watch(ctx, number, conn, late, done)
+	err = c.watch(ctx, conn, late, done)
 	now := time.Now()
 	served = c.end(now)
 	served.socket, served.late = socket, late.late(now)
@@ -216,7 +213,7 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 // connection by its own decision while a container of the node is being stopped, because the daemon could not register
 // again before the stop is over, see awaitStops. A runtime that ignores the failure policy ends the connection after the
 // first late answer. Another runtime waits for its timeout at each late answer.
-func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, late *lateAnswers, done chan error) error {
+func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers, done chan error) error {
 	registration, still := time.After(registrationLimit), time.Tick(stillEvery)
 	before := time.Now()
 	// A daemon that did not run for a while has kept the runtime waiting for as long.
@@ -244,7 +241,7 @@ func (c *Connection) watch(ctx context.Context, number int, conn *watchedConn, l
 			}
 		case <-registration:
 			switch {
-			case c.isConfigured(number):
+			case c.State().Connected:
 			case c.stopUnderWay(time.Now()) != nil:
 				registration = time.After(registrationLimit)
 			default:

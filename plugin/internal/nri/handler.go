@@ -46,6 +46,15 @@ type plugin struct {
 	synchronized func()
 }
 
+// plugin returns what the NRI stub calls on the connection with this number. requestTimeout is called once the stub
+// knows it.
+func (c *Connection) plugin(number int, requestTimeout func() time.Duration) plugin {
+	return plugin{
+		Handler: c.handler, synchronized: func() { c.becameSynchronized(number) },
+		configured: func(runtime, version string) error { return c.configured(number, runtime, version, requestTimeout()) },
+	}
+}
+
 // Configure implements stub.ConfigureInterface.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
 	return 0, p.configured(runtime, version) // 0: every event that plugin has a method for

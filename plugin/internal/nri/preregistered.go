@@ -44,10 +44,10 @@ type PreRegistered struct {
 	delayed atomic.Pointer[error] // what the daemon waits for; nil: nothing
 	answer  atomic.Pointer[error] // why the configuration was refused; nil: it was not
 
-	once    sync.Once
-	adopted chan struct{} // closed when the fields below are set
-	plugin  plugin
-	serve   ttrpc.UnaryServerInterceptor
+	once     sync.Once
+	assigned chan struct{} // closed when the fields below are set
+	plugin   plugin
+	serve    ttrpc.UnaryServerInterceptor
 }
 
 // TakePreRegistered returns the connection to the runtime that has started this process; nil if none has. env returns an
@@ -76,7 +76,7 @@ func TakePreRegistered(env func(string) string, log logrus.FieldLogger) (*PreReg
 func newPreRegistered(raw net.Conn, name, index string, log logrus.FieldLogger) (*PreRegistered, error) {
 	l := &PreRegistered{
 		conn:   &watchedConn{Conn: raw, closed: make(chan struct{})},
-		config: make(chan string, 1), refused: make(chan error, 1), adopted: make(chan struct{}),
+		config: make(chan string, 1), refused: make(chan error, 1), assigned: make(chan struct{}),
 	}
 	var err error
 	if l.stub, err = newStub(&preRegisteredPlugin{plugin: &l.plugin, l: l}, name, index, l.conn, l.intercept, log); err != nil {
@@ -141,18 +141,12 @@ func (l *PreRegistered) shareOf(share float64) time.Duration {
 	return time.Duration(share * float64(timeout))
 }
 
-// adopt makes a daemon's Connection serve the runtime. Only the first call has an effect.
-func (l *PreRegistered) adopt(owner *Connection) {
+// assign makes a daemon's Connection serve the runtime. Only the first call has an effect.
+func (l *PreRegistered) assign(owner *Connection) {
+	p, serve := owner.plugin(owner.begin(), l.stub.RequestTimeout), owner.intercept(newLateAnswers(owner.requestTimeout))
 	l.once.Do(func() {
-		number := owner.begin()
-		l.plugin = plugin{
-			Handler: owner.handler, synchronized: func() { owner.becameSynchronized(number) },
-			configured: func(runtime, version string) error {
-				return owner.configured(number, runtime, version, l.stub.RequestTimeout())
-			},
-		}
-		l.serve = owner.intercept(newLateAnswers(owner.requestTimeout))
-		close(l.adopted)
+		l.plugin, l.serve = p, serve
+		close(l.assigned)
 	})
 }
 
@@ -160,7 +154,7 @@ func (l *PreRegistered) adopt(owner *Connection) {
 // close the connection before the runtime has the reason.
 func (l *PreRegistered) intercept(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
 	select {
-	case <-l.adopted:
+	case <-l.assigned:
 		return l.serve(ctx, decode, call, method)
 	default:
 	}
@@ -184,7 +178,7 @@ func (p *preRegisteredPlugin) Configure(ctx context.Context, config, runtime, ve
 	p.l.config <- config
 	var why error
 	select {
-	case <-p.l.adopted:
+	case <-p.l.assigned:
 		return p.plugin.Configure(ctx, config, runtime, version)
 	case why = <-p.l.refused:
 	case <-late:
@@ -205,7 +199,7 @@ func (c *Connection) servePreRegistered(ctx context.Context, l *PreRegistered) e
 	case <-ctx.Done():
 		return nil
 	}
-	l.adopt(c)
+	l.assign(c)
 	select {
 	case <-l.conn.closed:
 	case <-ctx.Done():

@@ -43,12 +43,6 @@ func (c *Connection) requestTimeout() time.Duration {
 	return c.timeout
 }
 
-func (c *Connection) isConfigured(number int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.connected && c.number == number
-}
-
 func (c *Connection) becameSynchronized(number int) {
 	c.mu.Lock()
 	if number != c.number {
