@@ -46,7 +46,7 @@ func TestTheDaemonRegistersWhenNoContainerIsBeingStopped(t *testing.T) {
 	n.startDaemon()
 	n.eventually("the daemon checks again and again", s.askedOften)
 	assert.False(t, n.d.connection.State().Connected)
-	require.ErrorContains(t, n.d.connection.Paces(), "while ns/slow is being stopped")
+	require.ErrorContains(t, n.d.connection.Paces(), "is stopping a container of pod ns/slow")
 	require.ErrorContains(t, n.d.Ready(), "ns/slow")
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_registration_waits"), 0)
 
@@ -54,7 +54,7 @@ func TestTheDaemonRegistersWhenNoContainerIsBeingStopped(t *testing.T) {
 	n.connected()
 	n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
 	assert.Zero(t, counted(t, n, "pod_pacemaker_registration_waits"))
-	assert.Contains(t, logged(), "ns/slow is being stopped")
+	assert.Contains(t, logged(), "is stopping a container of pod ns/slow")
 	assert.Contains(t, logged(), "no container is being stopped any more")
 }
 

@@ -94,7 +94,7 @@ func (s slowlyStopped) ratio(t *testing.T, d *daemon, how string, replace func()
 	eventually(t, "the next daemon is connected, or says why it waits", func() bool {
 		now, err := d.admin.Status(t.Context())
 		return err == nil && now.Since.After(since) &&
-			(now.Runtime.Connected || strings.Contains(now.Runtime.LastError, s.slow+"/slow is being stopped"))
+			(now.Runtime.Connected || strings.Contains(now.Runtime.LastError, "is stopping a container of pod "+s.slow+"/slow"))
 	})
 	took := podsInTurn(t, s.ns)
 	ratio := took.Seconds() / s.before.Seconds()

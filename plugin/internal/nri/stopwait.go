@@ -17,7 +17,7 @@ const (
 	stopsEvery = 100 * time.Millisecond
 )
 
-var errNotListed = errors.New("waits to register with the runtime until the pods of this node are known: pods start unpaced")
+var errNotListed = errors.New("waiting to register: the pods of this node are not known yet; pods start unpaced meanwhile")
 
 // StopSource knows which pods of the node are being stopped. Its methods are safe for concurrent use and do not block.
 type StopSource interface {
@@ -35,7 +35,7 @@ type stopUnderWay struct {
 }
 
 func (s stopUnderWay) Error() string {
-	return fmt.Sprintf("waits to register with the runtime while %s is being stopped, until %s at the latest, for every pod of this node would wait for that: pods start unpaced",
+	return fmt.Sprintf("waiting to register: containerd is stopping a container of pod %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
 		s.pod, s.by.UTC().Format(time.TimeOnly+"Z"))
 }
 
@@ -50,7 +50,7 @@ func (c *Connection) stopUnderWay(now time.Time) error {
 	return nil
 }
 
-// checkStops returns why the daemon must not register at now, and keeps that for State; nil: it may register.
+// checkStops returns why the daemon must not register at now, and stores that for State; nil: it may register.
 func (c *Connection) checkStops(now time.Time) error {
 	why := c.stopUnderWay(now)
 	if c.options.Stops != nil && !c.options.Stops.Listed() {
@@ -81,6 +81,6 @@ func (c *Connection) awaitStops(ctx context.Context) {
 		return why == nil, nil
 	})
 	if err == nil && logged {
-		c.log.WithField("waited", time.Since(began).Round(time.Millisecond)).Info("no container is being stopped any more: registers with the runtime")
+		c.log.WithField("waited", time.Since(began).Round(time.Millisecond)).Info("no container is being stopped any more: the daemon registers")
 	}
 }
