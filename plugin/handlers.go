@@ -36,8 +36,8 @@ func (h handler) Lost(why error) {
 		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", why))
 }
 
-// Back implements nri.Handler.
-func (h handler) Back() {
+// Reconnected implements nri.Handler.
+func (h handler) Reconnected() {
 	h.observer.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
 }
 

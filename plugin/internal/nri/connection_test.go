@@ -19,17 +19,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // heard is a Handler that records its calls, and panics if a test makes it.
 type heard struct {
-	Handler  // for the calls that no test makes
-	back     func()
-	call     func()
-	panicked []string
-	pods     []*api.PodSandbox // the pods of the calls that panicked
-	took     []string
+	Handler     // for the calls that no test makes
+	reconnected func()
+	call        func()
+	panicked    []string
+	pods        []*api.PodSandbox // the pods of the calls that panicked
+	took        []string
 }
 
 func (h *heard) Connected(string, string, time.Duration) logrus.Fields { return nil }
 func (h *heard) Lost(error)                                            {}
-func (h *heard) Back()                                                 { h.back() }
+func (h *heard) Reconnected()                                          { h.reconnected() }
 func (h *heard) Took(_ time.Time, name string, _ time.Duration)        { h.took = append(h.took, name) }
 func (h *heard) Panicked(part string, _ any, pod *api.PodSandbox) {
 	h.panicked, h.pods = append(h.panicked, part), append(h.pods, pod)
@@ -104,7 +104,7 @@ func TestAConnectionThatEndsDuringItsReportIsNotConnected(t *testing.T) {
 	h := &heard{}
 	log, _ := logtest.NewNullLogger()
 	c := New(Options{Handler: h, Log: log})
-	h.back = func() { c.end(time.Now()) }
+	h.reconnected = func() { c.end(time.Now()) }
 	c.lose(errClosed)
 	number := c.begin()
 	require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))

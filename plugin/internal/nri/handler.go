@@ -18,12 +18,14 @@ type Handler interface {
 	// Connected is called with the runtime's name, its version and the time after which it gives up a request. The
 	// fields that it returns are logged with the connection.
 	Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields
-	// Lost is called when a connection that was in use has ended, and Back when one is in use again after that.
+	// Lost is called when a connection that was synchronized has ended. Reconnected is called when the next connection
+	// after that is synchronized.
 	Lost(why error)
-	Back()
-	// Took is called after each call of the runtime, with its name and duration.
+	Reconnected()
+	// Took is called after each call of the runtime, with its name, such as RunPodSandbox, and its duration.
 	Took(now time.Time, call string, took time.Duration)
-	// Panicked is called for each panic that was caught. The pod starts nevertheless; nil if the call names no pod.
+	// Panicked is called for each panic that was caught. part is the name of the call, or stub. The pod starts
+	// nevertheless; pod is nil if the call names no pod.
 	Panicked(part string, fault any, pod *api.PodSandbox)
 
 	// Synchronize is called once for each connection, with all pods and containers that exist.

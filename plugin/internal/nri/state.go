@@ -53,7 +53,7 @@ func (c *Connection) becameSynchronized(number int) {
 	c.synchronized, c.lastError, c.lost = true, nil, false
 	c.mu.Unlock()
 	if lost {
-		c.handler.Back()
+		c.handler.Reconnected()
 	}
 	c.first.Do(func() { close(c.synced) })
 	c.log.Info("synchronized with the runtime: pods are paced")
