@@ -56,9 +56,9 @@ func (s *Server) keepAlive(ctx context.Context) {
 		if (err != nil) != silent && ctx.Err() == nil {
 			silent = err != nil
 			if silent {
-				s.log.WithError(err).Error("the gate decides nothing: its hooks will leave one by one")
+				s.log.WithError(err).Error("the daemon admits no pods (its loop is stuck); waiting pods will start one by one")
 			} else {
-				s.log.Info("the gate decides again")
+				s.log.Info("the daemon admits pods again")
 			}
 		}
 	}

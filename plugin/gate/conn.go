@@ -21,11 +21,11 @@ type conn struct {
 	*net.UnixConn
 	server *Server
 	log    logrus.FieldLogger
+	name   string // what log messages call the hook
 }
 
 // serve answers one hook.
-func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
-	c := &conn{UnixConn: accepted, server: s, log: s.log}
+func (c *conn) serve(ctx context.Context) {
 	defer c.abandon()
 	// The end of ctx ends all reads for good. A verdict can still be written.
 	stop := context.AfterFunc(ctx, c.endRead)
@@ -34,7 +34,7 @@ func (s *Server) serve(ctx context.Context, accepted *net.UnixConn) {
 	hello, err := c.readHello()
 	switch {
 	case err == nil:
-		c.log = c.log.WithFields(fields(hello))
+		c.log, c.name = c.log.WithFields(fields(hello)), "the hook of pod "+hello.Name
 		c.decide(ctx, hello)
 	case errors.Is(err, wire.ErrMalformed):
 		c.letGo(err)

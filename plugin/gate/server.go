@@ -85,8 +85,9 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), accepted.Close())
 		}
 		group.Go(func() error {
-			if err := s.caught(func() { s.serve(ctx, c) }); err != nil {
-				s.log.WithError(err).Error("the gate fails with a hook, which will ask again")
+			hook := &conn{UnixConn: c, server: s, log: s.log, name: "a hook"}
+			if err := s.caught(func() { hook.serve(ctx) }); err != nil {
+				hook.log.WithError(err).Errorf("the gate failed while it served %s, which will ask again", hook.name)
 			}
 			return nil
 		})

@@ -281,6 +281,42 @@ func TestServerThatCannotDecideLetsTheHookAskAgain(t *testing.T) {
 	}
 }
 
+// panicsOnce is a log hook that panics at the first line about a hook without a verdict.
+type panicsOnce struct{ atomic.Bool }
+
+func (*panicsOnce) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (p *panicsOnce) Fire(e *logrus.Entry) error {
+	if strings.Contains(e.Message, "without a verdict") && p.CompareAndSwap(false, true) {
+		panic("bug in the log")
+	}
+	return nil
+}
+
+func TestServerThatPanicsNamesThePod(t *testing.T) {
+	t.Parallel()
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	l, err := socket.Listen(path)
+	require.NoError(t, err)
+	log, logged := logtest.NewNullLogger()
+	log.SetLevel(logrus.DebugLevel)
+	log.AddHook(&panicsOnce{})
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- gate.NewServer(b, func() {}, log).Serve(ctx, l) }()
+	c, r := dial(t, path)
+	say(t, c, hello)
+	w := b.Next(t)
+	require.NoError(t, c.(*net.UnixConn).CloseWrite())
+	w.AwaitEnd(t)
+	hearEnd(t, r)
+	cancel()
+	require.NoError(t, gatetest.Receive(t, served, "the server stops"))
+	said := logged.LastEntry()
+	assert.Equal(t, "the gate failed while it served the hook of pod ns/p, which will ask again", said.Message)
+	assert.Equal(t, "u1", said.Data["pod_uid"])
+}
+
 func TestServerStopsWithoutVerdicts(t *testing.T) {
 	t.Parallel()
 	b := gatetest.NewBackend()
@@ -363,7 +399,7 @@ func TestServerSendsAliveLinesWhileItDecides(t *testing.T) {
 	b.Stuck.Store(false)
 	for again := false; !again; { // the first entries may be from before
 		assert.Equal(t, "alive\n", <-heard)
-		again = logged.LastEntry().Message == "the gate decides again"
+		again = logged.LastEntry().Message == "the daemon admits pods again"
 	}
 	require.NoError(t, c.Close())
 	for range heard { // until the end
