@@ -73,7 +73,7 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	mayNotWait := !open || files.changedSince(begun(r.netns, began), began)
 	w.CheckEvery = checkEvery
 	w.Check = func() *waiter.Outcome {
-		leaveAt, pace, heard := w.Told()
+		leaveAt, pace, heard := w.LastTurn()
 		switch {
 		case open && files.changed():
 			if heard || hasNote {

@@ -71,8 +71,8 @@ func (d *door) take(now time.Time, pace time.Duration) bool {
 	return false
 }
 
-// leave releases the door.
-func (d *door) leave() {
+// release gives the door to the next hook.
+func (d *door) release() {
 	if d.fd >= 0 {
 		_ = unix.Close(d.fd)
 	}

@@ -44,7 +44,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 			mu.Lock()
 			left = append(left, time.Now())
 			mu.Unlock()
-			w.door.leave() // as at the end of the hook
+			w.door.release() // as at the end of the hook
 			w.daemon.close()
 		})
 	}
@@ -74,14 +74,14 @@ func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
 	assert.Equal(t, first.since.Add(time.Minute), first.next(now, time.Minute))
 	assert.False(t, second.passes(now, now, time.Minute))
 	assert.Equal(t, now.Add(doorRetryMost), second.next(now, time.Minute))
-	first.leave()
+	first.release()
 	later := now.Add(doorRetryMost)
 	assert.False(t, second.passes(later, now, time.Minute))
-	opens := second.next(now, time.Minute)
-	assert.Equal(t, second.since.Add(time.Minute), opens)
-	assert.False(t, second.passes(opens.Add(-1), now, time.Minute))
-	assert.True(t, second.passes(opens, now, time.Minute))
-	second.leave()
+	due := second.next(now, time.Minute)
+	assert.Equal(t, second.since.Add(time.Minute), due)
+	assert.False(t, second.passes(due.Add(-1), now, time.Minute))
+	assert.True(t, second.passes(due, now, time.Minute))
+	second.release()
 }
 
 // On a busy node, a hook may be interrupted between its look at the clock and its try of the door. The hook before it
@@ -93,5 +93,5 @@ func TestThePaceCountsFromTheMomentTheDoorIsTaken(t *testing.T) {
 	left := time.Now()
 	assert.False(t, d.passes(now, now, time.Minute))
 	assert.WithinRange(t, d.next(now, time.Minute), left.Add(time.Minute), time.Now().Add(time.Minute))
-	d.leave()
+	d.release()
 }

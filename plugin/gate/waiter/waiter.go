@@ -25,10 +25,10 @@ type Start struct {
 	Socket string
 	// Hello identifies the start. The Waiter sets its Deadline.
 	Hello wire.Hello
-	// Deadline is when the wait ends in any case. It has a monotonic clock reading.
+	// Deadline is when the process leaves in any case. It has a monotonic clock reading.
 	Deadline time.Time
-	// LeaveAt is when the wait ends if no daemon can be reached, until a daemon sends
-	// another time; zero: at once.
+	// LeaveAt is when the process leaves (its start continues unpaced) if no daemon decides, until a daemon sends
+	// another time. Zero: at once. It never leaves after Deadline.
 	LeaveAt time.Time
 	// Pace is the time between two processes that leave without a daemon, until a daemon
 	// sends another.
@@ -52,12 +52,12 @@ type Outcome struct {
 // Waiter is one wait. Its times have monotonic clock readings, so it does not depend on
 // changes of the wall clock. Make it with [New]. It is not safe for concurrent use.
 type Waiter struct {
-	// Input is a file descriptor. Once it is readable, OnInput is called, and returns the
-	// descriptor to use from then on. Negative: none.
+	// Input is a file descriptor; negative: none. Once it is readable, Wait calls OnInput, which returns the
+	// descriptor to watch from then on.
 	Input   int32
 	OnInput func() int32
-	// Check, if it is not nil, is called when the wait begins and every CheckEvery after that.
-	// A result that is not nil ends the wait.
+	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
+	// call. A result that is not nil ends the wait and is its outcome.
 	Check      func() *Outcome
 	CheckEvery time.Duration
 
@@ -84,18 +84,18 @@ func New(s Start, now time.Time) *Waiter {
 	w := &Waiter{Input: -1, start: s, parent: watchParent(s.Parent), deadline: s.Deadline, pace: s.Pace, silence: wire.SilenceMost}
 	w.daemon.fd = -1
 	w.door = newDoor(s.Socket)
-	w.leave(s.LeaveAt, now)
+	w.setLeaveAt(s.LeaveAt, now)
 	return w
 }
 
-// leave sets the time to leave without a daemon; zero: at once.
-func (w *Waiter) leave(at, now time.Time) {
+// setLeaveAt sets the time to leave without a daemon; zero: at once.
+func (w *Waiter) setLeaveAt(at, now time.Time) {
 	w.leaveAt = earlier(now.Add(at.Sub(now)), w.deadline)
 }
 
-// Told returns when this process leaves if no daemon decides, and the time between two processes that
-// leave. heard reports whether a daemon has sent anything yet.
-func (w *Waiter) Told() (leaveAt time.Time, pace time.Duration, heard bool) {
+// LastTurn returns the last turn that a daemon sent, or else that of the Start: when this process leaves if no
+// daemon decides, and the time between two processes that leave. heard reports whether a daemon has sent anything yet.
+func (w *Waiter) LastTurn() (leaveAt time.Time, pace time.Duration, heard bool) {
 	return w.leaveAt, w.pace, w.heard
 }
 
@@ -185,12 +185,12 @@ func (w *Waiter) listen() (o Outcome, decided bool) {
 	now := time.Now()
 	err := w.daemon.receive(func(a wire.Answer) bool {
 		w.heard, w.silent, w.silentAt, w.aloneSince = true, false, now.Add(w.silence), time.Time{}
-		w.door.leave() // the daemon decides
+		w.door.release() // the daemon decides
 		switch a.Kind {
 		case wire.Go, wire.Abort:
 			o, decided = Outcome{Starts: a.Kind == wire.Go, Reason: a.Reason}, true
 		case wire.Turn:
-			w.leave(a.LeaveAt, now)
+			w.setLeaveAt(a.LeaveAt, now)
 			w.position, w.pace = a.Position, a.Pace
 		}
 		return !decided

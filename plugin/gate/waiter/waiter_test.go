@@ -21,9 +21,9 @@ func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
 	now := time.Now()
 	w := New(Start{Deadline: now.Add(time.Minute), LeaveAt: now.Add(time.Hour)}, now)
 	assert.Equal(t, w.deadline, w.leaveAt)
-	w.leave(now.Add(time.Second), now)
+	w.setLeaveAt(now.Add(time.Second), now)
 	assert.Equal(t, time.Second, w.leaveAt.Sub(now))
-	w.leave(time.Time{}, now)
+	w.setLeaveAt(time.Time{}, now)
 	assert.True(t, w.leaveAt.Before(now), "without a time, the hook leaves at once")
 }
 
