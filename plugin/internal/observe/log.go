@@ -17,10 +17,14 @@ func PodName(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: name[:max(slash, 0)], Name: name[slash+1:]}
 }
 
-// PodLog returns a logger with fields that name a pod.
+// PodLog returns a logger with fields that name a pod; name is "namespace/name".
 func (o *Observer) PodLog(uid, name string) logrus.FieldLogger {
+	return o.log.WithFields(podFields(uid, name))
+}
+
+func podFields(uid, name string) logrus.Fields {
 	n := PodName(name)
-	return o.log.WithFields(logrus.Fields{"pod_namespace": n.Namespace, "pod_name": n.Name, "pod_uid": uid})
+	return logrus.Fields{"pod_namespace": n.Namespace, "pod_name": n.Name, "pod_uid": uid}
 }
 
 func (o *Observer) logEvent(e throttle.Event, container string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Observer reports what the daemon does. It keeps the daemon alive when a part of it panics: see Caught and
+// Observer reports what the daemon does. It keeps the daemon alive when a part of it panics: see Caught, CaughtPod and
 // Supervised. Make it with New. Its methods do not block, except Supervised. They are safe for concurrent use,
 // except Happened and LookAtWaiting, which only one goroutine may call.
 type Observer struct {
@@ -119,7 +119,7 @@ func (o *Observer) Node(kind, reason, message string) { o.events.Node(kind, reas
 // container that was made last, or empty. off reports whether the mode is Off, in which admissions are unpaced
 // starts. A panic is caught.
 func (o *Observer) Happened(e throttle.Event, container string, off bool) {
-	defer o.Caught("tell")
+	defer o.CaughtPod("Happened", e.Ticket.UID(), e.Ticket.Name())
 	o.metrics.observe(e)
 	o.logEvent(e, container)
 	o.pods.happened(o.events, e)
@@ -129,9 +129,10 @@ func (o *Observer) Happened(e throttle.Event, container string, off bool) {
 }
 
 // HappenedInShadow reports what would have happened in the mode Enforce to a start that continued at once, and
-// the reason for which it would have waited. It writes no event on the pod, because nothing happened to the pod.
+// the reason for which it would have waited. It writes no event on the pod, because nothing happened to the pod. A
+// panic is caught.
 func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
-	defer o.Caught("tell")
+	defer o.CaughtPod("HappenedInShadow", e.Ticket.UID(), e.Ticket.Name())
 	o.pods.forget(e)
 	log := o.PodLog(e.Ticket.UID(), e.Ticket.Name()).WithFields(logrus.Fields{
 		"waiting": e.Waiting, "starting": e.Starting, "reason": reason,
@@ -148,7 +149,7 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 // LookAtWaiting writes events on pods that wait. It returns when to call it again, or zero if no pod waits. A
 // panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.Time) {
-	defer o.Caught("tellWaiting")
+	defer o.Caught("LookAtWaiting")
 	o.pods.inClusterOf(o.nodes())
 	return o.pods.look(now, o.events, l)
 }

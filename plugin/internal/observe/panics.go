@@ -12,14 +12,24 @@ import (
 // restartAfter is the pause before a part that panicked runs again.
 const restartAfter = time.Second
 
-// Caught recovers, counts and logs a panic of the named part of the daemon. Defer it.
+// Caught recovers, counts and logs a panic of the named part of the daemon. Defer it. Where the part works for one pod,
+// defer CaughtPod.
 func (o *Observer) Caught(part string) {
 	if fault := recover(); fault != nil {
 		o.Panicked(part, fault, nil)
 	}
 }
 
-// Panicked counts and logs a panic that was recovered. fields are added to the log line; they may be nil.
+// CaughtPod is Caught for a part that works for one pod: the log line names that pod. name is "namespace/name", as known
+// at the defer.
+func (o *Observer) CaughtPod(part, uid, name string) {
+	if fault := recover(); fault != nil {
+		o.Panicked(part, fault, podFields(uid, name))
+	}
+}
+
+// Panicked counts and logs a panic that was recovered. fields are added to the log line; they may be nil. The message
+// names the pod if fields has pod_name and pod_namespace.
 func (o *Observer) Panicked(part string, fault any, fields logrus.Fields) {
 	o.CountPanic(part)
 	pod := ""
