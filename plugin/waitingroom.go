@@ -31,7 +31,7 @@ func (d *Daemon) roomStatus() admin.Room {
 	r := admin.Room{Waiters: d.waiting.Room.Waiters()}
 	if d.cni != nil {
 		s := d.cni.State()
-		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.Source, d.cni.Changes()
+		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.CopiedFrom, d.cni.Changes()
 	}
 	return r
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// FileName is the name of the configuration that the installer writes.
+	// FileName is the name of the CNI configuration that the installer writes. It comes before all others.
 	FileName = "00-pod-pacemaker.conflist"
-	// ProgramName is the name of the plugin.
+	// ProgramName is the name of the CNI plugin in which pods wait, and of its file.
 	ProgramName = "pacemaker-cni"
 )
 
-// First returns the name of the configuration that the runtime would use without ours. It returns an error if
-// there is none.
+// First returns the name of the file in dir that the runtime would use if FileName were not there. It returns an error
+// if there is none.
 func First(dir string) (name string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

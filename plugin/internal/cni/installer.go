@@ -46,8 +46,8 @@ type Options struct {
 type State struct {
 	// Installed reports whether the configuration is in place and the program can be executed.
 	Installed bool
-	// Source is the name of the configuration that was copied.
-	Source string
+	// CopiedFrom is the name of the CNI configuration that was copied; empty: none was.
+	CopiedFrom string
 	// WhyNot is why the room is not installed, or why no pod waits although it is. Empty: pods wait.
 	WhyNot string
 }
@@ -72,8 +72,8 @@ type Installer struct {
 	shut    bool
 }
 
-// New returns an installer. It calls onShut with the reason when no pod may wait in the room, and with an empty
-// string when pods may wait again. New changes nothing on the node.
+// New returns an installer. Run and Step call onShut with the reason when no pod may wait in the room, and with an
+// empty string when pods may wait again. New changes nothing on the node.
 func New(o Options, onShut func(why string)) *Installer {
 	return &Installer{o: o, onShut: onShut, state: State{WhyNot: "the daemon has not checked yet"}}
 }
@@ -104,9 +104,9 @@ func (i *Installer) Run(ctx context.Context) error {
 // writes them.
 func (i *Installer) Step(now time.Time) {
 	i.watch(now)
-	s := i.keep()
+	s := i.reconcile()
 	if s.Installed && i.shut {
-		s.WhyNot = shutWords
+		s.WhyNot = whyShut
 	}
 	i.mu.Lock()
 	before := i.state
@@ -115,7 +115,7 @@ func (i *Installer) Step(now time.Time) {
 	if s == before {
 		return
 	}
-	log := i.o.Log.WithFields(logrus.Fields{"source": s.Source, "why_not": s.WhyNot})
+	log := i.o.Log.WithFields(logrus.Fields{"copied_from": s.CopiedFrom, "why_not": s.WhyNot})
 	switch {
 	case !s.Installed:
 		log.Warn("the waiting room is not installed: pods do not wait before their sandbox")
@@ -126,7 +126,7 @@ func (i *Installer) Step(now time.Time) {
 	}
 }
 
-const shutWords = "the files in the folder of the CNI configurations keep changing: no pod waits in the room until they have not changed for a minute"
+const whyShut = "the files in the folder of the CNI configurations keep changing: no pod waits in the room until they have not changed for a minute"
 
 // watch counts the changes of the folder by others, and shuts the room while there is more than one in a minute.
 func (i *Installer) watch(now time.Time) {
@@ -141,15 +141,15 @@ func (i *Installer) watch(now time.Time) {
 	switch {
 	case !i.shut && often && !quiet:
 		i.shut = true
-		i.onShut(shutWords)
+		i.onShut(whyShut)
 	case i.shut && quiet:
 		i.shut = false
 		i.onShut("")
 	}
 }
 
-// keep installs what is missing, and removes a configuration that must not be in place.
-func (i *Installer) keep() State {
+// reconcile installs what is missing, and removes a configuration that must not be in place.
+func (i *Installer) reconcile() State {
 	path := filepath.Join(i.o.ConfDir, FileName)
 	have, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,9 +181,9 @@ func (i *Installer) keep() State {
 	}
 	i.written = want
 	if source < FileName {
-		return State{Source: source, WhyNot: source + " comes before " + FileName + ", so the runtime does not use that"}
+		return State{CopiedFrom: source, WhyNot: source + " comes before " + FileName + ", so the runtime does not use that"}
 	}
-	return State{Installed: true, Source: source}
+	return State{Installed: true, CopiedFrom: source}
 }
 
 // want returns the configuration that should be in place, and the name of the one that it copies. It installs the
