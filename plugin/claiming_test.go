@@ -165,7 +165,7 @@ func openByMetric(claimer *leases.Claimer, want int) bool {
 	text := fmt.Sprintf("# HELP %s 1 while the policy holds no pod because the Leases of its slots cannot be used: "+
 		"the API server is away, or the role is missing.\n# TYPE %s gauge\n%s{policy=\"registry\"} %d\n", name, name, name, want)
 	o := observe.New(observe.Options{Log: discard(), Events: observe.NoEvents{}})
-	o.Collect(observe.Sources{
+	o.Collect(observe.Scraped{
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Claims: claimer.View,
 		Signals: func() (none throttle.Signals) { return none }, Policies: func() []policies.State { return nil },
 		Connected: func() error { return nil }, RegistrationWaits: func() bool { return false },

@@ -2,6 +2,6 @@
 // events on pods and on the node.
 //
 // The other packages report to [Observer]: the events of the limiter ([Observer.Happened]), how pods wait, what
-// handlers cost, and what failed. The collectors of this package read the rest from [Sources] at each scrape.
+// handlers cost, and what failed. The collectors of this package read the rest, [Scraped], at each scrape.
 // Nothing here makes decisions, blocks, or calls the reporting package.
 package observe

@@ -30,12 +30,12 @@ const (
 // eventBudget limits the events of one class. Make one with newEventBudget. allow is safe for concurrent use.
 type eventBudget struct {
 	limiter *rate.Limiter
-	place   float64       // random, from 0 to 1: when this node begins, among all nodes
-	late    time.Duration // how much later than the first node this node begins
+	share   float64       // random, from 0 to 1: the part of the longest delay after which this node begins
+	delay   time.Duration // how much later than the first node this node begins
 }
 
 func newEventBudget() *eventBudget {
-	return &eventBudget{limiter: rate.NewLimiter(rate.Every(eventEvery), eventBurst), place: rand.Float64()}
+	return &eventBudget{limiter: rate.NewLimiter(rate.Every(eventEvery), eventBurst), share: rand.Float64()}
 }
 
 // allow reports whether an event may be written now, and counts it if so.
@@ -47,8 +47,8 @@ func (b *eventBudget) inClusterOf(nodes int) {
 	nodes = max(nodes, 1)
 	b.limiter.SetLimit(rate.Every(max(eventEvery, time.Duration(nodes)*everyPerNode)))
 	b.limiter.SetBurst(min(eventBurst, max(1, burstOfAll/nodes)))
-	b.late = 0
+	b.delay = 0
 	if nodes > 1 {
-		b.late = time.Duration(b.place * float64(min(latestOfFirst, time.Duration(nodes)*latePerNode)))
+		b.delay = time.Duration(b.share * float64(min(latestOfFirst, time.Duration(nodes)*latePerNode)))
 	}
 }

@@ -30,7 +30,7 @@ func TestEventsOfAllNodesHaveABudget(t *testing.T) {
 		assert.InDelta(t, 10, count(10*c.every, c.every/10), 1, "in the long run, %d nodes", c.nodes)
 		assert.LessOrEqual(t, float64(max(c.nodes, 1))/c.every.Seconds(), 25.0, "a second, of %d nodes", c.nodes)
 		assert.LessOrEqual(t, max(c.nodes, 1)*c.atOnce, 5000, "at once, of %d nodes", c.nodes)
-		assert.LessOrEqual(t, b.late, time.Duration(c.nodes)*latePerNode)
+		assert.LessOrEqual(t, b.delay, time.Duration(c.nodes)*latePerNode)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
 	for range 5000 {
 		b := newEventBudget()
 		b.inClusterOf(5000)
-		second[b.late.Truncate(time.Second)]++
+		second[b.delay.Truncate(time.Second)]++
 	}
 	for s, n := range second {
 		assert.Less(t, n, 400, "in the second %v", s)
@@ -49,5 +49,5 @@ func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
 	assert.Len(t, second, 20)
 	b := newEventBudget()
 	b.inClusterOf(1)
-	assert.Zero(t, b.late, "a single node does not wait")
+	assert.Zero(t, b.delay, "a single node does not wait")
 }

@@ -93,8 +93,8 @@ func (o *Observer) Configured(name, origin string, generation int64) {
 	o.metrics.generation.WithLabelValues(name, origin).Set(float64(generation))
 }
 
-// Sources are read at each scrape.
-type Sources struct {
+// Scraped is what the collectors read at each scrape.
+type Scraped struct {
 	Limiter           *throttle.Limiter
 	Signals           func() throttle.Signals // may block for 250 ms
 	Policies          func() []policies.State
@@ -107,8 +107,8 @@ type Sources struct {
 	Version           string
 }
 
-// Collect adds the metrics of these sources to the registry. Call it once.
-func (o *Observer) Collect(s Sources) {
+// Collect adds collectors to the registry that read s at each scrape. Call it once.
+func (o *Observer) Collect(s Scraped) {
 	o.metrics.registry.MustRegister(newStateMetrics(s), newSignalMetrics(s.Signals, s.Limiter), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims))
 }
 

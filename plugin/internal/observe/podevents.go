@@ -108,7 +108,7 @@ func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next tim
 	for _, v := range waiting {
 		last, has := s.written[v.UID]
 		never := v.Reason == reasons.Unadmittable
-		if (now.Sub(v.Arrived) < shortWait+s.normal.late && !never) || (has && (last.reason == v.Reason || now.Sub(last.at) < writeAgain)) {
+		if (now.Sub(v.Arrived) < shortWait+s.normal.delay && !never) || (has && (last.reason == v.Reason || now.Sub(last.at) < writeAgain)) {
 			continue
 		}
 		if !s.normal.allow(now) {

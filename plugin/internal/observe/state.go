@@ -9,7 +9,7 @@ import (
 )
 
 // newStateMetrics returns metrics of the limiter, the daemon and the places where pods wait.
-func newStateMetrics(s Sources) prometheus.Collector {
+func newStateMetrics(s Scraped) prometheus.Collector {
 	m := &scrape{}
 	waiting := m.gauge("waiting", "Pods in the queue.")
 	starting := m.gauge("starting", "Pods that hold a slot.")
