@@ -15,7 +15,7 @@ import (
 // Events writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They are
 // safe for concurrent use.
 type Events interface {
-	// Pod writes an event on a pod; name is "namespace/name".
+	// Pod writes an event on a pod. name is "namespace/name".
 	Pod(uid, name, kind, reason, message string)
 	// Node writes an event on the node.
 	Node(kind, reason, message string)
@@ -53,7 +53,7 @@ func NewRecorder(client kube.Interface, node, instance string) *Recorder {
 	}
 }
 
-// Start begins to write events, until stop is called. Call it once.
+// Start begins to write events, until stop is called. Call Start once.
 func (r *Recorder) Start() (stop func()) {
 	b := record.NewBroadcaster()
 	b.StartRecordingToSink(eventSink{r.client})

@@ -11,7 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// PodName splits the name of a pod, "namespace/name". A name without a namespace is allowed.
+// PodName splits the name of a pod, "namespace/name". Of a name without a slash, the namespace is empty.
 func PodName(name string) types.NamespacedName {
 	slash := strings.IndexByte(name, '/')
 	return types.NamespacedName{Namespace: name[:max(slash, 0)], Name: name[slash+1:]}

@@ -17,7 +17,7 @@ import (
 
 // Observer reports what the daemon does. It keeps the daemon alive when a part of it panics: see Caught, CaughtPod and
 // Supervised. Make it with New. Its methods do not block, except Supervised. They are safe for concurrent use,
-// except Happened and LookAtWaiting, which only one goroutine may call.
+// except Happened, HappenedInShadow and LookAtWaiting, which only one goroutine may call.
 type Observer struct {
 	log     logrus.FieldLogger
 	metrics *metrics
@@ -39,10 +39,10 @@ func New(o Options) *Observer {
 	return &Observer{log: o.Log, metrics: newMetrics(), events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
 }
 
-// Registry returns the registry of the Observer. The caller may add collectors to it.
+// Registry returns the registry of all metrics. The caller may add collectors to it.
 func (o *Observer) Registry() *prometheus.Registry { return o.metrics.registry }
 
-// Handler records how long a call of an NRI handler took.
+// Handler records how long a call of an NRI handler took. name is that of the call, such as RunPodSandbox.
 func (o *Observer) Handler(name string, took time.Duration) {
 	o.metrics.handlers.WithLabelValues(name).Observe(took.Seconds())
 }
@@ -62,14 +62,15 @@ func (o *Observer) LeftRoom(reason reasons.Reason, waited time.Duration) {
 	o.metrics.roomWaits.WithLabelValues(string(reason)).Observe(waited.Seconds())
 }
 
-// Refused records a refusal. at is sandbox or container; cpu is the estimated cost.
+// Refused records a refusal. at is "sandbox" or "container"; cpu is the CPU time that the refusal costs the node, by an
+// estimate.
 func (o *Observer) Refused(at string, reason reasons.Reason, cpu time.Duration) {
 	o.metrics.refusals.WithLabelValues(at, string(reason)).Inc()
 	o.metrics.refusalCPU.Add(cpu.Seconds())
 }
 
 // Learned records what the start of a pod took, what it was expected to take when it began, and the basis of that
-// estimate. A start that was killed is only logged: it would have taken more.
+// estimate: Owner, Image, Revisions, Node or None. A start that was killed is only logged: it would have taken more.
 func (o *Observer) Learned(uid, name string, took costs.Start, basis string, expected costs.Cost) {
 	cpu := took.CPU.Seconds()
 	o.PodLog(uid, name).WithFields(logrus.Fields{
@@ -87,7 +88,7 @@ func (o *Observer) Learned(uid, name string, took costs.Start, basis string, exp
 	}
 }
 
-// Configured records which configuration is in force.
+// Configured records which configuration is in force: its name, where it comes from, and its generation.
 func (o *Observer) Configured(name, origin string, generation int64) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(name, origin).Set(float64(generation))
@@ -98,12 +99,12 @@ type Scraped struct {
 	Limiter           *throttle.Limiter
 	Signals           func() throttle.Signals // may block for 250 ms
 	Policies          func() []policies.State
-	Claims            func() leases.View
-	Connected         func() error // returns why pods are not paced; nil: they are
-	RegistrationWaits func() bool  // reports whether registration waits until a container is stopped
-	GateWaiters       func() int   // returns how many hooks wait in the gate
-	Room              func() admin.Room
-	LogDropped        func() uint64 // returns how many log entries were dropped; nil: none
+	Claims            func() leases.View // of policies with the scope Cluster
+	Connected         func() error       // returns why pods are not paced; nil: they are
+	RegistrationWaits func() bool        // reports whether registration waits until a container is stopped
+	GateWaiters       func() int         // returns how many hooks wait in the gate
+	Room              func() admin.Room  // the state of the waiting room
+	LogDropped        func() uint64      // returns how many log entries were dropped; nil: none
 	Version           string
 }
 
@@ -146,7 +147,7 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	}
 }
 
-// LookAtWaiting writes events on pods that wait. It returns when to call it again, or zero if no pod waits. A
+// LookAtWaiting writes events on pods of l that have waited for a while. It returns when to call it again, or zero if no pod waits. A
 // panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.Time) {
 	defer o.Caught("LookAtWaiting")
@@ -154,7 +155,7 @@ func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.
 	return o.pods.look(now, o.events, l)
 }
 
-// Forget forgets a pod that is gone.
+// Forget drops what Waits remembers of a pod. Call it when the pod is gone.
 func (o *Observer) Forget(uid string) { o.waits.Delete(uid) }
 
 // Wait is a decision that a start waits.
@@ -166,8 +167,8 @@ type Wait struct {
 	Fields    logrus.Fields // added to the log line; may be nil
 }
 
-// Waits logs that a start waits, for which reason, and at which position. It logs the first decision of a wait at
-// the level info, the others at the level debug.
+// Waits logs at the time now that a start waits, for which reason, and at which position. It logs the first decision of
+// a wait at the level info, the others at the level debug.
 func (o *Observer) Waits(now time.Time, w Wait) {
 	d := w.Decision
 	log := o.PodLog(w.UID, w.Name).WithFields(w.Fields).WithFields(logrus.Fields{

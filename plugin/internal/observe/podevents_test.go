@@ -180,7 +180,7 @@ func TestAnUnpacedStartIsAnEventOfThePod(t *testing.T) {
 	var heard heardEvents
 	o := New(Options{Log: discard(), Events: &heard, Nodes: func() int { return 1 }})
 	o.Unpaced("uid", "default/web", NotAsked)
-	assert.Equal(t, []string{"Warning StartUnpaced default/web: NotAsked: a start continued without its turn: it counts from now on"}, heard.take())
+	assert.Equal(t, []string{"Warning StartUnpaced default/web: NotAsked: it started without a decision of the daemon; its start counts from now on"}, heard.take())
 	for range 2 * eventBurst {
 		o.Unpaced("uid", "default/web", Panic)
 	}

@@ -22,11 +22,12 @@ const (
 
 // unpacedTexts explain the reasons to people. They follow the name of the pod.
 var unpacedTexts = map[reasons.Reason]string{
-	NotAsked: "a start continued without its turn: it counts from now on",
-	Panic:    "a handler failed: the pod starts unpaced",
+	NotAsked: "it started without a decision of the daemon; its start counts from now on",
+	Panic:    "a handler of the daemon failed: the pod starts unpaced",
 }
 
-// Unpaced counts an unpaced start, logs it, and writes an event on the pod. The reason is NotAsked or Panic.
+// Unpaced counts an unpaced start, logs it, and writes an event on the pod. name is "namespace/name"; the reason is
+// NotAsked or Panic.
 func (o *Observer) Unpaced(uid, name string, reason reasons.Reason) {
 	text := unpacedTexts[reason]
 	o.CountUnpaced(reason)
@@ -41,7 +42,8 @@ func (o *Observer) CountUnpaced(reason reasons.Reason) {
 	o.metrics.unpaced.WithLabelValues(string(reason)).Inc()
 }
 
-// InShadow counts and logs a start that would have to wait, but continues because the mode is Shadow.
+// InShadow counts and logs a start that would have to wait, but continues because the mode is Shadow. reason is why it
+// would wait; HappenedInShadow reports how that ends.
 func (o *Observer) InShadow(uid, name string, reason reasons.Reason) {
 	o.CountUnpaced(Shadow)
 	o.PodLog(uid, name).WithField("reason", reason).Infof("pod %s would wait, but continues: the mode is Shadow", name)
