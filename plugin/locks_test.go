@@ -19,7 +19,7 @@ import (
 // computes matches calls that only compute: builtins and conversions, of some packages, and methods of times, errors and
 // the runtime's messages. Unlock is the end of what is looked at.
 var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|make|max|min|new)$` +
-	`|^(cmp|errors|maps|rand|slices)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc)$` +
+	`|^(cmp|errors|maps|rand|slices)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
 	`|\.(Abs|Add|After|Before|Error|GetId|GetState|IsZero|Seconds|Stop|Sub|Unlock)$`)
 
 // underLocks is what else is done under mutexes, by folder, and why it may be.

@@ -14,8 +14,77 @@ import (
 // leaveTolerance is by how much a hook's time to leave may change before the hook is informed.
 const leaveTolerance = time.Second
 
-// mostTurns is how many turns are forecast at most, which bounds the cost.
-const mostTurns = 1_000
+// RestartGrace is how long the first in the queue waits for another daemon. A daemon that crashed or is upgraded is back
+// in that time.
+const RestartGrace = 10 * time.Second
+
+// noticeGrace is how long it may take from the count of the turns until hooks notice that the daemon hangs, and begin
+// to leave.
+const noticeGrace = wire.SilenceMost + leaveTolerance
+
+// Turn is when a pod that waits with a process is expected to start. The zero value: it has no turn yet.
+type Turn struct {
+	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: at its turn at the expected
+	// pace. If the last turn were after the deadline, all processes share the time that is left instead.
+	LeaveAt time.Time
+	// Position is the pod's position among the pods that wait with a process, from 1.
+	Position int
+	// Step is the time between two processes that leave.
+	Step time.Duration
+}
+
+// News reports whether a process that was sent the turn last has to be sent this one. A process without a turn is sent
+// nothing.
+func (t Turn) News(last Turn) bool {
+	return t.Position != 0 && (t.Position != last.Position || t.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
+}
+
+// Board has the order and the pace of the pods that wait with a process. Make it with NewBoard. It is safe for
+// concurrent use.
+type Board struct {
+	mu    sync.Mutex
+	uids  []string      // in the order of the queue
+	from  time.Time     // when their turns were counted
+	pace  time.Duration // expected at that time
+	moved chan struct{}
+}
+
+// NewBoard returns a board without turns.
+func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
+
+// Of returns the turn of a pod whose process can wait until the deadline, and a channel that is closed when the turns
+// change.
+func (b *Board) Of(uid string, deadline time.Time) (Turn, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	position := slices.Index(b.uids, uid) + 1
+	if position == 0 {
+		return Turn{}, b.moved
+	}
+	left := max(0, deadline.Sub(b.from))
+	step := min(b.pace, (left-min(noticeGrace, left/2))/time.Duration(len(b.uids)+1))
+	grace := min(RestartGrace, left/4)
+	return Turn{b.from.Add(grace + time.Duration(position)*step), position, step}, b.moved
+}
+
+// Post counts the turns from a snapshot of the limiter if other pods wait, or in another order, if the pace has changed
+// by more than a quarter, or if the first turn is over. Then it wakes the waiters. It returns when to call it again,
+// even if nothing happens: old turns would all be over when the daemon goes away. Zero: no pod waits.
+func (b *Board) Post(now time.Time, s throttle.Snapshot) (again time.Time) {
+	uids := order(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	over := b.from.Add(max(leaveTolerance, b.pace))
+	if !slices.Equal(uids, b.uids) || len(uids) > 0 && (!now.Before(over) || (s.Pace-b.pace).Abs() > b.pace/4) {
+		b.uids, b.from, b.pace = uids, now, s.Pace
+		close(b.moved)
+		b.moved = make(chan struct{})
+	}
+	if len(uids) == 0 {
+		return time.Time{}
+	}
+	return b.from.Add(max(leaveTolerance, b.pace))
+}
 
 // order returns the pods that wait with a process, in the order of the queue. Pods that a policy holds come last.
 func order(s throttle.Snapshot) (uids []string) {
@@ -27,124 +96,4 @@ func order(s throttle.Snapshot) (uids []string) {
 		}
 	}
 	return uids
-}
-
-// Turn is when a pod that waits with a process is expected to start. The zero value: it has no turn yet.
-type Turn struct {
-	position, of int           // its position counts from 1
-	pace         time.Duration // between two turns
-	from         time.Time     // when the turns were counted
-}
-
-// RestartGrace is how long the first in the queue waits for another daemon. A daemon that crashed or is upgraded is back
-// in that time.
-const RestartGrace = 10 * time.Second
-
-// noticeGrace is how long it may take from the count of the turns until hooks notice that the daemon hangs, and begin
-// to leave.
-const noticeGrace = wire.SilenceMost + leaveTolerance
-
-// LeaveAt returns when a hook leaves if the daemon is gone and no other takes its place: at its turn at the expected
-// pace. If the last turn were after the deadline, all hooks share the time that is left instead.
-func (t Turn) LeaveAt(deadline time.Time) time.Time {
-	grace := min(RestartGrace, t.left(deadline)/4)
-	return t.from.Add(grace + time.Duration(t.position)*t.Step(deadline))
-}
-
-// Step returns the time between two hooks that leave.
-func (t Turn) Step(deadline time.Time) time.Duration {
-	left := t.left(deadline)
-	return min(t.pace, (left-min(noticeGrace, left/2))/time.Duration(t.of+1))
-}
-
-func (t Turn) left(deadline time.Time) time.Duration { return max(0, deadline.Sub(t.from)) }
-
-// Said is the turn that a hook was sent last. The zero value: none.
-type Said struct {
-	leaveAt  time.Time
-	position int
-}
-
-// Changed reports whether a hook has to be sent its turn, and notes that it is. A hook without a turn is sent nothing.
-func (h *Said) Changed(t Turn, deadline time.Time) bool {
-	at := t.LeaveAt(deadline)
-	if t.position == 0 || (h.position == t.position && h.leaveAt.Sub(at).Abs() <= leaveTolerance) {
-		return false
-	}
-	*h = Said{at, t.position}
-	return true
-}
-
-// Position returns the pod's position, from 1; zero: it has no turn yet.
-func (t Turn) Position() int { return t.position }
-
-// Board holds the turns. Make it with NewBoard. It is safe for concurrent use.
-type Board struct {
-	mu    sync.Mutex
-	turns map[string]Turn // by UID
-	from  time.Time       // when they were counted
-	pace  time.Duration   // expected at that time
-	moved chan struct{}
-}
-
-// NewBoard returns a board without turns.
-func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
-
-// Of returns the turn of a pod, and a channel that is closed when the turns change.
-func (b *Board) Of(uid string) (Turn, <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.turns[uid], b.moved
-}
-
-// Post counts the turns from a snapshot of the limiter, and wakes the waiters if the change matters to hooks. It returns
-// when to call it again, even if nothing happens: old turns would all be over when the daemon goes away. Zero: no pod
-// waits.
-func (b *Board) Post(now time.Time, held throttle.Snapshot) (again time.Time) {
-	return b.post(now, order(held), held.Pace)
-}
-
-// post is Post for these pods, in order.
-func (b *Board) post(now time.Time, uids []string, pace time.Duration) (again time.Time) {
-	of := len(uids)
-	uids = uids[:min(of, mostTurns)]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	recount := b.outdatedLocked(now, uids, pace)
-	if recount {
-		b.from, b.pace = now, pace
-	}
-	isNew := func(uid string) bool { return b.turns[uid].position == 0 }
-	if recount || len(uids) != len(b.turns) || slices.ContainsFunc(uids, isNew) {
-		b.turns = make(map[string]Turn, len(uids))
-		for i, uid := range uids {
-			b.turns[uid] = Turn{position: i + 1, of: of, pace: b.pace, from: b.from}
-		}
-		close(b.moved)
-		b.moved = make(chan struct{})
-	}
-	if of == 0 {
-		return time.Time{}
-	}
-	return b.recountLocked()
-}
-
-// recountLocked returns when the turns are counted anew: when the first of them is over. b.mu must be held.
-func (b *Board) recountLocked() time.Time { return b.from.Add(max(leaveTolerance, b.pace)) }
-
-// outdatedLocked reports whether to count the turns anew: the queue moved, or should have moved, or has another pace.
-// b.mu must be held.
-func (b *Board) outdatedLocked(now time.Time, uids []string, pace time.Duration) bool {
-	if len(uids) == 0 {
-		return false
-	}
-	if len(b.turns) == 0 || !now.Before(b.recountLocked()) || (pace-b.pace).Abs() > b.pace/4 {
-		return true
-	}
-	for i, uid := range uids {
-		if before, ok := b.turns[uid]; ok && before.position != i+1 {
-			return true
-		}
-	}
-	return false
 }

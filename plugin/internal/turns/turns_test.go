@@ -2,20 +2,36 @@ package turns
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
+
+// waits returns a snapshot in which pods wait with a process, in this order.
+func waits(pace time.Duration, uids ...string) throttle.Snapshot {
+	s := throttle.Snapshot{Pace: pace}
+	for _, uid := range uids {
+		s.Waiting = append(s.Waiting, throttle.TicketView{UID: uid, Present: true})
+	}
+	return s
+}
 
 // leaveTimes returns when each of the waiting hooks leaves, as time after from.
 func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
-	times := make([]time.Duration, of)
-	for i := range times {
-		t := Turn{position: i + 1, of: of, pace: pace, from: from}
-		times[i] = t.LeaveAt(from.Add(left)).Sub(from)
+	b, uids, times := NewBoard(), make([]string, of), make([]time.Duration, of)
+	for i := range uids {
+		uids[i] = strconv.Itoa(i)
+	}
+	b.Post(from, waits(pace, uids...))
+	for i, uid := range uids {
+		turn, _ := b.Of(uid, from.Add(left))
+		times[i] = turn.LeaveAt.Sub(from)
 	}
 	return times
 }
@@ -55,13 +71,13 @@ func TestTheBoardWakesNoWaiterForTheSameTurns(t *testing.T) {
 	t.Parallel()
 	b := NewBoard()
 	now := time.Unix(1000, 0)
-	_, moved := b.Of("a")
+	_, moved := b.Of("a", now)
 	// posts reports whether a post of these pods, one letter each, woke the waiters.
 	posts := func(after, pace time.Duration, uids string) bool {
-		b.post(now.Add(after), strings.Split(uids, ""), pace)
+		b.Post(now.Add(after), waits(pace, strings.Split(uids, "")...))
 		select {
 		case <-moved:
-			_, moved = b.Of("a")
+			_, moved = b.Of("a", now)
 			return true
 		default:
 			return false
@@ -72,8 +88,6 @@ func TestTheBoardWakesNoWaiterForTheSameTurns(t *testing.T) {
 	assert.True(t, posts(0, 10*s, "ab"))
 	assert.False(t, posts(s, 10*s, "ab"))
 	assert.True(t, posts(2*s, 10*s, "abc"), "one more pod waits")
-	third, _ := b.Of("c")
-	assert.Equal(t, now, third.from, "the times count from the current ones")
 	assert.False(t, posts(9*s, 11*s, "abc"))
 	assert.True(t, posts(9*s, 13*s, "abc"), "the pace has changed")
 	assert.False(t, posts(21*s, 13*s, "abc"))
@@ -82,4 +96,40 @@ func TestTheBoardWakesNoWaiterForTheSameTurns(t *testing.T) {
 	assert.True(t, posts(24*s, 13*s, "ba"), "one pod has left")
 	assert.True(t, posts(24*s, 13*s, ""))
 	assert.False(t, posts(24*s, 13*s, ""))
+}
+
+func TestTheBoardIsPostedAgainWhenItsFirstTurnIsOver(t *testing.T) {
+	t.Parallel()
+	b, now := NewBoard(), time.Unix(1000, 0)
+	assert.Zero(t, b.Post(now, waits(time.Minute)))
+	assert.Equal(t, now.Add(time.Minute), b.Post(now, waits(time.Minute, "a")))
+	assert.Equal(t, now.Add(time.Minute), b.Post(now.Add(time.Second), waits(time.Minute, "a")), "nothing has changed")
+	later := now.Add(2 * time.Second)
+	assert.Equal(t, later.Add(leaveTolerance), b.Post(later, waits(time.Millisecond, "a")), "not more than once a second")
+}
+
+// While pods join one after another, the turns count from each of them, and hooks are sent only what changes by more than
+// the tolerance. If the daemon goes away meanwhile, the hooks still leave in their order.
+func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		b, now := NewBoard(), time.Unix(1000, 0)
+		pace := time.Duration(random.Int64N(int64(20 * time.Second)))
+		deadline := now.Add(time.Minute + time.Duration(random.Int64N(int64(time.Hour))))
+		var uids []string
+		var sent []Turn
+		for i := range 30 {
+			now = now.Add(time.Duration(random.Int64N(int64(700 * time.Millisecond))))
+			uids, sent = append(uids, strconv.Itoa(i)), append(sent, Turn{})
+			b.Post(now, waits(pace, uids...))
+			for j, uid := range uids {
+				if turn, _ := b.Of(uid, deadline); turn.News(sent[j]) {
+					sent[j] = turn
+				}
+				require.False(t, sent[j].LeaveAt.After(deadline))
+				require.False(t, j > 0 && sent[j].LeaveAt.Before(sent[j-1].LeaveAt.Add(-leaveTolerance)), "pace %s, %d of %d", pace, j, i)
+			}
+		}
+	}
 }

@@ -54,14 +54,14 @@ func (s *shared) await(
 	ends func(state starts.ValveState, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
 ) (gate.Verdict, error) {
 	expiry := time.After(time.Until(h.Deadline) - expiryMargin)
-	var last turns.Said
+	var last turns.Turn
 	sent := false
 	for {
 		state, changed := s.o.Starts.Valve.Now()
-		turn, moved := s.o.Board.Of(t.UID())
-		if last.Changed(turn, h.Deadline) {
-			sendTurn(turn.LeaveAt(h.Deadline), turn.Position(), turn.Step(h.Deadline))
-			sent = true
+		turn, moved := s.o.Board.Of(t.UID(), h.Deadline)
+		if turn.News(last) {
+			sendTurn(turn.LeaveAt, turn.Position, turn.Step)
+			last, sent = turn, true
 		}
 		if v, ended := ends(state, sent); ended {
 			return v, nil
