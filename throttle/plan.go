@@ -42,7 +42,8 @@ func (d *admission) plan(now time.Time) {
 // waiting pods up to the first for which no cores are left. Each core that is left then counts as one more start. If the
 // starts under way exceed the cores, the result is less than their number.
 func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
-	left := s.mostCores()
+	const rounding = 1e-9
+	left := float64(s.settings.MaxConcurrent) + rounding
 	for _, t := range s.inFlight {
 		if t.slot {
 			if left -= cores(t.start()); left < 0 && starts > 0 {
@@ -60,25 +61,10 @@ func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
 	return starts + int(max(0, left))
 }
 
-// mostCores returns how many cores the starts at a time may be expected to keep busy.
-func (s *slots) mostCores() float64 {
-	const rounding = 1e-9
-	return float64(s.settings.MaxConcurrent) + rounding
-}
-
 // fits reports whether t can start within the cores, beside the starts under way or alone. It is true if cores are not
 // counted.
 func (s *slots) fits(t *Ticket) bool {
-	if !s.settings.CountsCores() {
-		return true
-	}
-	left, alone := s.mostCores()-cores(t.start()), true
-	for _, o := range s.inFlight {
-		if o.slot {
-			left, alone = left-cores(o.start()), false
-		}
-	}
-	return alone || left >= 0
+	return !s.settings.CountsCores() || s.withCores([]adaptive.Start{t.start()}) > s.taken()
 }
 
 // follow adjusts the limit to the ticket that is next now: the order may have changed since the plan was made.
