@@ -199,7 +199,7 @@ func (b *Book) Place(uid string) usage.Place {
 	place := usage.Place{CgroupParent: r.CgroupParent}
 	for _, c := range r.containers {
 		if c.running {
-			place.Containers = append(place.Containers, usage.Container{Cgroup: c.cgroup, PID: c.pid})
+			place.PIDs = append(place.PIDs, c.pid)
 		}
 	}
 	return place

@@ -22,8 +22,7 @@ type container struct {
 	id, name string
 	sandbox  string    // empty: not known, it counts as the present one
 	made     time.Time // when the book first knew it
-	cgroup   string
-	pid      int
+	pid      int       // of its first process, on the host; 0: it is not known
 	running  bool
 	since    time.Time // when it began to run
 	exited   bool      // it ended, or its sandbox did
@@ -75,7 +74,6 @@ func (r *podState) create(ctr *api.Container, now time.Time) *container {
 	}
 	c := &container{
 		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
-		cgroup: ctr.GetLinux().GetCgroupsPath(),
 	}
 	r.containers[c.id] = c
 	return c

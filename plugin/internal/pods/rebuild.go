@@ -72,7 +72,7 @@ func (r *podState) adopt(ctr *api.Container, now time.Time) {
 	if c == nil {
 		c = r.create(ctr, now)
 	}
-	c.name, c.cgroup, c.pid = ctr.GetName(), ctr.GetLinux().GetCgroupsPath(), int(ctr.GetPid())
+	c.name, c.pid = ctr.GetName(), int(ctr.GetPid())
 	// The result is on the clock of now: the wall clock may be set later, or was since nanos.
 	at := func(nanos int64) time.Time {
 		if nanos <= 0 {

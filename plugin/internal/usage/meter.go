@@ -24,73 +24,75 @@ const mostProcesses = 256
 type Place struct {
 	// CgroupParent is the pod's cgroup, as the runtime names it; empty: it is not known.
 	CgroupParent string
-	// Containers are the running containers.
-	Containers []Container
+	// PIDs are the first processes of the running containers, on the host; 0: it is not known.
+	PIDs []int
 }
 
-// Container is where one container runs.
-type Container struct {
-	Cgroup string // as the runtime names it; empty: it is not known
-	PID    int    // of its first process, on the host; 0: it is not known
-}
-
-// meter measures what a pod has used of the node: by its cgroup, or else its containers' cgroups, or else its
-// containers' processes. Make it with newMeter. It is safe for concurrent use.
+// meter measures what a pod has used of the node: by its cgroup, or else by its processes. Make it with newMeter. It is
+// safe for concurrent use.
 type meter struct {
 	cgroups cgroup.Reader
-	proc    string // where the host's /proc is
+	root    string // where the host's /proc is
+	proc    procfs.FS
+	noProc  error // proc cannot be read
 }
 
-func newMeter(r Roots) meter { return meter{cgroups: cgroup.Reader{Root: r.Cgroup}, proc: r.Proc} }
+func newMeter(r Roots) meter {
+	proc, err := procfs.NewFS(r.Proc)
+	return meter{cgroups: cgroup.Reader{Root: r.Cgroup}, root: r.Proc, proc: proc, noProc: err}
+}
 
 // Roots are where the host's file systems are mounted: /proc and /sys/fs/cgroup, as absolute paths.
 type Roots struct{ Proc, Cgroup string }
 
-// cpu returns the CPU-seconds of a pod.
-func (m meter) cpu(p Place) (float64, error) {
-	if p.CgroupParent != "" {
-		if used, err := m.cgroups.CPUSeconds(p.CgroupParent); err == nil {
-			return used, nil
+// each visits the processes of a pod. It returns the first error of a container's first process. Of the descendants it
+// ignores errors: they may have ended since.
+func (m meter) each(p Place, visit func(procfs.Proc) error) (failed error) {
+	for _, first := range p.PIDs {
+		for i, pid := range m.family(first) {
+			proc, err := m.process(pid)
+			if err == nil {
+				err = visit(proc)
+			}
+			if i == 0 && failed == nil {
+				failed = err
+			}
 		}
 	}
-	var sum float64
-	for _, c := range p.Containers {
-		used, err := m.cgroups.CPUSeconds(c.Cgroup)
-		if err != nil {
-			used, err = m.processCPU(c.PID)
-		}
-		if err != nil {
-			return 0, err
-		}
-		sum += used
-	}
-	return sum, nil
+	return failed
 }
 
 var errNoProcess = errors.New("neither a cgroup nor a process is known")
 
 // process returns a process of the host.
 func (m meter) process(pid int) (procfs.Proc, error) {
-	if pid <= 0 {
+	switch {
+	case pid <= 0:
 		return procfs.Proc{}, errNoProcess
+	case m.noProc != nil:
+		return procfs.Proc{}, m.noProc
+	default:
+		return m.proc.Proc(pid)
 	}
-	fs, err := procfs.NewFS(m.proc)
-	if err != nil {
-		return procfs.Proc{}, err
-	}
-	return fs.Proc(pid)
 }
 
-func (m meter) processCPU(pid int) (float64, error) {
-	proc, err := m.process(pid)
-	if err != nil {
-		return 0, err
+// cpu returns the CPU-seconds of a pod. Of its processes, those that have ended are missing.
+func (m meter) cpu(p Place) (float64, error) {
+	if p.CgroupParent != "" {
+		if used, err := m.cgroups.CPUSeconds(p.CgroupParent); err == nil {
+			return used, nil
+		}
 	}
-	stat, err := proc.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
-	}
-	return stat.CPUTime(), nil
+	sum := 0.0
+	err := m.each(p, func(proc procfs.Proc) error {
+		stat, err := proc.Stat()
+		if err != nil {
+			return fmt.Errorf("process %d: %w", proc.PID, err)
+		}
+		sum += stat.CPUTime()
+		return nil
+	})
+	return sum, err
 }
 
 // inLine returns for how many seconds the pod waited for a CPU. The kernel counts the time in which one or more threads
@@ -103,20 +105,15 @@ func (m meter) inLine(p Place) map[thread]float64 {
 		}
 	}
 	all := map[thread]float64{}
-	fs, err := procfs.NewFS(m.proc)
-	if err != nil {
-		return all
-	}
-	for _, c := range p.Containers {
-		for _, pid := range m.family(c.PID) {
-			threads, _ := fs.AllThreads(pid) // none: the process has ended since
-			for _, t := range threads {
-				if s, err := t.Schedstat(); err == nil {
-					all[thread{pid, t.PID}] = time.Duration(s.WaitingNanoseconds).Seconds()
-				}
+	_ = m.each(p, func(proc procfs.Proc) error {
+		threads, _ := m.proc.AllThreads(proc.PID) // none: the process has ended since
+		for _, t := range threads {
+			if s, err := t.Schedstat(); err == nil {
+				all[thread{proc.PID, t.PID}] = time.Duration(s.WaitingNanoseconds).Seconds()
 			}
 		}
-	}
+		return nil
+	})
 	return all
 }
 
@@ -129,30 +126,18 @@ func (m meter) moved(p Place) (map[string]float64, error) {
 		}
 	}
 	all := map[string]float64{}
-	for _, c := range p.Containers {
-		for i, pid := range m.family(c.PID) {
-			bytes, err := m.processMoved(pid)
-			switch {
-			case err == nil:
-				all[strconv.Itoa(pid)] = bytes
-			case i == 0:
-				return nil, err
-			} // a descendant may have ended since
+	err := m.each(p, func(proc procfs.Proc) error {
+		io, err := proc.IO()
+		if err != nil {
+			return fmt.Errorf("I/O of process %d: %w", proc.PID, err)
 		}
+		all[strconv.Itoa(proc.PID)] = float64(io.ReadBytes) + float64(io.WriteBytes)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
-}
-
-func (m meter) processMoved(pid int) (float64, error) {
-	proc, err := m.process(pid)
-	if err != nil {
-		return 0, err
-	}
-	io, err := proc.IO()
-	if err != nil {
-		return 0, fmt.Errorf("I/O of process %d: %w", pid, err)
-	}
-	return float64(io.ReadBytes) + float64(io.WriteBytes), nil
 }
 
 // family returns a process and its descendants, as far as the kernel lists them.
@@ -165,7 +150,7 @@ func (m meter) family(pid int) []int {
 }
 
 func (m meter) children(pid int) (pids []int) {
-	lists, err := filepath.Glob(filepath.Join(m.proc, strconv.Itoa(pid), "task", "*", "children"))
+	lists, err := filepath.Glob(filepath.Join(m.root, strconv.Itoa(pid), "task", "*", "children"))
 	if err != nil {
 		return nil
 	}

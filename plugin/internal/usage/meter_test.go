@@ -37,7 +37,7 @@ func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
-	shell := Place{CgroupParent: "/pod", Containers: []Container{{PID: 7}}}
+	shell := Place{CgroupParent: "/pod", PIDs: []int{7}}
 	// The last process has a number that no process of this machine has.
 	const last = 1 << 30
 	proc.process(7, 100, 1, "8 9 ")
@@ -54,17 +54,43 @@ func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	assert.Equal(t, use{inLine: 1, moved: 5}, second.since(first), "the figures of an ended process do not count any more")
 }
 
+// The CPU time of a pod without a cgroup is that of the processes that run. It never decreases.
+func TestAPodWithoutACgroupIsMeasuredByTheCPUTimeOfItsProcesses(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	stat := func(pid, seconds int, children string) {
+		proc.process(pid, 100, 0, children)
+		content := fmt.Sprintf("%d (app) S 1 %d 0 0 0 0 0 0 0 0 %d %d", pid, pid, 40*seconds, 60*seconds) + strings.Repeat(" 0", 37) + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(proc.dir, fmt.Sprint(pid), "stat"), []byte(content), 0o600))
+	}
+	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	place := Place{PIDs: []int{7, 9}}
+	stat(7, 1, "8 ")
+	stat(8, 2, "")
+	stat(9, 4, "")
+	first, err := m.usage(time.Unix(0, 0), place)
+	require.NoError(t, err)
+	assert.InDelta(t, 7, first.since(usage{}).cpu, 1e-9)
+	stat(7, 2, "")
+	second, err := m.usage(time.Unix(5, 0), place)
+	require.NoError(t, err)
+	assert.Zero(t, second.since(first).cpu, "a process took its CPU time with it")
+	require.NoError(t, os.RemoveAll(filepath.Join(proc.dir, "9")))
+	_, err = m.usage(time.Unix(6, 0), place)
+	require.Error(t, err, "a container's first process is gone")
+}
+
 func TestAPodWhoseProcessIsNotSeenIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
 	for _, pid := range []int{0, 7} {
-		_, err := m.moved(Place{CgroupParent: "/pod", Containers: []Container{{PID: pid}}})
+		_, err := m.moved(Place{CgroupParent: "/pod", PIDs: []int{pid}})
 		require.Error(t, err)
 	}
 	proc.process(7, 100, 1, "")
 	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
-	_, err := m.moved(Place{CgroupParent: "/pod", Containers: []Container{{PID: 7}}})
+	_, err := m.moved(Place{CgroupParent: "/pod", PIDs: []int{7}})
 	require.ErrorContains(t, err, "I/O of process 7")
 }
 
@@ -74,13 +100,13 @@ func TestThisProcessIsMeasured(t *testing.T) {
 	var used usage
 	for used.cpu == 0 { // until this process has used a tick of kernel time
 		var err error
-		used, err = m.usage(time.Now(), Place{Containers: []Container{{PID: os.Getpid()}}})
+		used, err = m.usage(time.Now(), Place{PIDs: []int{os.Getpid()}})
 		require.NoError(t, err)
 	}
 	assert.Contains(t, used.moved, fmt.Sprint(os.Getpid()))
 }
 
-func TestAPodsCgroupIsAskedBeforeItsContainersAndProcesses(t *testing.T) {
+func TestAPodsCgroupIsAskedBeforeItsProcesses(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	for _, pid := range []int{7, 8} {
@@ -93,14 +119,12 @@ func TestAPodsCgroupIsAskedBeforeItsContainersAndProcesses(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	write("cgroup.controllers", "cpu io\n")
-	write("pod/a/cpu.stat", "usage_usec 1500000\n")
-	write("pod/b/cpu.stat", "usage_usec 2000000\n")
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: root})
-	place := Place{CgroupParent: "/pod", Containers: []Container{{"/pod/a", 7}, {"/pod/b", 8}}}
+	place := Place{CgroupParent: "/pod", PIDs: []int{7, 8}}
 
 	used, err := m.usage(time.Unix(0, 0), place)
 	require.NoError(t, err)
-	assert.Equal(t, use{cpu: 3.5, inLine: 2, moved: 200}, used.since(usage{}), "the sum over the running containers")
+	assert.Equal(t, use{inLine: 2, moved: 200}, used.since(usage{}), "the sum over the running containers")
 
 	write("pod/cpu.stat", "usage_usec 9000000\n")
 	write("pod/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")

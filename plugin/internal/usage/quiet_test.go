@@ -37,7 +37,7 @@ func TestQuiet(t *testing.T) {
 func TestAPodThatCannotBeMeasuredIsQuietAndSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
-	place := Place{Containers: []Container{{PID: 7}}}
+	place := Place{PIDs: []int{7}}
 	assert.False(t, s.Quiet("pod"), "the pod was not measured yet")
 	require.Error(t, s.Measure(time.Unix(0, 0), "pod", place))
 	assert.True(t, s.Quiet("pod"))
@@ -54,7 +54,7 @@ func TestAPodWithoutDiskFiguresIsJudgedByItsCPUUse(t *testing.T) {
 	proc.process(7, 100, 1, "")
 	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
 	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
-	place := Place{Containers: []Container{{PID: 7}}}
+	place := Place{PIDs: []int{7}}
 	require.ErrorContains(t, s.Measure(time.Unix(0, 0), "pod", place), "I/O of process 7")
 	assert.False(t, s.Quiet("pod"), "the window is not full")
 	for i := range int64(10) {

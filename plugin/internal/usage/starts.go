@@ -124,7 +124,7 @@ func (p *start) add(now usage) {
 		p.took.Disk += int64(step.moved)
 	}
 	p.samples = p.samples.add(now, longestWindow)
-	p.took.CPU, p.took.Wall = seconds(max(0, now.cpu-p.began.cpu)), now.at.Sub(p.began.at)
+	p.took.CPU, p.took.Wall = max(p.took.CPU, seconds(now.cpu-p.began.cpu)), now.at.Sub(p.began.at)
 	if took, used, full := p.samples.over(peakWindow); full {
 		cores := used.wanted() / took.Seconds() // that it kept busy, or would have
 		p.took.Peak = max(p.took.Peak, cores)

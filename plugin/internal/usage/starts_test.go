@@ -125,7 +125,7 @@ func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
-	place := Place{Containers: []Container{{PID: 7}}}
+	place := Place{PIDs: []int{7}}
 	proc.process(7, 100, 1, "")
 	took := func(at int64) bool {
 		_ = s.Measure(time.Unix(at, 0), "uid", place)
@@ -134,9 +134,9 @@ func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	}
 	assert.False(t, took(0), "one measurement is not enough")
 	assert.True(t, took(1))
-	place.Containers[0].PID = 8
+	place.PIDs[0] = 8
 	assert.False(t, took(2))
-	place.Containers[0].PID = 7
+	place.PIDs[0] = 7
 	assert.False(t, took(3))
 	assert.False(t, took(4), "its earlier use is not known")
 	s.Forget("uid")

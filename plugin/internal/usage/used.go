@@ -28,7 +28,7 @@ func (u use) wanted() float64 { return u.cpu + u.inLine }
 // since returns what was used since an earlier usage, without threads and processes that ended meanwhile.
 func (u usage) since(earlier usage) use {
 	return use{
-		cpu:    u.cpu - earlier.cpu,
+		cpu:    max(0, u.cpu-earlier.cpu),
 		inLine: longest(u.inLine, earlier.inLine, u.at.Sub(earlier.at).Seconds()),
 		moved:  more(u.moved, earlier.moved),
 	}
