@@ -26,7 +26,7 @@ var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|m
 var underLocks = map[string]string{
 	"plugin s.settings.Watches":                "it only computes",
 	"plugin/internal/learning m.table.All":     "the table only computes, and has no lock of its own",
-	"plugin/internal/learning m.table.Encode":  "the same",
+	"plugin/internal/learning m.table.Clone":   "the same",
 	"plugin/internal/learning m.table.Expect":  "the same",
 	"plugin/internal/learning m.table.Observe": "the same",
 	"plugin/internal/starts change":            "each caller sets one field",

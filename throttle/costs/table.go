@@ -72,6 +72,9 @@ func (t *Table) Expect(keys []string) (c Cost, rank int) {
 // All returns a copy of what was learned under each key. It is never nil.
 func (t *Table) All() map[string]Cost { return maps.Collect(maps.All(t.costs)) }
 
+// Clone returns a copy of the table.
+func (t *Table) Clone() *Table { return &Table{costs: t.All()} }
+
 // file is the encoded form.
 type file struct {
 	Version int             `json:"version"`

@@ -138,7 +138,7 @@ func (m *Memory) Load() {
 		table, err = costs.Decode(data, m.machine)
 	}
 	if err != nil {
-		m.log.WithError(err).WithField("file", m.path).Warn("what starts took is left out, and learned anew")
+		m.log.WithError(err).WithField("file", m.path).Warn("cannot read the file of learned start costs; starting without them")
 		return
 	}
 	m.mu.Lock()
@@ -160,7 +160,7 @@ func (m *Memory) Run(ctx context.Context) error {
 			fault = err.Error()
 		}
 		if fault != "" && fault != said {
-			m.log.WithField("reason", fault).Warn("what starts took cannot be kept on disk: the next daemon learns it anew")
+			m.log.WithField("reason", fault).Warn("cannot write the file of learned start costs; a restart loses them")
 		}
 		said = fault
 	}
@@ -169,11 +169,15 @@ func (m *Memory) Run(ctx context.Context) error {
 
 // write writes the file if anything was learned since the last time.
 func (m *Memory) write() error {
-	data, err := m.encode()
-	if data == nil || err != nil {
-		return err
+	table := m.toWrite()
+	if table == nil {
+		return nil
 	}
-	if err = os.MkdirAll(filepath.Dir(m.path), 0o700); err == nil {
+	data, err := table.Encode(m.machine)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(m.path), 0o700)
+	}
+	if err == nil {
 		err = wholefile.Write(m.path, data, 0o600)
 	}
 	if err != nil {
@@ -184,12 +188,13 @@ func (m *Memory) write() error {
 	return err
 }
 
-func (m *Memory) encode() ([]byte, error) {
+// toWrite returns a copy of the table if it is not in the file, else nil.
+func (m *Memory) toWrite() *costs.Table {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.changed || m.path == "" {
-		return nil, nil
+		return nil
 	}
 	m.changed = false
-	return m.table.Encode(m.machine)
+	return m.table.Clone()
 }

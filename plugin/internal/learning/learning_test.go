@@ -138,7 +138,7 @@ func TestLearnedCostsOutliveTheDaemon(t *testing.T) {
 		m.Load()
 		assert.Equal(t, None, m.Expect(web, false).Basis, what)
 		require.Len(t, logged.AllEntries(), 1, what)
-		assert.Contains(t, logged.LastEntry().Message, "left out", what)
+		assert.Contains(t, logged.LastEntry().Message, "starting without them", what)
 	}
 	require.NoError(t, os.WriteFile(path, []byte(`{"version":1,`), 0o600))
 	logged.Reset()
@@ -160,7 +160,7 @@ func TestAFileThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
 		defer stop()
 		require.NoError(t, m.Run(ctx))
 		require.Len(t, logged.AllEntries(), 1)
-		assert.Contains(t, logged.LastEntry().Message, "cannot be kept on disk")
+		assert.Contains(t, logged.LastEntry().Message, "a restart loses them")
 		assert.True(t, m.changed, "the write is tried again")
 	})
 }
