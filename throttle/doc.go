@@ -162,6 +162,13 @@
 // must have a monotonic reading, or come from a clock that is not set. A time that is earlier
 // than one given before counts as that one.
 //
+// One mutex guards all state, and every call holds it. Under it, the package calls package
+// adaptive, which uses figures of package costs, and golang.org/x/time/rate. They only
+// compute: there is no I/O, no log, no wait and no callback (TestTheLimiterOnlyComputes). A
+// decision holds the mutex for the times below. With an adaptive limit, a start that ends, a
+// process that comes, or a new measurement adds two plans. Both together take 12 ms with 110
+// starts under way and 500 pods that wait (BenchmarkAllow).
+//
 // # What it costs
 //
 // A decision takes O(n log n) in the number n of waiting tickets, and allocates nothing. A new
