@@ -14,9 +14,9 @@ const (
 	LoadAverage    Reason = "LoadAverage"    // too many processes run or wait for a CPU or a disk
 	Pressure       Reason = "Pressure"       // processes stall for lack of CPU, memory or I/O
 	Pulling        Reason = "Pulling"        // as many pods as allowed are between their sandbox and their first container
-	Queued         Reason = "Queued"         // other pods with a waiting process go first; to pull images, pods of a higher priority
+	Queued         Reason = "Queued"         // pods before it in the queue start first
 	NotPresent     Reason = "NotPresent"     // no limit holds it, but kubelet has not retried it since it was refused
-	GateRoom       Reason = "GateRoom"       // as many pods as there is room for wait near their turn
+	GateRoom       Reason = "GateRoom"       // the gate is full: as many pods wait or are expected there as will start in time
 	PolicyStarting Reason = "PolicyStarting" // as many pods of the policy's group as allowed start
 	PolicyRunning  Reason = "PolicyRunning"  // as many pods of the policy's group as allowed run
 	PolicyPacer    Reason = "PolicyPacer"    // as many pods of the group start as its pacer allows for the number that is ready
@@ -46,7 +46,7 @@ const (
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
-	Abandoned   Reason = "Abandoned"   // kubelet did not come back for it
+	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes
 	// GateExpired ends a wait, not the ticket: the process could wait no longer, and another start was
 	// above the limit. The ticket keeps its place in the queue.
 	GateExpired Reason = "GateExpired"

@@ -40,11 +40,10 @@ const (
 	longestWindow  = 5 * time.Second
 )
 
-// Measurements of few pods come as often as those of the node, as the adaptive limit compares both: where all that
-// starts used within a second counts at once, it is taken for too little before, and herds of kinds that are known take up to
-// a fifth longer on the simulated node. Of many pods that would cost too much.
+// Few pods are measured as often as the node. Slower measurement made herds of known kinds up to a fifth slower in
+// simulation. Many pods are measured once a second.
 const (
-	cheapPods  = 16
+	cheapPods  = 16 // for each further 16, measurements come less often, by StallOptions.Every
 	mostSeldom = time.Second
 )
 
