@@ -46,12 +46,10 @@ type Daemon struct {
 	cni        *cni.Installer // nil: no waiting room is installed
 	cluster    *cluster       // nil when standalone
 
-	timeline      admin.Timeline
-	timelineAsked atomic.Int64 // when a client last asked for the timeline, in nanoseconds
-	limited       sync.Once
-	limits        chan struct{} // closed once a configuration is in force
-	pacing        atomic.Bool
-	standby       atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
+	limited sync.Once
+	limits  chan struct{} // closed once a configuration is in force
+	pacing  atomic.Bool
+	standby atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
 }
 
 // tuning is what tests change in a daemon, beside its options.
@@ -199,7 +197,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.lead(ctx) })
 	var parts []part
 	if d.options.HTTPAddress != "" {
-		parts = append(parts, part{"http", d.serveHTTP}, part{"timeline", d.recordTimeline})
+		parts = append(parts, part{"http", d.serveHTTP})
 	}
 	if d.cluster != nil && d.options.StartupTaint != "" {
 		parts = append(parts, part{"removeStartupTaint", startupTaint{

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
@@ -76,7 +75,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			})
 		})
 	}
-	for _, every := range []time.Duration{lockEvery, taintEvery, httpEvery, admin.TimelineEvery} {
+	for _, every := range []time.Duration{lockEvery, taintEvery, httpEvery} {
 		assert.GreaterOrEqual(t, every, time.Second)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"math"
 	"net"
 	"net/http/httptest"
 	"net/url"
@@ -39,12 +38,13 @@ type script struct {
 	mu     sync.Mutex
 	status admin.Status
 	fault  error
-	points []admin.Point
+	step   time.Duration // by which the node's time advances with each answer
 }
 
 func (s *script) Status() admin.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.status.Time = s.status.Time.Add(s.step)
 	return s.status
 }
 
@@ -57,12 +57,6 @@ func (s *script) Ready() error {
 func (s *script) Alive(context.Context) error { return nil }
 
 func (s *script) Costs() admin.Costs { return admin.Costs{} }
-
-func (s *script) Timeline() []admin.Point {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.points
-}
 
 // change changes the state of the node.
 func (s *script) change(do func(*script)) {
@@ -99,22 +93,7 @@ func herd(now time.Time) *script {
 	s.Gate = admin.Gate{Usable: true, Waiters: 5, TimeoutSeconds: 100}
 	s.Refused = admin.Refused{Sandbox: 23}
 	s.Signals = admin.NewSignals(signals, settings)
-	return &script{status: s, points: points(now)}
-}
-
-// points are the last ten minutes: idle and unmeasured first, then the herd.
-func points(now time.Time) (all []admin.Point) {
-	for i := range 300 {
-		p := admin.Point{Time: now.Add(time.Duration(i-299) * admin.TimelineEvery), Slots: 2}
-		if i >= 150 {
-			wave := math.Sin(float64(i) / 7)
-			p.Waiting, p.Starting = max(0, 38-(i-150)/10), 2
-			p.CPU, p.CPUPressure = new(92+6*wave), new(55+20*wave)
-			p.MemoryPressure, p.IOPressure = new(0.4), new(6+4*wave)
-		}
-		all = append(all, p)
-	}
-	return all
+	return &script{status: s}
 }
 
 // serve serves the page on this machine until the test ends.
@@ -234,6 +213,7 @@ func scheme(value string) chromedp.Action[chromedp.Void] {
 
 func TestPageShowsAHerd(t *testing.T) {
 	node := herd(time.Now())
+	node.step = 5 * time.Second
 	url, b := serve(t, node), open(t)
 	b.do(t, chromedp.EmulateViewport(1100, 900), scheme("light"), chromedp.Navigate(url))
 	b.until(t, `document.getElementById("node").textContent === "worker-3"`)
@@ -246,9 +226,10 @@ func TestPageShowsAHerd(t *testing.T) {
 	assert.Contains(t, b.text(t, "signaltable"), "blind")
 	assert.Contains(t, b.text(t, "signaltable"), "file does not exist", "the reason why the signal is not measured")
 	assert.True(t, value[bool](t, b, `document.getElementById("herdbox").hidden`), "the daemon names no pod")
-	for _, series := range []string{"waiting", "starting", "slots", "cpu", "cpuPressure", "memoryPressure", "ioPressure"} {
-		path := value[string](t, b, `document.querySelector('path[data-series="`+series+`"]').getAttribute("d")`)
-		assert.Greater(t, strings.Count(path, "L"), 100, series)
+	b.until(t, `points.length >= 4`)
+	for _, series := range []string{"waiting", "starting", "slots", "cpu", "pressure.cpu.some", "pressure.memory.some", "pressure.io.some"} {
+		path := b.line(t, series)
+		assert.GreaterOrEqual(t, strings.Count(path, "L"), 3, series)
 		assert.NotContains(t, path, "NaN", series)
 	}
 	assert.NotContains(t, value[string](t, b, `document.documentElement.outerHTML`), "payments", "the page names no pod")
@@ -265,6 +246,34 @@ func TestPageShowsAHerd(t *testing.T) {
 	for _, asked := range b.asked {
 		assert.True(t, strings.HasPrefix(asked, url), "asked for %s", asked)
 	}
+}
+
+// line returns the path of a series.
+func (b *browser) line(t *testing.T, series string) string {
+	t.Helper()
+	return value[string](t, b, `document.querySelector('path[data-series="`+series+`"]').getAttribute("d")`)
+}
+
+// The charts grow with each answer of the daemon, and forget what is older than ten minutes.
+func TestPageRemembersWhatItHasRead(t *testing.T) {
+	node := herd(time.Now())
+	node.step = 5 * time.Second
+	url, b := serve(t, node), open(t)
+	b.do(t, chromedp.EmulateViewport(1100, 900), chromedp.Navigate(url))
+	b.until(t, `points.length >= 2 && points.every(p => p.waiting === 28 && p.starting === 2 && p.slots === 2 && p.cpu === 97)`)
+	node.change(func(s *script) { s.status.Waiting, s.status.Signals = s.status.Waiting[:3], nil })
+	b.until(t, `points.at(-1).waiting === 3 && points[0].waiting === 28 && points.at(-1).cpu === undefined`)
+	assert.Equal(t, 1, strings.Count(b.line(t, "waiting"), "M"))
+
+	node.change(func(s *script) { s.step = time.Minute })
+	b.until(t, `points.at(-1).time - points.at(-2).time === 60000`)
+	assert.Greater(t, strings.Count(b.line(t, "waiting"), "M"), 1, "a gap, where the page has read nothing for a minute")
+
+	node.change(func(s *script) { s.step = 4 * time.Minute })
+	b.until(t, `points[0].waiting === 3 && points.length <= 3`)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.faults)
 }
 
 // podsOf returns the pods of that herd, as kubelet reports them.
@@ -332,7 +341,6 @@ func TestPageFollowsTheNode(t *testing.T) {
 	node.change(func(s *script) {
 		s.fault = fmt.Errorf("not connected to the runtime yet")
 		s.status.Waiting, s.status.Starting = nil, nil
-		s.points = nil
 		// Text from elsewhere is shown as text, not executed.
 		s.status.Config.Name = `<img src=x onerror="document.title='obeyed'">`
 	})

@@ -63,7 +63,7 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /{$}", servePage)
 	mux.HandleFunc("GET /status.json", few(maxPages, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		answer(w, newOverview(statusOf(p), p.Timeline()))
+		answer(w, newOverview(statusOf(p)))
 	}))
 	return mux
 }

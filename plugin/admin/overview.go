@@ -21,8 +21,6 @@ type Overview struct {
 	Policies int `json:"policies,omitempty"`
 	// Ended counts the starts that ended last, by reason.
 	Ended []Count `json:"ended"`
-	// Timeline has the points of the last minutes, the oldest first.
-	Timeline []Point `json:"timeline"`
 }
 
 // Slots counts the starts under way.
@@ -52,18 +50,15 @@ type Count struct {
 }
 
 // newOverview returns the part of a status that everybody may read.
-func newOverview(s Status, timeline []Point) Overview {
+func newOverview(s Status) Overview {
 	o := Overview{
 		About: s.About,
 		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
-		Policies: len(s.Policies), Ended: countReasons(s.Ended), Timeline: timeline,
+		Policies: len(s.Policies), Ended: countReasons(s.Ended),
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
 	for _, p := range s.Waiting {
 		o.Waiting.LongestSeconds = max(o.Waiting.LongestSeconds, p.WaitedSeconds)
-	}
-	if o.Timeline == nil {
-		o.Timeline = []Point{}
 	}
 	return o
 }

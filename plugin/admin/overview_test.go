@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
@@ -31,7 +30,7 @@ func herdStatus(t *testing.T) Status {
 func TestOverviewCounts(t *testing.T) {
 	t.Parallel()
 	s := herdStatus(t)
-	o := newOverview(s, nil)
+	o := newOverview(s)
 	assert.Equal(t, Slots{Used: 2, Of: 2, Without: 1}, o.Slots)
 	assert.Equal(t, len(s.Waiting), o.Waiting.Count)
 	sum := 0
@@ -46,10 +45,10 @@ func TestOverviewCounts(t *testing.T) {
 	assert.InDelta(t, float64(longest), float64(o.Waiting.LongestSeconds), 0)
 	assert.Positive(t, longest)
 	assert.Contains(t, o.Ended, Count{Reason: reasons.Ready, Count: 1})
-	text, err := json.Marshal(newOverview(Status{}, nil))
+	text, err := json.Marshal(newOverview(Status{}))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"reasons":[]`)
-	assert.Contains(t, string(text), `"ended":[],"timeline":[]`)
+	assert.Contains(t, string(text), `"ended":[]`)
 }
 
 func TestReasonsAreSortedByTheirNumber(t *testing.T) {
@@ -62,7 +61,7 @@ func TestReasonsAreSortedByTheirNumber(t *testing.T) {
 func TestOverviewSaysWhichGroupOfAPolicyHolds(t *testing.T) {
 	t.Parallel()
 	held := &Held{Reason: reasons.PolicyRunning, Policy: "pulls", Group: "nginx:1.27", Detail: "policy pulls (nginx:1.27): 3 of 3 running"}
-	assert.Equal(t, held, newOverview(Status{About: About{HeldBy: held}}, nil).HeldBy)
+	assert.Equal(t, held, newOverview(Status{About: About{HeldBy: held}}).HeldBy)
 }
 
 // Every client that reaches the address can read the page. A user who may not list pods must not learn their names
@@ -70,7 +69,7 @@ func TestOverviewSaysWhichGroupOfAPolicyHolds(t *testing.T) {
 func TestOverviewNamesNoPod(t *testing.T) {
 	t.Parallel()
 	s := herdStatus(t)
-	text, err := json.Marshal(newOverview(s, []Point{{Time: at(1), Waiting: 3}}))
+	text, err := json.Marshal(newOverview(s))
 	require.NoError(t, err)
 	names := []string{"secret"}
 	for _, pods := range [][]Pod{s.Waiting, s.Starting, s.Ended} {
@@ -107,18 +106,4 @@ func TestPageIsServedWithItsOwnScriptAlone(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &o))
 	assert.Equal(t, "node-1", o.Node)
 	assert.Equal(t, 2, o.Slots.Used)
-}
-
-func TestTimelineKeepsTheLastMinutes(t *testing.T) {
-	t.Parallel()
-	var l Timeline
-	assert.Empty(t, l.Points())
-	size := int(TimelineSpan / TimelineEvery)
-	for i := range size + 7 {
-		l.Add(Point{Time: noon.Add(time.Duration(i) * TimelineEvery), Waiting: i})
-		assert.Len(t, l.Points(), min(i+1, size))
-	}
-	for i, p := range l.Points() {
-		assert.Equal(t, i+7, p.Waiting)
-	}
 }

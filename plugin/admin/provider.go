@@ -24,6 +24,4 @@ type Provider interface {
 	// Ready returns nil if the daemon paces pods: it is connected, synchronized and configured. Otherwise the error has
 	// the reason. It wraps ErrStandby if another daemon paces them.
 	Ready() error
-	// Timeline returns the points of the last minutes, the oldest first.
-	Timeline() []Point
 }

@@ -45,8 +45,6 @@ func (n *node) Costs() Costs {
 	return Costs{Machine: costs.Machine{CPU: "Z80", Cores: 2}, Costs: map[string]costs.Cost{"node": {Count: 3, CPU: costs.Figure{Mean: 4}}}}
 }
 
-func (n *node) Timeline() []Point { return nil }
-
 func (n *node) Ready() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -92,8 +92,6 @@ func (f *fixed) Ready() error { return f.unready }
 
 func (f *fixed) Alive(context.Context) error { return f.stuck }
 
-func (f *fixed) Timeline() []admin.Point { return nil }
-
 // serve answers at a socket until the test ends, and returns its folder.
 func serve(t *testing.T, p admin.Provider) (runDir string) {
 	t.Helper()
