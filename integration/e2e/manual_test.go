@@ -334,11 +334,12 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	})
 	m.runs(t, "kubectl get pacemakernodes")
 	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker status"))
-	top := m.runs(t, "kubectl pacemaker top --pods")
+	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker top"))
+	shown := m.runs(t, "kubectl pacemaker status NODE")
 	still := d.status(t).Waiting // by refusal, the last may have started meanwhile: kubelet's next try decides
 	assert.NotEmpty(t, still)
 	for _, pod := range still {
-		assert.Contains(t, top, pod.Name)
+		assert.Contains(t, shown, pod.Name)
 	}
 	eventually(t, "an event says why it waits", func() bool {
 		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")

@@ -15,7 +15,7 @@ your own kubectl, with its kubeconfig and your permissions:
 
   status, top            list pacemakernodes
   status NODE, costs,    list pods and create pods/exec in the daemon's namespace;
-  why POD, top --pods    why also gets the pod
+  why POD                why also gets the pod
   page NODE              list pods; create pods/portforward in the daemon's namespace
 
 A user who may exec into the daemon's pods is as good as root on the nodes. Without
@@ -24,7 +24,6 @@ that permission, 'why' uses the pod's status and events.`
 const example = `  kubectl pacemaker status              Show all nodes, one line each.
   kubectl pacemaker status worker-3     Show all that the daemon of one node knows.
   kubectl pacemaker top                 Show the nodes with the longest waits.
-  kubectl pacemaker top --pods          Show the pods of all nodes with the longest waits.
   kubectl pacemaker why web-0 -n shop   Explain what a pod waits for, or why it does not wait.
   kubectl pacemaker costs worker-3      Show what starts took on one node.
   kubectl pacemaker page worker-3       Serve a node's page, with a row for each of its pods.`
@@ -81,7 +80,6 @@ func (a *asker) command() *cobra.Command {
 	fs.StringVarP(&a.namespace, "namespace", "n", "", "the pod's namespace, passed on to kubectl")
 	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "`namespace` of the daemons")
 
-	var pods bool
 	status := &cobra.Command{
 		Use: "status [NODE]", Short: "Show all nodes in one line each, or one node in full", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,15 +90,9 @@ func (a *asker) command() *cobra.Command {
 		},
 	}
 	top := &cobra.Command{
-		Use: "top", Short: "Show the nodes, or the pods, with the longest waits", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pods {
-				return a.topPods(cmd.Context())
-			}
-			return a.topNodes(cmd.Context())
-		},
+		Use: "top", Short: "Show the nodes with the longest waits", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.top(cmd.Context()) },
 	}
-	top.Flags().BoolVar(&pods, "pods", false, "show pods instead, from the daemons of the 20 nodes with the longest waits")
 	why := &cobra.Command{
 		Use: "why POD", Short: "Explain what a pod waits for, or why it does not wait", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -190,17 +189,10 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	t.Parallel()
 	broken := pacemakerNode("n3", 0, 0)
 	broken.Status.Ready = false
-	waiting := func(name string, seconds admin.Seconds) string {
-		var s admin.Status
-		s.Waiting = []admin.Pod{{Namespace: "shop", Name: name, Place: 1, WaitedSeconds: seconds, Reason: "Concurrency", Held: &admin.Held{Detail: "2 of 2 starting"}}}
-		text, err := json.Marshal(s)
-		require.NoError(t, err)
-		return string(text)
-	}
 	c := &cluster{
 		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, time.Minute), broken},
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
-		says:    map[string]string{"pp-1 status -o json": waiting("young", 9), "pp-2 status -o json": waiting("old", 60), "pp-2 status": "n2: all of it\n", "pp-2 costs -o json": "{n2}"},
+		says:    map[string]string{"pp-2 status": "n2: all of it\n", "pp-2 costs -o json": "{n2}"},
 	}
 	out, err := c.call("status")
 	require.NoError(t, err)
@@ -213,24 +205,14 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	assert.True(t, strings.HasPrefix(lines[1], "n2 ") && strings.HasPrefix(lines[2], "n1 "), out)
 	assert.NotContains(t, out, "n3")
 
-	out, err = c.call("top", "--pods")
+	out, err = c.call("top", "-o", "json")
 	require.NoError(t, err)
-	assert.Regexp(t, `(?m)^shop/old +n2 +1 +60s +Concurrency: 2 of 2 starting\nshop/young +n1 +1 +9s `, out)
-
-	out, err = c.call("top", "--pods", "-o", "json")
-	require.NoError(t, err)
-	var listed []waitingPod
+	var listed []v1alpha1.PacemakerNode
 	require.NoError(t, json.Unmarshal([]byte(out), &listed))
 	require.Len(t, listed, 2)
-	assert.Equal(t, "old", listed[0].Name)
+	assert.Equal(t, "n2", listed[0].Name)
 	_, err = c.call("top", "-o", "yaml")
 	require.ErrorContains(t, err, "must be text or json")
-
-	c.nodes = append(c.nodes, pacemakerNode("n4", 1, time.Hour))
-	c.daemons["n4"] = daemonPod("pp-4") // this daemon's answer is of no use
-	out, err = c.call("top", "--pods")
-	require.Error(t, err)
-	assert.Contains(t, out, "shop/old", "the other nodes are shown")
 
 	out, err = c.call("status", "n2")
 	require.NoError(t, err)
@@ -247,11 +229,9 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 func TestTopWithoutWaitingPods(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 0, 0)}}
-	for _, args := range [][]string{{"top"}, {"top", "--pods"}} {
-		out, err := c.call(args...)
-		require.NoError(t, err)
-		assert.Equal(t, "no pod waits on any node; nodes report up to 10 s late, and later in clusters of over 1,000 nodes\n", out)
-	}
+	out, err := c.call("top")
+	require.NoError(t, err)
+	assert.Equal(t, "no pod waits on any node; nodes report up to 10 s late, and later in clusters of over 1,000 nodes\n", out)
 }
 
 func TestTheErrorNamesAClusterWithoutTheCRDs(t *testing.T) {
