@@ -110,12 +110,10 @@ func (a *asker) command() *cobra.Command {
 	for _, cmd := range []*cobra.Command{status, top, costs} {
 		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", a.setOutput)
 	}
-	var address string
 	page := &cobra.Command{
 		Use: "page NODE", Short: "Serve a node's page on this machine, with a row for each of its pods", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0], address) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0]) },
 	}
-	page.Flags().StringVar(&address, "address", "127.0.0.1:0", "loopback `address` to serve the page at; port 0 is a free port")
 	root.AddCommand(status, top, why, costs, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

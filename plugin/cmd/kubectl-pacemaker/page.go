@@ -22,21 +22,18 @@ import (
 // forwarding matches the line that kubectl writes when it has opened a port of this machine.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) ->`)
 
-// page serves the page of a node's daemon, with the pods of the node, at a loopback address until ctx ends.
-func (a *asker) page(ctx context.Context, node, address string) error {
+// page serves the page of a node's daemon, with the pods of the node, at a free port of the loopback address until ctx ends.
+func (a *asker) page(ctx context.Context, node string) error {
 	daemons, err := a.daemonsOn(ctx, node)
 	if err != nil {
 		return err
 	}
 	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", address)
+	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0") // because the page names pods
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	if host, _, err := net.SplitHostPort(l.Addr().String()); err != nil || !net.ParseIP(host).IsLoopback() {
-		return errors.New("--address: must be a loopback address, because the page names pods")
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	daemon, ended, err := a.forward(ctx, a.args("port-forward", "--namespace", daemons[0].Namespace, daemons[0].Name, ":http")...)
