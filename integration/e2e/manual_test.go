@@ -250,7 +250,7 @@ func (m *manual) looksWhetherItFits(t *testing.T, in *install) {
 		"--node-name", node.NodeName, "--kubeconfig", node.Kubeconfig, "--nri-socket", node.NRISocket, "--run-dir", in.dir + "/run",
 		"--gate-path", in.dir + "/bin/pacemaker-gate", "--http", chartAddress, "--cni-conf-dir=",
 	}, " "))
-	assert.Contains(t, out, "ok       daemon   ")
+	assert.Contains(t, out, "ok       nri      ")
 	assert.Contains(t, out, "ok       gate     ")
 	assert.Contains(t, out, "ok       rights   ")
 	out = m.runs(t, "kubectl -n pod-pacemaker exec ds/pod-pacemaker -- pod-pacemaker preflight")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,14 +43,14 @@ func nriFinding(socket string) Finding {
 
 // runtimeOf returns the name and version of the container runtime, from the API server, the daemon or the program itself.
 // Both are empty if unknown.
-func runtimeOf(ctx context.Context, cluster api, status *admin.Status, proc string) (name, version string) {
+func runtimeOf(ctx context.Context, cluster api, o plugin.Options) (name, version string) {
 	if name, version, found := strings.Cut(cluster.runtime, "://"); found {
 		return name, version
 	}
-	if status != nil && status.Runtime.Version != "" {
+	if status, err := admin.NewClient(o.AdminPath()).Status(ctx); err == nil && status.Runtime.Version != "" {
 		return status.Runtime.Name, status.Runtime.Version
 	}
-	return containerdIn(ctx, proc)
+	return containerdIn(ctx, o.ProcRoot)
 }
 
 // containerdIn runs containerd --version with the executable of the containerd process. Both results are empty if it
@@ -145,39 +144,6 @@ func existing(dir string) string {
 	return dir
 }
 
-// askDaemon returns the status of the daemon that runs with this run folder; nil if none does.
-func askDaemon(ctx context.Context, socket string) (*admin.Status, Finding) {
-	const check = "daemon"
-	status, err := admin.NewClient(socket).Status(ctx)
-	switch {
-	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, fs.ErrPermission):
-		return nil, fault(check, "only root may ask at "+socket, "run as root")
-	case errors.Is(err, admin.ErrNoDaemon):
-		return nil, ok(check, "no daemon runs with this run folder yet")
-	case err != nil:
-		return nil, fault(check, "a program answers at "+socket+", but not as the daemon does: "+err.Error(), "see the daemon's log")
-	case !status.Ready:
-		return &status, fault(check, fmt.Sprintf("%s runs, and pods start unpaced: %s", status.Version, status.NotReady), "see 'pod-pacemaker status'")
-	}
-	return &status, ok(check, status.Version+" runs and paces; a second one would stand by")
-}
-
-func runDirFinding(dir string) Finding {
-	if err := writable(dir); err != nil {
-		return fault("folders", err.Error(), "run as root, or name another folder with --run-dir")
-	}
-	return ok("folders", dir+" can be written")
-}
-
-// writable returns nil if files can be created in dir, or if dir itself can be created.
-func writable(dir string) error {
-	dir = existing(dir)
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return fmt.Errorf("%s cannot be written: %w", dir, err)
-	}
-	return nil
-}
-
 func cniFinding(dir string) Finding {
 	name, err := cni.First(dir)
 	if err != nil {
@@ -254,23 +220,4 @@ func pressureFinding(proc string) Finding {
 		return warning(check, "the kernel has no pressure information: "+err.Error(), "boot with psi=1; until then, pressure limits hold no pod, and adaptive uses CPU use alone")
 	}
 	return ok(check, "the kernel reports it (PSI)")
-}
-
-func httpFinding(ctx context.Context, address string, runs bool) Finding {
-	const check = "http"
-	if address == "" {
-		return ok(check, "no metrics: --http is empty")
-	}
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", address)
-	if err == nil {
-		err = l.Close()
-	}
-	switch {
-	case err != nil && runs:
-		return ok(check, address+" is in use by the running daemon")
-	case err != nil:
-		return fault(check, err.Error(), "choose another address with --http (chart: http.port)")
-	}
-	return ok(check, address+" is free for metrics, health and the page")
 }

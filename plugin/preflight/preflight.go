@@ -47,11 +47,10 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if !o.Standalone() {
 		cluster = askAPI(ctx, o.Options)
 	}
-	status, daemon := askDaemon(ctx, o.AdminPath())
-	name, version := runtimeOf(ctx, cluster, status, o.ProcRoot)
+	name, version := runtimeOf(ctx, cluster, o.Options)
 	bar, _ := waiting.RuntimeFaults(name, version)
 	kubelet := kubeletFinding(&o)
-	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar), daemon, runDirFinding(o.RunDir))
+	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar))
 	if o.CNIConfDir != "" {
 		add(cniFinding(o.CNIConfDir))
 	}
@@ -59,7 +58,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if !o.Standalone() {
 		add(cluster.findings()...)
 	}
-	add(clockFinding(cluster), httpFinding(ctx, o.HTTPAddress, status != nil))
+	add(clockFinding(cluster))
 	return report, nil
 }
 

@@ -41,11 +41,12 @@ func TestPreflightExitCode(t *testing.T) {
 	assert.Equal(t, "worker-3", report.Node)
 }
 
-func TestPreflightSeesTheDaemonThatRuns(t *testing.T) {
+// In a pod, preflight does not see the process of containerd.
+func TestPreflightAsksTheDaemonForTheVersionOfTheRuntime(t *testing.T) {
 	t.Parallel()
 	dir := serve(t, &fixed{status: herd()})
-	_, stdout, _ := call(t, "preflight", "--node-name=worker-3", "--run-dir="+dir, "--http=", "--gate=never")
-	assert.Contains(t, stdout, "daemon   v0.1.0 runs and paces; a second one would stand by\n")
+	_, stdout, _ := call(t, "preflight", "--node-name=worker-3", "--run-dir="+dir, "--http=", "--gate=never", "--proc-root="+t.TempDir())
+	assert.Contains(t, stdout, "ok       runtime  containerd 2.4.2 has no known fault\n")
 }
 
 // In the pod of a daemon, the daemon is the first process. Its flags count if preflight has none.
@@ -63,7 +64,7 @@ func TestPreflightInTheDaemonsPodTakesItsFlags(t *testing.T) {
 		says  []string
 		not   string
 	}{
-		{daemon, nil, true, []string{"  ok       flags    those of the daemon in this pod\n", dir + "/nri.sock is there", "--gate never", "no metrics: --http is empty", "fault    kubelet"}, "cni"},
+		{daemon, nil, true, []string{"  ok       flags    those of the daemon in this pod\n", dir + "/nri.sock is there", "--gate never", "fault    kubelet"}, "cni"},
 		{daemon, []string{"--nri-socket=" + dir + "/other.sock"}, true, []string{"there is no " + dir + "/other.sock", "--gate never"}, "cni"},
 		{strings.Replace(daemon, "\x00run\x00", "\x00preflight\x00", 1), []string{"--http="}, false, []string{"/var/run/nri/nri.sock", "cni "}, dir},
 		{"/sbin/init\x00run\x00", []string{"--http="}, false, []string{"/var/run/nri/nri.sock", "cni "}, dir},
