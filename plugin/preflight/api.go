@@ -44,65 +44,74 @@ func Rights() []Right {
 	}
 }
 
-// api has the answers of the API server.
-type api struct {
-	err     error     // why it could not be asked; the other fields are then zero
-	crds    error     // why PacemakerConfigs cannot be read
-	runtime string    // of this node, like containerd://2.4.2; empty if unknown
-	node    error     // why this node's object could not be read
-	denied  []Finding // rights that are missing
-	here    time.Time // this clock in the middle of a request
-	there   time.Time // the API server's clock in its answer; zero if it has none
+// clocks are this clock and that of the API server at the same moment. They are zero if the API server did not answer.
+type clocks struct {
+	here  time.Time // in the middle of a request
+	there time.Time // in the answer; zero if it has no time
 }
 
-func askAPI(ctx context.Context, o plugin.Options) (said api) {
+// askAPI returns what the API server says: findings, and the runtime of this node, like containerd://2.4.2, which is empty
+// if unknown.
+func askAPI(ctx context.Context, o plugin.Options) (found []Finding, runtime string, c clocks) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
+	client, c, err := connect(ctx, o)
 	if err != nil {
-		return api{err: err}
+		return []Finding{fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address")}, "", clocks{}
 	}
-	if err := said.askTime(ctx, access); err != nil {
-		return api{err: err}
+	found = append(found, ok("api", "the API server answers"))
+	_, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err == nil:
+		found = append(found, ok("crds", "they are installed"))
+	case apierrors.IsNotFound(err):
+		found = append(found, fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
+	case !apierrors.IsForbidden(err): // then it is one of the missing rights
+		found = append(found, fault("crds", err.Error(), "kubectl apply -k deploy/crds"))
 	}
-	client, err := dynamic.NewForConfig(access)
-	if err != nil {
-		return api{err: err}
-	}
-	_, said.crds = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
 	node, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Get(ctx, o.NodeName, metav1.GetOptions{})
-	if said.node = err; err == nil {
-		said.runtime, _, _ = unstructured.NestedString(node.Object, "status", "nodeInfo", "containerRuntimeVersion")
+	if err == nil {
+		runtime, _, _ = unstructured.NestedString(node.Object, "status", "nodeInfo", "containerRuntimeVersion")
+	} else if apierrors.IsNotFound(err) {
+		found = append(found, fault("node", err.Error(), "set --node-name to the name of the Node object"))
 	}
-	said.askRights(ctx, client)
-	return said
+	return append(found, askRights(ctx, client)...), runtime, c
 }
 
-// askTime requests the version, for the time in the header of every answer.
-func (a *api) askTime(ctx context.Context, access *rest.Config) error {
+// connect requests the version, for the time in the header of every answer.
+func connect(ctx context.Context, o plugin.Options) (dynamic.Interface, clocks, error) {
+	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
+	if err != nil {
+		return nil, clocks{}, err
+	}
 	client, err := rest.HTTPClientFor(access)
 	if err != nil {
-		return err
+		return nil, clocks{}, err
 	}
 	url, _, err := rest.DefaultServerUrlFor(access)
 	if err != nil {
-		return err
+		return nil, clocks{}, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("version").String(), http.NoBody)
 	if err != nil {
-		return err
+		return nil, clocks{}, err
 	}
 	began := time.Now()
 	reply, err := client.Do(request)
 	if err != nil {
-		return err
+		return nil, clocks{}, err
 	}
-	a.here = began.Add(time.Since(began) / 2)
-	a.there, _ = http.ParseTime(reply.Header.Get("Date"))
-	return reply.Body.Close()
+	c := clocks{here: began.Add(time.Since(began) / 2)}
+	c.there, _ = http.ParseTime(reply.Header.Get("Date"))
+	if err := reply.Body.Close(); err != nil {
+		return nil, clocks{}, err
+	}
+	dyn, err := dynamic.NewForConfigAndClient(access, client)
+	return dyn, c, err
 }
 
-func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
+// askRights returns a finding for each right that is missing in part, or one if none is.
+func askRights(ctx context.Context, client dynamic.Interface) (denied []Finding) {
 	for _, right := range Rights() {
 		var missing []string
 		for _, verb := range right.Verbs {
@@ -111,8 +120,7 @@ func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
 				"resourceAttributes": map[string]any{"group": right.Group, "resource": resource, "subresource": sub, "verb": verb},
 			})
 			if err != nil {
-				a.denied = append(a.denied, warning("rights", "the API server does not report them: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
-				return
+				return append(denied, warning("rights", "the API server does not report them: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
 			}
 			if review["allowed"] != true {
 				missing = append(missing, verb)
@@ -125,41 +133,21 @@ func (a *api) askRights(ctx context.Context, client dynamic.Interface) {
 		if right.Needed {
 			found.Level = Fault
 		}
-		a.denied = append(a.denied, found)
+		denied = append(denied, found)
 	}
-}
-
-// findings returns what the answers mean.
-func (a *api) findings() (all []Finding) {
-	const check = "api"
-	if a.err != nil {
-		return []Finding{fault(check, "the API server does not answer: "+a.err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address")}
+	if len(denied) == 0 {
+		return []Finding{ok("rights", "all that are needed")}
 	}
-	all = append(all, ok(check, "the API server answers"))
-	switch {
-	case apierrors.IsNotFound(a.crds):
-		all = append(all, fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
-	case a.crds != nil && !apierrors.IsForbidden(a.crds): // then it is one of the missing rights
-		all = append(all, fault("crds", a.crds.Error(), "kubectl apply -k deploy/crds"))
-	case a.crds == nil:
-		all = append(all, ok("crds", "they are installed"))
-	}
-	if apierrors.IsNotFound(a.node) {
-		all = append(all, fault("node", a.node.Error(), "set --node-name to the name of the Node object"))
-	}
-	if len(a.denied) == 0 {
-		return append(all, ok("rights", "all that are needed"))
-	}
-	return append(all, a.denied...)
+	return denied
 }
 
 // mostSkew is how much the clocks may differ. The time in an answer has whole seconds.
 const mostSkew = 3 * time.Second
 
-func clockFinding(a api) Finding {
+func clockFinding(c clocks) Finding {
 	const check, do = "clock", "run chrony or another time service: the temporaryOverrides of StartPolicies depend on the clock"
-	if !a.there.IsZero() {
-		if skew := a.here.Sub(a.there.Add(time.Second / 2)); skew.Abs() > mostSkew {
+	if !c.there.IsZero() {
+		if skew := c.here.Sub(c.there.Add(time.Second / 2)); skew.Abs() > mostSkew {
 			return warning(check, fmt.Sprintf("it differs from the API server's by %s", skew.Round(time.Second)), do)
 		}
 		return ok(check, "it agrees with the API server's")

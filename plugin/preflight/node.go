@@ -41,10 +41,10 @@ func nriFinding(socket string) Finding {
 	return ok(check, socket+" is there")
 }
 
-// runtimeOf returns the name and version of the container runtime, from the API server, the daemon or the program itself.
-// Both are empty if unknown.
-func runtimeOf(ctx context.Context, cluster api, o plugin.Options) (name, version string) {
-	if name, version, found := strings.Cut(cluster.runtime, "://"); found {
+// runtimeOf returns the name and version of the container runtime: what the API server says, if it does, or else what the
+// daemon or the program itself says. Both are empty if unknown.
+func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, version string) {
+	if name, version, found := strings.Cut(known, "://"); found {
 		return name, version
 	}
 	if status, err := admin.NewClient(o.AdminPath()).Status(ctx); err == nil && status.Runtime.Version != "" {

@@ -43,11 +43,13 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		add(ok("flags", "those of the daemon in this pod"))
 	}
 	add(config)
-	var cluster api
+	var cluster []Finding
+	var known string
+	var clock clocks
 	if !o.Standalone() {
-		cluster = askAPI(ctx, o.Options)
+		cluster, known, clock = askAPI(ctx, o.Options)
 	}
-	name, version := runtimeOf(ctx, cluster, o.Options)
+	name, version := runtimeOf(ctx, known, o.Options)
 	bar, _ := waiting.RuntimeFaults(name, version)
 	kubelet := kubeletFinding(&o)
 	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar))
@@ -55,10 +57,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		add(cniFinding(o.CNIConfDir))
 	}
 	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
-	if !o.Standalone() {
-		add(cluster.findings()...)
-	}
-	add(clockFinding(cluster))
+	add(cluster...)
+	add(clockFinding(clock))
 	return report, nil
 }
 
