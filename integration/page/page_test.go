@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -336,8 +337,12 @@ func TestPageFollowsTheNode(t *testing.T) {
 	url, b := serve(t, node), open(t)
 	b.do(t, chromedp.Navigate(url))
 	b.until(t, `document.getElementById("waiting").textContent === "28"`)
-	node.change(func(s *script) { s.status.Waiting = s.status.Waiting[:3] })
+	node.change(func(s *script) {
+		s.status.Waiting = slices.Clone(s.status.Waiting[:3])
+		s.status.Waiting[0].Reason = reasons.CPULoad
+	})
 	b.until(t, `document.getElementById("waiting").textContent === "3"`)
+	assert.Equal(t, "2 Concurrency, 1 CPULoad", b.text(t, "reasons"), "the most frequent reason is first")
 	node.change(func(s *script) {
 		s.fault = fmt.Errorf("not connected to the runtime yet")
 		s.status.Waiting, s.status.Starting = nil, nil

@@ -1,9 +1,6 @@
 package admin
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -20,7 +17,7 @@ type Overview struct {
 	// Policies is how many StartPolicies are in force.
 	Policies int `json:"policies,omitempty"`
 	// Ended counts the starts that ended last, by reason.
-	Ended []Count `json:"ended"`
+	Ended map[reasons.Reason]int `json:"ended"`
 }
 
 // Slots counts the starts under way.
@@ -39,14 +36,8 @@ type Waiting struct {
 	Count int `json:"count"`
 	// LongestSeconds is the longest wait so far.
 	LongestSeconds Seconds `json:"longestSeconds"`
-	// Reasons counts what the pods wait for, the most frequent reason first.
-	Reasons []Count `json:"reasons"`
-}
-
-// Count is the number of pods with one reason.
-type Count struct {
-	Reason reasons.Reason `json:"reason"`
-	Count  int            `json:"count"`
+	// Reasons counts what the pods wait for.
+	Reasons map[reasons.Reason]int `json:"reasons"`
 }
 
 // newOverview returns the part of a status that everybody may read.
@@ -86,17 +77,10 @@ func SlotsUsed(starting []throttle.TicketView) (used int) {
 	return used
 }
 
-func countReasons(pods []Pod) []Count {
+func countReasons(pods []Pod) map[reasons.Reason]int {
 	n := map[reasons.Reason]int{}
 	for _, p := range pods {
 		n[p.Reason]++
 	}
-	counts := make([]Count, 0, len(n))
-	for reason, count := range n {
-		counts = append(counts, Count{Reason: reason, Count: count})
-	}
-	slices.SortFunc(counts, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
-	})
-	return counts
+	return n
 }

@@ -34,8 +34,8 @@ func TestOverviewCounts(t *testing.T) {
 	assert.Equal(t, Slots{Used: 2, Of: 2, Without: 1}, o.Slots)
 	assert.Equal(t, len(s.Waiting), o.Waiting.Count)
 	sum := 0
-	for _, r := range o.Waiting.Reasons {
-		sum += r.Count
+	for _, count := range o.Waiting.Reasons {
+		sum += count
 	}
 	assert.Equal(t, o.Waiting.Count, sum)
 	longest := Seconds(0)
@@ -44,17 +44,17 @@ func TestOverviewCounts(t *testing.T) {
 	}
 	assert.InDelta(t, float64(longest), float64(o.Waiting.LongestSeconds), 0)
 	assert.Positive(t, longest)
-	assert.Contains(t, o.Ended, Count{Reason: reasons.Ready, Count: 1})
+	assert.Equal(t, 1, o.Ended[reasons.Ready])
 	text, err := json.Marshal(newOverview(Status{}))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), `"reasons":[]`)
-	assert.Contains(t, string(text), `"ended":[]`)
+	assert.Contains(t, string(text), `"reasons":{}`)
+	assert.Contains(t, string(text), `"ended":{}`)
 }
 
-func TestReasonsAreSortedByTheirNumber(t *testing.T) {
+func TestReasonsAreCounted(t *testing.T) {
 	t.Parallel()
 	pods := []Pod{{Reason: reasons.Rate}, {Reason: reasons.Queued}, {Reason: reasons.Queued}, {Reason: reasons.Concurrency}}
-	assert.Equal(t, []Count{{reasons.Queued, 2}, {reasons.Concurrency, 1}, {reasons.Rate, 1}}, countReasons(pods))
+	assert.Equal(t, map[reasons.Reason]int{reasons.Queued: 2, reasons.Concurrency: 1, reasons.Rate: 1}, countReasons(pods))
 }
 
 // The metrics at the same address name the group, too.
