@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -248,4 +250,27 @@ func TestAContainerWithALongNameCanWait(t *testing.T) {
 	a := p.waitsAtGate("app")
 	holder.getsReady()
 	a.succeeds()
+}
+
+// If the runtime is killed, the hook removes the cgroup that runc has made for the container.
+func TestTheHookIsToldTheCgroupOfItsContainer(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	n.occupy("holder")
+	p := n.pod("waits")
+	p.spec.CgroupParent = "/kubepods/pod1"
+	a := p.runs().waitsAtGate("app")
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	var hooks []string
+	for _, p := range processes {
+		line, _ := os.ReadFile(p) // a process may have ended meanwhile
+		if strings.Contains(string(line), "--container\x00"+a.ctr.ID()+"\x00") {
+			hooks = append(hooks, string(line))
+		}
+	}
+	require.NotEmpty(t, hooks)
+	for _, hook := range hooks { // and the shell that runs it
+		assert.Contains(t, hook, "\x00--cgroup\x00/kubepods/pod1/"+a.ctr.ID()+"\x00")
+	}
 }

@@ -79,7 +79,7 @@ func (r Reader) IOBytes(path string) (float64, error) {
 }
 
 func (r Reader) figure(path string, sources []source) (figure float64, err error) {
-	dir, err := directory(path)
+	dir, err := Directory(path)
 	if err != nil {
 		return 0, fmt.Errorf("cgroup path %q: %w", path, err)
 	}

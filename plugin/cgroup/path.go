@@ -8,12 +8,13 @@ import (
 
 const sliceSuffix = ".slice"
 
-// directory returns the directory of a cgroup below its hierarchy's root, always absolute and clean. Of a name that
-// systemd would refuse, it is one that does not exist.
+// Directory returns the directory of a cgroup below its hierarchy's root, always absolute and clean. The name is one that
+// [Reader.CPUSeconds] takes; of one that systemd would refuse, Directory returns a directory that does not exist. The
+// error says that the name is of neither form.
 //
 // "slice:prefix:name", which the runtime hands to systemd, is the scope unit prefix-name.scope in the slice, or the unit
 // "name" itself if that is a slice.
-func directory(cgroup string) (string, error) {
+func Directory(cgroup string) (string, error) {
 	slice, rest, inSlice := strings.Cut(cgroup, ":")
 	switch {
 	case strings.HasPrefix(cgroup, "/"):

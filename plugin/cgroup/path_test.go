@@ -25,7 +25,7 @@ func TestDirectory(t *testing.T) {
 		":crio:id":                  "/system.slice/crio-id.scope",
 		"kubepods.slice:crio:pod_1": "/kubepods.slice/crio-pod_1.scope",
 	} {
-		got, err := directory(in)
+		got, err := Directory(in)
 		require.NoError(t, err, in)
 		require.Equal(t, want, got, in)
 	}
@@ -38,7 +38,7 @@ func FuzzDirectory(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		dir, err := directory(in)
+		dir, err := Directory(in)
 		if err != nil {
 			return
 		}

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"path"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,88 +16,44 @@ const (
 	removeEvery = 10 * time.Millisecond
 )
 
-// creation is the container that runc is making.
+// removeCgroup removes the cgroup of the container in every hierarchy, once no process is in it.
+// Before, the kernel refuses to. Empty: there is nothing to remove.
 //
 // When kubelet dies, the container runtime kills the runc that runs this hook. Only systemd,
 // if it runs, removes the cgroup that runc has made. A kubelet that starts looks for the task
 // of every container that has a cgroup. If there is no task, that takes twice 3.1 s for each
 // container, one after the other, before kubelet does anything else. The hook is the last
 // process that knows the cgroup, so it removes it.
-type creation struct {
-	id      string // of the container
-	stdin   int32  // where runc writes which process it has made; -1: it was read
-	cgroups []string
-}
-
-// read reads from stdin, which must be readable, which process runc has made, and finds its
-// cgroups. If anything is not as expected, there is no cgroup to remove.
-func (c *creation) read() {
-	var state [1024]byte // the annotations, which can be long, come last
-	n, err := unix.Read(int(c.stdin), state[:])
-	c.stdin = -1
-	if err != nil {
+func removeCgroup(root, cgroup string) {
+	if cgroup == "" {
 		return
 	}
-	pid := processOf(state[:n])
-	if pid == 0 {
-		return
+	folders := []string{path.Join(root, cgroup)}
+	for _, hierarchy := range names(root) { // of cgroup v1
+		folders = append(folders, path.Join(root, hierarchy, cgroup))
 	}
-	var text [8192]byte
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/cgroup", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if n, err = unix.Read(fd, text[:]); err == nil {
-		c.cgroups = cgroupsOf(string(text[:n]), c.id)
-	}
-}
-
-// processOf returns the process in the state that an OCI runtime writes to its hooks, or 0.
-func processOf(state []byte) int {
-	_, rest, _ := bytes.Cut(state, []byte(`"pid":`))
-	rest = bytes.TrimLeft(rest, " ")
-	end := bytes.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if end <= 0 {
-		return 0
-	}
-	pid, err := strconv.Atoi(string(rest[:end]))
-	if err != nil {
-		return 0
-	}
-	return pid
-}
-
-// cgroupsOf returns the folders of the cgroups in a /proc/PID/cgroup that belong to the
-// container and to no other.
-func cgroupsOf(text, id string) (folders []string) {
-	for line := range strings.Lines(text) {
-		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, at, _ := strings.Cut(rest, ":")
-		if id == "" || !strings.Contains(path.Base(at), id) {
-			continue
-		}
-		hierarchies := []string{strings.TrimPrefix(controllers, "name=")}
-		if controllers == "" {
-			hierarchies = []string{"", "unified"}
-		}
-		for _, h := range hierarchies {
-			folders = append(folders, path.Join(cgroupRoot, h, at))
-		}
-	}
-	return folders
-}
-
-// remove removes the cgroups of the container once no process is in them. Before, the kernel
-// refuses to.
-func (c *creation) remove() {
 	for end := time.Now().Add(removeMost); ; time.Sleep(removeEvery) {
 		busy := false
-		for _, folder := range c.cgroups {
+		for _, folder := range folders {
 			busy = errors.Is(unix.Rmdir(folder), unix.EBUSY) || busy
 		}
 		if !busy || time.Now().After(end) {
 			return
 		}
 	}
+}
+
+// names returns the names in a folder; none if it cannot be read. It reads the first few hundred,
+// which are more than there are hierarchies. os.ReadDir would cost each waiting hook memory.
+func names(folder string) (all []string) {
+	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var entries [8192]byte
+	if n, err := unix.ReadDirent(fd, entries[:]); err == nil {
+		_, _, all = unix.ParseDirent(entries[:n], -1, nil)
+	}
+	return all
 }

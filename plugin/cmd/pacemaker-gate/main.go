@@ -30,7 +30,7 @@ import (
 var version = "dev"
 
 const usage = "usage: pacemaker-gate --socket PATH --pod UID --container ID [--name NAMESPACE/NAME]\n" +
-	"                      [--since UNIX_US] [--deadline UNIX_MS] [--leave-at UNIX_MS]\n" +
+	"                      [--since UNIX_US] [--deadline UNIX_MS] [--leave-at UNIX_MS] [--cgroup PATH]\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
@@ -77,16 +77,14 @@ func wait(args wire.Args, parent int) int {
 	w := waiter.New(waiter.Start{
 		Socket: args.Socket, Hello: args.Hello, Deadline: deadline(args.Deadline, now), LeaveAt: args.LeaveAt, Parent: parent,
 	}, now)
-	making := creation{id: args.ContainerID, stdin: int32(unix.Stdin)}
-	w.Input, w.OnInput = making.stdin, func() int32 { making.read(); return making.stdin }
 	switch o := w.Wait(); {
 	case o.Unpaced:
 		return startUnpaced(o.Reason)
 	case o.Starts:
 		return exitStart
 	default:
-		if o.Orphaned { // nothing else removes the cgroups
-			making.remove()
+		if o.Orphaned {
+			removeCgroup(cgroupRoot, args.Cgroup)
 		}
 		// kubelet puts this line into the events of the pod.
 		write(unix.Stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")

@@ -52,10 +52,6 @@ type Outcome struct {
 // Waiter is one wait. Its times have monotonic clock readings, so it does not depend on
 // changes of the wall clock. Make it with [New]. It is not safe for concurrent use.
 type Waiter struct {
-	// Input is a file descriptor; negative: none. Once it is readable, Wait calls OnInput, which returns the
-	// descriptor to watch from then on.
-	Input   int32
-	OnInput func() int32
 	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
 	// call. A result that is not nil ends the wait and is its outcome.
 	Check      func() *Outcome
@@ -81,7 +77,7 @@ type Waiter struct {
 
 // New returns a waiter for s that begins at now. It starts nothing.
 func New(s Start, now time.Time) *Waiter {
-	w := &Waiter{Input: -1, start: s, parent: watchParent(s.Parent), deadline: s.Deadline, pace: s.Pace, silence: wire.SilenceMost}
+	w := &Waiter{start: s, parent: watchParent(s.Parent), deadline: s.Deadline, pace: s.Pace, silence: wire.SilenceMost}
 	w.daemon.fd = -1
 	w.door = newDoor(s.Socket)
 	w.setLeaveAt(s.LeaveAt, now)
@@ -133,8 +129,6 @@ func (w *Waiter) Wait() Outcome {
 			return Outcome{Starts: true, Unpaced: true, Reason: "cannot wait: " + err.Error()}
 		case ready.parent:
 			return Outcome{Orphaned: true, Reason: RuntimeGone}
-		case ready.input:
-			w.Input = w.OnInput()
 		case ready.daemon:
 			if o, decided := w.listen(); decided {
 				return o
@@ -217,7 +211,7 @@ func (w *Waiter) next() time.Time {
 }
 
 // ready says which files became readable.
-type ready struct{ parent, input, daemon bool }
+type ready struct{ parent, daemon bool }
 
 // poll blocks until a file is readable, or until next.
 func (w *Waiter) poll(now time.Time) (ready, error) {
@@ -225,13 +219,12 @@ func (w *Waiter) poll(now time.Time) (ready, error) {
 	fds := [...]unix.PollFd{ // the kernel ignores negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
-		{Fd: w.Input, Events: unix.POLLIN},
 	}
 	_, err := unix.Ppoll(fds[:], &timeout, nil)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return ready{}, err
 	}
-	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0, input: fds[2].Revents != 0}, nil
+	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0}, nil
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -17,6 +17,10 @@ type Args struct {
 	// until a daemon sends another time. It is never later than Deadline. Not
 	// given: at once.
 	LeaveAt time.Time
+	// Cgroup is the folder of the container's cgroup below the root of the cgroup file
+	// system; it begins with a slash. The hook removes it if the runtime dies. Empty: not
+	// known.
+	Cgroup string
 }
 
 // Argv returns a as command line arguments, without the program's name. It leaves
@@ -34,6 +38,7 @@ func (a Args) Argv() []string {
 		{"--since", micros.argument(a.Since)},
 		{"--deadline", millis.argument(a.Deadline)},
 		{"--leave-at", millis.argument(a.LeaveAt)},
+		{"--cgroup", a.Cgroup},
 	} {
 		if arg.value != "" {
 			argv = append(argv, arg.flag, arg.value)
@@ -82,6 +87,8 @@ func (a *Args) set(flag, value string) (err error) {
 		err = a.Hello.set(flag[2:], value)
 	case "--leave-at":
 		a.LeaveAt, err = millis.parse(flag, value)
+	case "--cgroup":
+		a.Cgroup, err = value, checkLength(flag, value, maxPath)
 	default:
 		return malformed("argument " + strconv.Quote(clip(flag, 40)))
 	}

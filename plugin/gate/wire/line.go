@@ -15,6 +15,7 @@ const (
 	maxName   = 320 // a namespace has at most 63 bytes, a pod's name 253
 	maxReason = 512
 	maxSocket = 107 // what fits the address of a unix socket
+	maxPath   = 4095
 
 	version = "1"
 )

@@ -12,14 +12,14 @@ import (
 )
 
 var full = wire.Args{
-	Socket: "/run/pod-pacemaker/gate.sock", LeaveAt: time.UnixMilli(3),
+	Socket: "/run/pod-pacemaker/gate.sock", LeaveAt: time.UnixMilli(3), Cgroup: "/kubepods/pod1/c1",
 	Hello: wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)},
 }
 
 func TestArgvHasTheGivenFields(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t,
-		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3"),
+		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3 --cgroup /kubepods/pod1/c1"),
 		full.Argv())
 	assert.Empty(t, wire.Args{}.Argv())
 	assert.Empty(t, wire.Args{Hello: wire.Hello{Name: "no such/pod name"}}.Argv(), "a bad name must not keep the pod from waiting")
@@ -60,6 +60,7 @@ func TestParseArgsNamesWhatIsWrong(t *testing.T) {
 		{append(need, "--pod", strings.Repeat("x", 129)), "pod has 129 bytes, must have 1 to 128"},
 		{append(need, "--name", "a\nb"), "name"},
 		{append(need, "--socket", "/"+strings.Repeat("x", 107)), "--socket has 108 bytes, must have 1 to 107"},
+		{append(need, "--cgroup", ""), "--cgroup has 0 bytes, must have 1 to 4095"},
 		{append(need, "--color", "blue"), `argument "--color"`},
 		{append(need, "blue"), `argument "blue"`},
 	} {

@@ -47,6 +47,7 @@ type heldContainer struct {
 	starts.ContainerStart
 	sandbox *api.PodSandbox
 	id      string       // of the container
+	cgroup  string       // of the container, see cgroupOf
 	kubelet podwatch.Pod // what the pod watch knows of the pod
 	known   bool         // the pod watch knows the pod
 }
@@ -105,7 +106,7 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	d := start.Decision
 	if start.MayWait {
 		var hook *api.Hook
-		held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), kubelet: pod, known: known}
+		held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
 		if hook, d = c.wait(ctx, held); hook != nil {
 			return hook, nil
 		}

@@ -63,7 +63,7 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 	})
 	g.breaker.begins(now, held.id, held.UID)
 	return gate.Hook(g.o.Gate.Path, gate.Args{
-		Socket: g.o.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout)),
+		Socket: g.o.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout)), Cgroup: held.cgroup,
 		Hello: gate.Hello{
 			PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
 		},
