@@ -107,7 +107,7 @@ func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
 			t.Cleanup(func() { cancel(); running.Wait() })
 			return policies.New(l, true)
 		}
-		r.round = func(claims map[string]leases.Policy) { claimer.SetPolicies(claims) }
+		r.round = func() { claimer.Wake() }
 	}))
 	found, err := crd.Parse([]byte(registryPolicy))
 	require.NoError(t, err)

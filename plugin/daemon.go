@@ -23,7 +23,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -61,13 +60,13 @@ type tuning struct {
 	stops   nri.StopSource
 	events  observe.Events
 	matcher func(*throttle.Limiter) *policies.Matcher
-	round   func(claims map[string]leases.Policy) // called in each round of the loop
+	round   func() // called in each round of the loop
 }
 
 // defaultTuning returns the tuning of a daemon outside of tests.
 func defaultTuning() tuning {
 	return tuning{
-		timing: starts.DefaultTiming(), events: observe.NoEvents{}, round: func(map[string]leases.Policy) {},
+		timing: starts.DefaultTiming(), events: observe.NoEvents{}, round: func() {},
 		matcher: func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, false) },
 	}
 }
@@ -116,7 +115,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	d.sensors = newSensors(o, d.limiter, d.observer.Node)
 	if c != nil {
 		d.cluster.makeClaimer(d)
-		t.round, policiesChanged = d.cluster.claimer.SetPolicies, d.cluster.policiesChanged(d.observer)
+		t.round, policiesChanged = d.cluster.claimer.Wake, d.cluster.policiesChanged(d.observer)
 		t.matcher = func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, true) }
 	}
 	if o.CNI && t.timing.Settle == 0 {
@@ -129,7 +128,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 		Round: func(now time.Time, held []throttle.TicketView) (map[string]bool, time.Time) {
 			d.sensors.sampler.Wake()
-			t.round(d.starts.Policies.Claims())
+			t.round()
 			return d.waiting.Room.Round(now, held)
 		},
 	})

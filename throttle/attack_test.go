@@ -224,9 +224,10 @@ func randomCall(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]
 		l.Finished(*now, uid)
 	case 16:
 		n := int64(rng.IntN(3) - 1)
+		claims := map[bool]*throttle.Claims{true: {}}
 		l.SetPolicies(*now, map[string]throttle.GroupLimits{
 			"0": {Starting: throttle.Bound{Pods: &n}, Pacer: throttle.Pacer{MaxStagger: 3, Multiplier: -1}},
-			"1": {Running: throttle.Bound{Requests: throttle.Amounts{"cpu": amount()}}, Claims: n > 0},
+			"1": {Running: throttle.Bound{Requests: throttle.Amounts{"cpu": amount()}}, Claims: claims[n > 0]},
 		})
 		l.SetClaims(*now, throttle.GroupKey{Policy: "1"}, rng.IntN(4)-2)
 	case 17:

@@ -60,7 +60,7 @@ func (n *node) randomChange(rng *rand.Rand) {
 	default:
 		some := int64(rng.IntN(4))
 		n.l.SetPolicies(n.now, map[string]GroupLimits{
-			"x": {Starting: Bound{Pods: &some, Requests: Amounts{"cpu": 100 * some}}, Claims: rng.IntN(4) == 0},
+			"x": {Starting: Bound{Pods: &some, Requests: Amounts{"cpu": 100 * some}}, Claims: []*Claims{{}, nil, nil, nil}[rng.IntN(4)]},
 			"y": {Running: Bound{Requests: Amounts{"memory": some}}, Pacer: Pacer{Step: int(some), MaxStagger: 5}},
 		}, PodGroups{UID: uid, Groups: groups})
 	}

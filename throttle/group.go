@@ -169,7 +169,7 @@ func (g *group) follow(limits GroupLimits) {
 		}
 	}
 	addAll(reasons.PolicyRunning, limits.Running)
-	if limits.Claims {
+	if limits.Claims != nil {
 		add(reasons.PolicyClaim, "", 0)
 	}
 	addAll(reasons.PolicyStarting, limits.Starting)

@@ -39,7 +39,7 @@ func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 		"as many run":      {Running: pods(1)},
 		"as much runs":     {Running: Bound{Requests: Amounts{"cpu": 600}}},
 		"a pacer":          {Pacer: Pacer{MinInitial: 1, Multiplier: 2, MaxStagger: 50}},
-		"no claims":        {Claims: true},
+		"no claims":        {Claims: &Claims{}},
 		"starts too much":  {Starting: Bound{Requests: Amounts{"cpu": 100}}},
 	} {
 		t.Run(name, func(t *testing.T) {

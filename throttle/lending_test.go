@@ -65,7 +65,7 @@ func TestLoansPacersAndClaims(t *testing.T) {
 		})
 		two := int64(2)
 		o.l.SetPolicies(o.now, map[string]throttle.GroupLimits{
-			"starting": {Starting: throttle.Bound{Pods: &two}}, "paced": {Pacer: o.pacer}, "claimed": {Claims: true},
+			"starting": {Starting: throttle.Bound{Pods: &two}}, "paced": {Pacer: o.pacer}, "claimed": {Claims: &throttle.Claims{}},
 		})
 		o.play(seed, kinds)
 	}

@@ -107,7 +107,7 @@ func TestTheLoopOfACallerWakesThePodsThatAPolicyHeld(t *testing.T) {
 		"a pod is ready": {GroupLimits{Pacer: Pacer{Step: 1, MaxStagger: 9}}, func(l *Limiter) {
 			l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
 		}},
-		"a claim comes":                 {GroupLimits{Claims: true}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
+		"a claim comes":                 {GroupLimits{Claims: &Claims{}}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
 		"the policy changes":            {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
 		"the policy is gone":            {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), nil) }},
 		"it changes its group":          {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "b", Groups: nil}) }},

@@ -58,7 +58,7 @@ func TestMaxWaitBoundsTheWaitOfEveryPod(t *testing.T) {
 		}
 		o.l = throttle.New(o.now, o.settings)
 		one := int64(1)
-		o.l.SetPolicies(o.now, map[string]throttle.GroupLimits{"one": {Starting: throttle.Bound{Pods: &one}}, "none": {Claims: true}})
+		o.l.SetPolicies(o.now, map[string]throttle.GroupLimits{"one": {Starting: throttle.Bound{Pods: &one}}, "none": {Claims: &throttle.Claims{}}})
 		for range 900 {
 			o.step(seed)
 		}

@@ -320,7 +320,7 @@ func TestNoPodWaitsBehindAPodThatMayNeverRun(t *testing.T) {
 func TestClaimsBoundTheStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	for i := range 5 {
 		n.grouped(fmt.Sprint(i), in(t1, nil))
 	}
@@ -347,7 +347,7 @@ func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
 	n.l.SetClaims(n.now, t1, 1)
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true, Running: pods(3)}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}, Running: pods(3)}})
 	for _, uid := range []string{"a", "b", "c", "d", "e"} {
 		n.grouped(uid, in(t1, nil))
 	}
@@ -366,7 +366,7 @@ func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
 func TestClaimsAreWantedForPodsThatAreAwayForSeconds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	a := n.l.Join(n.now, Request{UID: "a", Groups: in(t1, nil)})
 	require.Equal(t, reasons.PolicyClaim, a.TryStart(n.now).Reason)
 	require.Equal(t, 1, n.group(t1).Wants)
@@ -380,7 +380,7 @@ func TestClaimsAreWantedForPodsThatAreAwayForSeconds(t *testing.T) {
 func TestClaimsAreNotWantedForPodsThatStayAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: true}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	pulls := n.l.Join(n.now, Request{UID: "pulls", Groups: in(t1, nil)})
 	require.True(t, pulls.Reserve(n.now, time.Minute).Admitted)
 	refused := n.l.Join(n.now, Request{UID: "refused", Groups: in(t1, nil)})

@@ -3,6 +3,7 @@ package throttle
 import (
 	"cmp"
 	"math"
+	"time"
 )
 
 // GroupKey names a group of a policy: pods that share their limits.
@@ -48,8 +49,20 @@ type GroupLimits struct {
 	// Pacer bounds how many pods start, by how many are ready.
 	Pacer Pacer
 	// Claims: only as many pods of the group start at a time as [Limiter.SetClaims] allows, and none
-	// before it was called for the group. A deadline may exceed it, a loan does not.
-	Claims bool
+	// before it was called for the group. A deadline may exceed it, a loan does not. nil: it does not
+	// bound the group.
+	Claims *Claims
+}
+
+// Claims says what the caller of [Limiter.SetClaims] claims, and for whom. The limiter does not read it.
+type Claims struct {
+	// Owner identifies the version of the policy that owns the slots. It is not empty.
+	Owner string
+	// Slots is how many pods of each group may start at a time on all nodes together. A value below 0
+	// counts as 0, and a value above 1000 as 1000.
+	Slots int
+	// OpenAfter is how long no slot can be claimed before the policy stops holding pods.
+	OpenAfter time.Duration
 }
 
 // Bound bounds pods and what they request. The zero value bounds nothing.

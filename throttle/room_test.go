@@ -269,7 +269,7 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 		limits GroupLimits
 		up     int
 	}{
-		"no claims yet":       {GroupLimits{Claims: true}, 3},
+		"no claims yet":       {GroupLimits{Claims: &Claims{}}, 3},
 		"more than may start": {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
 		"none ever":           {GroupLimits{Starting: pods(0)}, 0},
 		"too much to run":     {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},

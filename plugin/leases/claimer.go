@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -69,9 +70,8 @@ type Claimer struct {
 	options Options
 	wake    chan struct{} // has one element if Run has work
 
-	mu       sync.Mutex
-	policies map[string]Policy
-	view     View
+	mu   sync.Mutex
+	view View
 
 	// Only the goroutine of Run uses these.
 	groups map[string]*group // by id
@@ -85,21 +85,11 @@ type Claimer struct {
 
 // New returns a Claimer. Run does its work.
 func New(o Options) *Claimer {
-	return &Claimer{options: o, wake: make(chan struct{}, 1), policies: map[string]Policy{}}
+	return &Claimer{options: o, wake: make(chan struct{}, 1)}
 }
 
-// SetPolicies sets the policies of the scope Cluster, by name, and wakes the claimer. It gives back the claims
-// of an absent one. The limiter holds the pods of a new one until the claimer knows it. The map must not be
-// changed afterwards. It does not block.
-func (c *Claimer) SetPolicies(policies map[string]Policy) {
-	c.mu.Lock()
-	c.policies = policies
-	c.mu.Unlock()
-	c.Wake()
-}
-
-// Wake makes the claimer check what the groups need. Call it when a start was admitted or ended, and
-// when a pod joined the queue. It does not block.
+// Wake makes the claimer check what the groups need. Call it when a start was admitted or ended, when a
+// pod joined the queue, and when the policies have changed. It does not block.
 func (c *Claimer) Wake() {
 	select {
 	case c.wake <- struct{}{}:
@@ -135,15 +125,12 @@ func (c *Claimer) Run(ctx context.Context) {
 
 // demands returns what the groups of the limiter need, by the id of the group.
 func (c *Claimer) demands(now time.Time) map[string]demand {
-	c.mu.Lock()
-	policies := c.policies
-	c.mu.Unlock()
 	all := map[string]demand{}
 	for _, v := range c.options.Limiter.Groups(now) {
-		policy, known := policies[v.Key.Policy]
-		if known && v.Limits.Claims {
-			all[identify(policy.UID, v.Key)] = demand{
-				key: v.Key, policy: policy, limit: min(max(policy.Slots, 0), mostSlots),
+		if claims := v.Limits.Claims; claims != nil {
+			owner := types.UID(claims.Owner)
+			all[identify(owner, v.Key)] = demand{
+				key: v.Key, owner: owner, openAfter: claims.OpenAfter, limit: min(max(claims.Slots, 0), mostSlots),
 				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
 			}
 		}
@@ -170,7 +157,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 	for id, g := range c.groups {
 		d, asked := demands[id]
 		if !asked {
-			d = demand{key: g.key, policy: g.policy}
+			d = demand{key: g.key, owner: g.owner, openAfter: g.openAfter}
 		}
 		g.update(now, d, c.pace())
 		needed = needed || g.needed()
@@ -248,7 +235,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 func (c *Claimer) offer(now time.Time) {
 	for _, g := range c.groups {
 		starts := g.offer()
-		if at := c.health.givesUp(g.policy.OpenAfter); g.policy.UID != "" && !at.IsZero() && !now.Before(at) {
+		if at := c.health.givesUp(g.openAfter); !at.IsZero() && !now.Before(at) {
 			starts = -1
 		}
 		if !g.told || starts != g.offered {
@@ -278,8 +265,8 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 		if !g.idle.IsZero() {
 			at(g.idle.Add(g.patience()))
 		}
-		if g.offered >= 0 && g.policy.UID != "" {
-			at(c.health.givesUp(g.policy.OpenAfter))
+		if g.offered >= 0 {
+			at(c.health.givesUp(g.openAfter))
 		}
 		if !g.needed() && g.offered == 0 {
 			delete(c.groups, id)

@@ -266,7 +266,7 @@ func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 3, a.starting())
-		a.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: 1, OpenAfter: 30 * time.Second}})
+		a.setSlots(1)
 		ended := 0
 		for _, ticket := range tickets {
 			if state, _ := ticket.Status(); state == throttle.Starting && ended < 2 {
@@ -277,8 +277,7 @@ func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 				require.Equal(t, 3-ended, a.starting())
 			}
 		}
-		a.limiter.SetPolicies(time.Now(), nil)
-		a.SetPolicies(nil)
+		a.setPolicies(nil)
 		time.Sleep(5 * time.Second)
 		require.Equal(t, 4, a.starting(), "the policy holds no pod any more")
 		require.Empty(t, api.held())
@@ -295,7 +294,7 @@ func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
 	assert.NotEqual(t, id, identify("other", long))
 	assert.NotEqual(t, id, identify("uid", throttle.GroupKey{Policy: long.Policy, Group: "image:2"}))
 	taken := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	l := newLease(demand{key: long, policy: Policy{UID: "uid"}}, 999, version{"lease-uid", "17"}, "node", taken, taken.Add(time.Minute))
+	l := newLease(demand{key: long, owner: "uid"}, 999, version{"lease-uid", "17"}, "node", taken, taken.Add(time.Minute))
 	assert.LessOrEqual(t, len(l.Name), 253)
 	assert.Equal(t, taken, l.Spec.AcquireTime.Time)
 	assert.Equal(t, taken.Add(time.Minute), l.Spec.RenewTime.Time)

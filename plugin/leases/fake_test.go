@@ -197,9 +197,8 @@ type claiming struct {
 }
 
 var (
-	registry    = throttle.GroupKey{Policy: "registry"}
-	ofRegistry  = []throttle.Membership{{Key: registry}}
-	allPolicies = map[string]throttle.GroupLimits{"registry": {Claims: true}}
+	registry   = throttle.GroupKey{Policy: "registry"}
+	ofRegistry = []throttle.Membership{{Key: registry}}
 )
 
 func startClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming {
@@ -218,9 +217,20 @@ func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming
 		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
 		Unheld: func(policies []string, _ error) { c.opened.Store(&policies) },
 	})
-	c.SetPolicies(map[string]Policy{"registry": {UID: "policy-uid", Slots: slots, OpenAfter: 30 * time.Second}})
-	c.limiter.SetPolicies(time.Now(), allPolicies)
+	c.setSlots(slots)
 	return c
+}
+
+// setSlots puts a policy with this many slots in force.
+func (c *claiming) setSlots(slots int) {
+	c.setPolicies(map[string]throttle.GroupLimits{
+		"registry": {Claims: &throttle.Claims{Owner: "policy-uid", Slots: slots, OpenAfter: 30 * time.Second}},
+	})
+}
+
+func (c *claiming) setPolicies(limits map[string]throttle.GroupLimits) {
+	c.limiter.SetPolicies(time.Now(), limits)
+	c.Wake()
 }
 
 // run runs the claimer until stop, or until the end of the test.

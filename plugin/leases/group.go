@@ -11,21 +11,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Policy is what a [Claimer] needs to know of a StartPolicy of the scope Cluster.
-type Policy struct {
-	// UID is the UID of the object, which owns the Leases.
-	UID types.UID
-	// Slots is how many pods of each group may start at a time in the cluster. A value below 0 counts
-	// as 0, and a value above 1000 as 1000.
-	Slots int
-	// OpenAfter is how long the API server may be unavailable before the policy stops holding pods.
-	OpenAfter time.Duration
-}
-
 // demand is what a group needs now.
 type demand struct {
 	key                             throttle.GroupKey
-	policy                          Policy
+	owner                           types.UID     // of the Leases: the policy
+	openAfter                       time.Duration // without the API server
 	limit, starting, wants, waiting int
 }
 
@@ -145,7 +135,7 @@ func (g *group) remove(most int) []*claim {
 func (g *group) offer() int {
 	unused := len(g.claims) - min(max(g.spent, g.starting), len(g.claims))
 	switch {
-	case g.policy.UID == "" || g.limit == 0 && !g.needed():
+	case g.limit == 0 && !g.needed():
 		return 0
 	case g.spare():
 		return len(g.claims)

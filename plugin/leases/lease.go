@@ -32,8 +32,8 @@ const (
 
 // identify returns the id of a group in labels and in names of Leases. It depends on the UID of the policy, because
 // the garbage collector may still have to delete the Leases of an earlier policy of the same name.
-func identify(policy types.UID, key throttle.GroupKey) string {
-	sum := sha256.Sum256([]byte(string(policy) + "\x00" + key.Group))
+func identify(owner types.UID, key throttle.GroupKey) string {
+	sum := sha256.Sum256([]byte(string(owner) + "\x00" + key.Group))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -47,7 +47,7 @@ func leaseName(policy, id string, n int) string {
 // newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
 // zero to create one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
-	id, seconds := identify(d.policy.UID, d.key), int32(lasts/time.Second)
+	id, seconds := identify(d.owner, d.key), int32(lasts/time.Second)
 	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
 	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
@@ -56,7 +56,7 @@ func newLease(d demand, n int, v version, holder string, since, now time.Time) *
 			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: group},
 			// The user who deletes the policy need not delete its Leases.
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.policy.UID,
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.owner,
 			}},
 		},
 		Spec: coordinationv1.LeaseSpec{

@@ -74,7 +74,6 @@ func (n *simNode) boot() {
 	claimer := New(Options{
 		API: n, Holder: n.name, Limiter: n, Nodes: func() int { return len(n.s.nodes) }, Log: log, Unheld: func([]string, error) {},
 	})
-	claimer.SetPolicies(map[string]Policy{"registry": {UID: "uid", Slots: n.s.limit, OpenAfter: n.s.open}})
 	ctx, cancel := context.WithCancel(n.s.t.Context())
 	done := make(chan struct{})
 	n.mu.Lock()
@@ -100,7 +99,8 @@ func (n *simNode) Groups(time.Time) []throttle.GroupView {
 	if n.waiting+n.starting == 0 {
 		return nil
 	}
-	v := throttle.GroupView{Key: registry, Limits: throttle.GroupLimits{Claims: true}, Waiting: n.waiting, Wants: n.waiting}
+	claims := &throttle.Claims{Owner: "uid", Slots: n.s.limit, OpenAfter: n.s.open}
+	v := throttle.GroupView{Key: registry, Limits: throttle.GroupLimits{Claims: claims}, Waiting: n.waiting, Wants: n.waiting}
 	v.Starting.Pods = int64(n.starting)
 	return []throttle.GroupView{v}
 }

@@ -3,16 +3,11 @@ package policies
 import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// LimitsOf returns the limits of a valid policy for the limiter. With the scope Cluster, the claims that the
-// node holds bound the starts. It keeps nothing of l.
-func LimitsOf(l v1alpha1.PolicyLimits, scope v1alpha1.PolicyScope) throttle.GroupLimits {
-	if scope == v1alpha1.ScopeCluster {
-		return throttle.GroupLimits{Claims: true}
-	}
+// LimitsOf returns the limits of a valid policy of the scope Node for the limiter. It keeps nothing of l.
+func LimitsOf(l v1alpha1.PolicyLimits) throttle.GroupLimits {
 	return throttle.GroupLimits{Starting: boundOf(l.Starting), Running: boundOf(l.Running), Pacer: pacerOf(l.Pacer)}
 }
 
@@ -49,11 +44,11 @@ func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
 	return throttle.Pacer{}
 }
 
-// claimOf returns what has to be claimed for a policy with these limits.
-func claimOf(policy *startpolicy.Policy, limits v1alpha1.PolicyLimits) leases.Policy {
-	p := leases.Policy{UID: policy.UID, OpenAfter: policy.OpenAfter}
+// claimsOf returns the limits of a policy of the scope Cluster: the slots that this node claims bound the starts.
+func claimsOf(policy *startpolicy.Policy, limits v1alpha1.PolicyLimits) throttle.GroupLimits {
+	c := &throttle.Claims{Owner: string(policy.UID), OpenAfter: policy.OpenAfter}
 	if s := limits.Starting; s != nil && s.Pods != nil {
-		p.Slots = int(*s.Pods)
+		c.Slots = int(*s.Pods)
 	}
-	return p
+	return throttle.GroupLimits{Claims: c}
 }

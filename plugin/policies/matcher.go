@@ -8,7 +8,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -31,7 +30,6 @@ type Matcher struct {
 	suspended bool
 	states    []State                         // in the order in which SetPolicies got them
 	limits    map[string]throttle.GroupLimits // that the limiter has
-	claims    map[string]leases.Policy
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
 	// since, and one will at next. Zero: none.
 	since, next time.Time
@@ -101,9 +99,6 @@ func (m *Matcher) Advance(now time.Time) (next time.Time, c *Changes) {
 // Needs returns what the policies need to know of pods. It may be more than the policies in force need.
 func (m *Matcher) Needs() startpolicy.Needs { return m.needs }
 
-// Claims returns the policies of the scope Cluster that are in force, by name. The map must not be changed.
-func (m *Matcher) Claims() map[string]leases.Policy { return m.claims }
-
 // update evaluates policies anew and puts them in force. It passes their limits, and the groups that changed, to the
 // limiter.
 func (m *Matcher) update(now time.Time, states []State) *Changes {
@@ -112,8 +107,7 @@ func (m *Matcher) update(now time.Time, states []State) *Changes {
 		before[s.Object.Name] = s
 	}
 	c := &Changes{Faults: map[string]string{}}
-	m.states, m.since, m.next = states, time.Time{}, time.Time{}
-	m.claims, m.limits = map[string]leases.Policy{}, map[string]throttle.GroupLimits{}
+	m.states, m.since, m.next, m.limits = states, time.Time{}, time.Time{}, map[string]throttle.GroupLimits{}
 	for i := range states {
 		s := &states[i]
 		m.evaluate(now, s)
@@ -153,8 +147,8 @@ func (m *Matcher) evaluate(now time.Time, s *State) {
 	if m.suspended || s.Fault != "" {
 		return
 	}
-	m.limits[policy.Name] = LimitsOf(s.Calculated.Limits, policy.Scope)
+	m.limits[policy.Name] = LimitsOf(s.Calculated.Limits)
 	if policy.Scope == v1alpha1.ScopeCluster {
-		m.claims[policy.Name] = claimOf(policy, s.Calculated.Limits)
+		m.limits[policy.Name] = claimsOf(policy, s.Calculated.Limits)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -301,12 +300,11 @@ func TestWithoutClaimsTheScopeClusterHoldsNoPod(t *testing.T) {
 		l := newTold()
 		k := New(l, server)
 		k.SetPolicies(noon, compiled(registry))
+		limits := map[string]throttle.GroupLimits{}
 		if server {
-			require.Equal(t, map[string]leases.Policy{"registry": {UID: "its-uid", Slots: 1, OpenAfter: 30 * time.Second}}, k.Claims())
-		} else {
-			require.Empty(t, k.Claims())
+			limits["registry"] = throttle.GroupLimits{Claims: &throttle.Claims{Owner: "its-uid", Slots: 1, OpenAfter: 30 * time.Second}}
 		}
-		require.Equal(t, server, l.limits["registry"].Claims)
+		require.Equal(t, limits, l.limits)
 		require.Equal(t, server, len(k.Groups(noon, pod("a", nil, 1))) == 1)
 		require.Equal(t, server, k.State()[0].Fault == "")
 	}
@@ -314,16 +312,15 @@ func TestWithoutClaimsTheScopeClusterHoldsNoPod(t *testing.T) {
 
 func TestLimitsAreConvertedForTheLimiter(t *testing.T) {
 	t.Parallel()
-	limits := func(spec string, scope v1alpha1.PolicyScope) throttle.GroupLimits {
-		return LimitsOf(policy(t, "p", "limits: "+spec).Spec.Limits, scope)
+	limits := func(spec string) throttle.GroupLimits {
+		return LimitsOf(policy(t, "p", "limits: "+spec).Spec.Limits)
 	}
 	zero := int64(0)
 	assert.Equal(t, throttle.GroupLimits{
 		Starting: throttle.Bound{Pods: &zero}, Running: throttle.Bound{Requests: throttle.Amounts{"memory": 1 << 30 * 1000, "nvidia.com/gpu": 2000}},
 		Pacer: throttle.Pacer{MinInitial: 4, Multiplier: 1.5, MaxStagger: 16},
-	}, limits(`{starting: {pods: 0}, running: {requests: {memory: 1Gi, nvidia.com/gpu: 2}}, pacer: {exponential: {minInitial: 4, multiplier: "1.5", maxStagger: 16}}}`, v1alpha1.ScopeNode))
-	assert.Equal(t, throttle.Pacer{Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`, v1alpha1.ScopeNode).Pacer)
-	assert.Equal(t, throttle.GroupLimits{Claims: true}, limits(`{starting: {pods: 3}}`, v1alpha1.ScopeCluster))
+	}, limits(`{starting: {pods: 0}, running: {requests: {memory: 1Gi, nvidia.com/gpu: 2}}, pacer: {exponential: {minInitial: 4, multiplier: "1.5", maxStagger: 16}}}`))
+	assert.Equal(t, throttle.Pacer{Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`).Pacer)
 }
 
 // A pod without a running container is not ready. It counts as before.

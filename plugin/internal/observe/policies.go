@@ -56,7 +56,7 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	}
 	check("starting", v.Limits.Starting, v.Starting)
 	check("running", v.Limits.Running, v.Running)
-	if v.Limits.Claims && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) {
+	if v.Limits.Claims != nil && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) {
 		reached["starting.pods"] = true
 	}
 	if most, bounded := v.Limits.Pacer.Allows(v.Ready); bounded && v.Running.Pods-int64(v.Ready) >= int64(most) {

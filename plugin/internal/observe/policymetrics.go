@@ -54,7 +54,7 @@ func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prome
 			put(fault, oneIf(s.Fault != ""), policy)
 			put(groupCount, float64(len(groups)), policy)
 			groups = groups[:min(len(groups), mostGroups)]
-			limits := policies.LimitsOf(s.Calculated.Limits, "")
+			limits := policies.LimitsOf(s.Calculated.Limits)
 			bound(put, policy, "starting", limits.Starting, groups, func(g policyGroup) throttle.Usage { return g.Starting })
 			bound(put, policy, "running", limits.Running, groups, func(g policyGroup) throttle.Usage { return g.Running })
 			for _, g := range groups {

@@ -6,7 +6,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
@@ -73,11 +72,4 @@ func (p *Policies) State() []policies.State {
 	p.s.Ledger.mu.Lock()
 	defer p.s.Ledger.mu.Unlock()
 	return p.s.Ledger.matcher.State()
-}
-
-// Claims returns the policies of the scope Cluster that are in force, by name. The map must not be changed.
-func (p *Policies) Claims() map[string]leases.Policy {
-	p.s.Ledger.mu.Lock()
-	defer p.s.Ledger.mu.Unlock()
-	return p.s.Ledger.matcher.Claims()
 }
