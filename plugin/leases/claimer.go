@@ -193,9 +193,7 @@ func (c *Claimer) deadline(now time.Time) time.Time {
 	end := now.Add(callTimeout)
 	for _, g := range c.groups {
 		for _, claim := range g.claims {
-			if claim.until.Before(end) {
-				end = claim.until
-			}
+			end = earlier(end, claim.until)
 		}
 	}
 	return end
@@ -251,30 +249,31 @@ func (c *Claimer) offer(now time.Time) {
 func (c *Claimer) conclude(now time.Time) time.Duration {
 	c.expire(now)
 	c.offer(now)
-	next := now.Add(mostPass)
-	at := func(t time.Time) {
-		if !t.IsZero() && t.Before(next) {
-			next = t
-		}
-	}
+	next := earlier(now.Add(mostPass), c.nextLook())
 	for id, g := range c.groups {
 		for _, claim := range g.claims {
-			at(claim.renew)
-			at(claim.until)
+			next = earlier(next, earlier(claim.renew, claim.until))
 		}
 		if !g.idle.IsZero() {
-			at(g.idle.Add(g.patience()))
+			next = earlier(next, g.idle.Add(g.patience()))
 		}
 		if g.offered >= 0 {
-			at(c.health.givesUp(g.openAfter))
+			next = earlier(next, c.health.givesUp(g.openAfter))
 		}
 		if !g.needed() && g.offered == 0 {
 			delete(c.groups, id)
 		}
 	}
-	at(c.nextLook())
 	c.show()
 	return next.Sub(now)
+}
+
+// earlier returns the earlier of two times. A time that is zero does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // leave gives back the slots that no start uses.

@@ -1,7 +1,7 @@
 package leases
 
 import (
-	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -115,19 +115,15 @@ func (g *group) patience() time.Duration {
 	return unusedWaiting
 }
 
-// remove removes and returns at most this many claims, those of the highest slots first.
-func (g *group) remove(most int) []*claim {
-	all := make([]*claim, 0, len(g.claims))
-	for _, c := range g.claims {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b *claim) int { return cmp.Compare(b.n, a.n) })
-	all = all[:min(most, len(all))]
-	for _, c := range all {
-		delete(g.claims, c.n)
+// remove removes and returns at most this many claims, those of the highest slots.
+func (g *group) remove(most int) (removed []*claim) {
+	slots := slices.Sorted(maps.Keys(g.claims))
+	for _, n := range slots[max(0, len(slots)-most):] {
+		removed = append(removed, g.claims[n])
+		delete(g.claims, n)
 	}
 	g.spent = min(g.spent, g.starting, len(g.claims))
-	return all
+	return removed
 }
 
 // offer returns how many pods the limiter may have starting. The limiter admits the next start at the

@@ -11,23 +11,18 @@ import (
 
 // nextLook returns when to list the Leases again, or zero if nothing needs it.
 func (c *Claimer) nextLook() (next time.Time) {
-	sooner := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
-		}
-	}
 	for _, g := range c.groups {
 		switch {
 		case g.missing() > 0:
-			sooner(g.next)
+			next = earlier(next, g.next)
 		case len(g.claims) > 0:
-			sooner(c.looked.Add(renewEvery)) // to find out whether slots are free
+			next = earlier(next, c.looked.Add(renewEvery)) // to find out whether slots are free
 		case g.offered < 0:
-			sooner(c.health.retry)
+			next = earlier(next, c.health.retry)
 		}
 	}
 	if c.stray {
-		sooner(c.looked.Add(c.pace()))
+		next = earlier(next, c.looked.Add(c.pace()))
 	}
 	if !next.IsZero() && next.Before(c.health.retry) {
 		next = c.health.retry
