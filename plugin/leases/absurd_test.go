@@ -21,15 +21,15 @@ func TestALeaseWithAbsurdTimesIsNotHeldForEver(t *testing.T) {
 		for _, renewed := range []time.Time{{}, time.Unix(0, 0), time.Now(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
 			name, at := fmt.Sprintf("%d s, renewed %s", seconds, renewed), metav1.NewMicroTime(renewed)
 			now := time.Unix(1000, 0)
-			s, ok := readSlot(&coordinationv1.Lease{
+			s, _, n := readSlot(&coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{Name: "pod-pacemaker-p-0123-4", UID: "u", ResourceVersion: "7", Labels: map[string]string{SlotLabel: "0123"}},
 				Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at},
 			}, now)
-			require.True(t, ok, name)
+			require.Equal(t, 4, n, name)
 			assert.False(t, s.free(now.Add(lasts-time.Second)), name)
 			assert.True(t, s.free(now.Add(time.Minute)), name)
 
-			c := &Claimer{slots: map[string]*slot{s.name: s}}
+			c := &Claimer{slots: map[string]map[int]slot{"0123": {n: s}}}
 			require.Empty(t, c.sweep(now.Add(sweepAfter-time.Second)), name)
 			calls := c.sweep(now.Add(sweepAfter))
 			require.Len(t, calls, 1, name)

@@ -31,16 +31,16 @@ type call struct {
 	n       int
 	name    string
 	version version
-	since   time.Time // when this node took the slot
+	since   time.Time // when this node took the slot; zero: when the call was sent
 
 	sent time.Time
 	made *coordinationv1.Lease
 	err  error
 }
 
-// call returns a call for a claim.
-func (g *group) call(v verb, id string, c *claim) *call {
-	return &call{verb: v, group: g, n: c.n, name: leaseName(g.key.Policy, id, c.n), version: c.version, since: c.since}
+// call returns a call for a slot. The version is that of its Lease, or zero if there is none.
+func (g *group) call(v verb, n int, seen version) *call {
+	return &call{verb: v, group: g, n: n, name: leaseName(g.demand, n), version: seen}
 }
 
 var errNoSlot = errors.New("the Lease in the answer is not that of a slot: something has changed it on its way into the API server")
@@ -53,6 +53,9 @@ func (c *Claimer) make(ctx context.Context, calls []*call) {
 		c.stats.Calls[string(one.verb)]++
 		running.Go(func() error {
 			one.sent = time.Now()
+			if one.since.IsZero() {
+				one.since = one.sent
+			}
 			one.made, one.err = c.send(ctx, one)
 			return nil
 		})
@@ -67,11 +70,7 @@ func (c *Claimer) send(ctx context.Context, one *call) (made *coordinationv1.Lea
 	api := c.options.API
 	switch one.verb {
 	case takeSlot, renewSlot:
-		since := one.sent
-		if one.verb == renewSlot {
-			since = one.since
-		}
-		lease := newLease(one.group.demand, one.n, one.version, c.options.Holder, since, one.sent)
+		lease := newLease(one.group.demand, one.n, one.version, c.options.Holder, one.since, one.sent)
 		if (one.version == version{}) {
 			return api.Create(ctx, lease, metav1.CreateOptions{})
 		}
@@ -88,10 +87,11 @@ func (c *Claimer) answered(one *call) {
 	now, g := time.Now(), one.group
 	late := apierrors.IsConflict(one.err) || apierrors.IsAlreadyExists(one.err) ||
 		apierrors.IsNotFound(one.err) && one.version != version{} // without a version, the namespace is missing
-	var s *slot
-	if one.err == nil && (one.verb == takeSlot || one.verb == renewSlot) {
-		var ok bool
-		if s, ok = readSlot(one.made, now); !ok {
+	claims := one.verb == takeSlot || one.verb == renewSlot
+	var s slot
+	if claims && one.err == nil {
+		var n int
+		if s, _, n = readSlot(one.made, now); n < 0 {
 			one.err = errNoSlot
 		}
 	}
@@ -106,11 +106,7 @@ func (c *Claimer) answered(one *call) {
 		c.stats.Conflicts++
 	}
 	switch {
-	case s != nil:
-		if one.verb == takeSlot {
-			one.since = one.sent
-		}
-		c.slots[s.name] = s
+	case claims && one.err == nil:
 		g.claims[one.n] = &claim{
 			n: one.n, version: s.version, since: one.since, until: one.sent.Add(holds),
 			renew: one.sent.Add(renewEvery - rand.N(renewEvery/4)),
@@ -125,7 +121,6 @@ func (c *Claimer) answered(one *call) {
 		}
 	case one.verb == takeSlot && late:
 	case one.err == nil, apierrors.IsNotFound(one.err):
-		delete(c.slots, one.name)
 	default:
 		c.stray = true // the write may have succeeded
 	}
@@ -133,10 +128,12 @@ func (c *Claimer) answered(one *call) {
 
 // renewals returns the calls that renew the claims that are due.
 func (c *Claimer) renewals(now time.Time) (calls []*call) {
-	for id, g := range c.groups {
+	for _, g := range c.groups {
 		for _, claim := range g.claims {
 			if !now.Before(claim.renew) {
-				calls = append(calls, g.call(renewSlot, id, claim))
+				one := g.call(renewSlot, claim.n, claim.version)
+				one.since = claim.since
+				calls = append(calls, one)
 			}
 		}
 	}

@@ -74,10 +74,10 @@ type Claimer struct {
 	view View
 
 	// Only the goroutine of Run uses these.
-	groups map[string]*group // by id
-	slots  map[string]*slot  // as listed last, by name
-	looked time.Time         // when the Leases were last listed
-	stray  bool              // this node may hold a Lease without a claim
+	groups map[string]*group       // by id
+	slots  map[string]map[int]slot // as listed last, by the id of the group and the number
+	looked time.Time               // when the Leases were last listed
+	stray  bool                    // this node may hold a Lease without a claim
 	health health
 	faulty bool // the fault was logged
 	stats  View // the counters
@@ -101,7 +101,7 @@ func (c *Claimer) Wake() {
 // the rest for the next daemon of this node. Run can be called again after it returned, but not twice
 // at the same time.
 func (c *Claimer) Run(ctx context.Context) {
-	c.groups, c.slots, c.looked, c.health = map[string]*group{}, map[string]*slot{}, time.Time{}, health{}
+	c.groups, c.slots, c.looked, c.health = map[string]*group{}, nil, time.Time{}, health{}
 	c.stats = View{Calls: map[string]uint64{}}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -129,8 +129,9 @@ func (c *Claimer) demands(now time.Time) map[string]demand {
 	for _, v := range c.options.Limiter.Groups(now) {
 		if claims := v.Limits.Claims; claims != nil {
 			owner := types.UID(claims.Owner)
-			all[identify(owner, v.Key)] = demand{
-				key: v.Key, owner: owner, openAfter: claims.OpenAfter, limit: min(max(claims.Slots, 0), mostSlots),
+			id := identify(owner, v.Key)
+			all[id] = demand{
+				id: id, key: v.Key, owner: owner, openAfter: claims.OpenAfter, limit: min(max(claims.Slots, 0), mostSlots),
 				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
 			}
 		}
@@ -157,7 +158,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 	for id, g := range c.groups {
 		d, asked := demands[id]
 		if !asked {
-			d = demand{key: g.key, owner: g.owner, openAfter: g.openAfter}
+			d = demand{id: id, key: g.key, owner: g.owner, openAfter: g.openAfter}
 		}
 		g.update(now, d, c.pace())
 		needed = needed || g.needed()
@@ -168,7 +169,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 	calls := c.giveBack(now)
 	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))
 	defer cancel()
-	if c.lookDue(now) {
+	if due := c.nextLook(); !due.IsZero() && !now.Before(due) {
 		calls = append(calls, c.look(ctx)...)
 	}
 	c.make(ctx, append(calls, c.renewals(now)...))
@@ -220,7 +221,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 			g.claims[claim.n] = claim
 		}
 		for _, claim := range over[kept:] {
-			calls = append(calls, g.call(releaseSlot, id, claim))
+			calls = append(calls, g.call(releaseSlot, claim.n, claim.version))
 		}
 		if !g.spare() {
 			g.wait(now, c.pace(), true)
@@ -284,7 +285,7 @@ func (c *Claimer) leave(ctx context.Context) {
 	var calls []*call
 	for id, g := range c.groups {
 		for _, claim := range g.remove(len(g.claims) - min(len(g.claims), demands[id].starting)) {
-			calls = append(calls, g.call(releaseSlot, id, claim))
+			calls = append(calls, g.call(releaseSlot, claim.n, claim.version))
 		}
 	}
 	c.make(ctx, calls)

@@ -294,16 +294,17 @@ func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
 	assert.NotEqual(t, id, identify("other", long))
 	assert.NotEqual(t, id, identify("uid", throttle.GroupKey{Policy: long.Policy, Group: "image:2"}))
 	taken := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	l := newLease(demand{key: long, owner: "uid"}, 999, version{"lease-uid", "17"}, "node", taken, taken.Add(time.Minute))
+	l := newLease(demand{id: id, key: long, owner: "uid"}, 999, version{"lease-uid", "17"}, "node", taken, taken.Add(time.Minute))
 	assert.LessOrEqual(t, len(l.Name), 253)
 	assert.Equal(t, taken, l.Spec.AcquireTime.Time)
 	assert.Equal(t, taken.Add(time.Minute), l.Spec.RenewTime.Time)
-	s, ok := readSlot(l, taken)
-	require.True(t, ok)
-	assert.Equal(t, &slot{id: id, n: 999, name: l.Name, holder: "node", version: version{"lease-uid", "17"}, lasts: lasts, seen: taken}, s)
+	s, group, n := readSlot(l, taken)
+	assert.Equal(t, id, group)
+	assert.Equal(t, 999, n)
+	assert.Equal(t, slot{name: l.Name, holder: "node", version: version{"lease-uid", "17"}, lasts: lasts, seen: taken}, s)
 	delete(l.Labels, SlotLabel)
-	_, ok = readSlot(l, taken)
-	assert.False(t, ok)
+	_, _, n = readSlot(l, taken)
+	assert.Negative(t, n)
 }
 
 // A store restored from a backup has Leases of older versions than those already seen. It does not have the newer

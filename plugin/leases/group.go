@@ -13,6 +13,7 @@ import (
 
 // demand is what a group needs now.
 type demand struct {
+	id                              string // of the group, in the names of the Leases
 	key                             throttle.GroupKey
 	owner                           types.UID     // of the Leases: the policy
 	openAfter                       time.Duration // without the API server

@@ -37,22 +37,23 @@ func identify(owner types.UID, key throttle.GroupKey) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func leaseName(policy, id string, n int) string {
+func leaseName(d demand, n int) string {
+	policy := d.key.Policy
 	if len(policy) > mostPolicyName {
 		policy = strings.TrimRight(policy[:mostPolicyName], "-.")
 	}
-	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, id, n)
+	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, d.id, n)
 }
 
 // newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
 // zero to create one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
-	id, seconds := identify(d.owner, d.key), int32(lasts/time.Second)
+	seconds := int32(lasts / time.Second)
 	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
 	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: leaseName(d.key.Policy, id, n), Labels: map[string]string{SlotLabel: id}, UID: v.uid, ResourceVersion: v.resource,
+			Name: leaseName(d, n), Labels: map[string]string{SlotLabel: d.id}, UID: v.uid, ResourceVersion: v.resource,
 			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: group},
 			// The user who deletes the policy need not delete its Leases.
 			OwnerReferences: []metav1.OwnerReference{{
@@ -73,8 +74,6 @@ type version struct {
 
 // slot is the state of a Lease as this node has seen it.
 type slot struct {
-	id      string // of its group
-	n       int
 	name    string
 	holder  string
 	version version
@@ -84,21 +83,22 @@ type slot struct {
 
 // free reports whether another node may take the slot. The times in the Lease are not used, because they are of
 // another clock.
-func (s *slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
+func (s slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
 
-// readSlot reads a Lease, and reports whether it is a slot.
-func readSlot(lease *coordinationv1.Lease, now time.Time) (*slot, bool) {
-	id := lease.Labels[SlotLabel]
+// readSlot returns the slot whose Lease this is, with the id of its group and its number. The number is -1 if the Lease is
+// none of a slot.
+func readSlot(lease *coordinationv1.Lease, now time.Time) (s slot, id string, n int) {
+	id = lease.Labels[SlotLabel]
 	n, err := strconv.Atoi(lease.Name[strings.LastIndexByte(lease.Name, '-')+1:])
 	if id == "" || err != nil || n < 0 || n >= mostSlots {
-		return nil, false
+		return slot{}, "", -1
 	}
-	s := &slot{id: id, n: n, name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, lasts: lasts, seen: now}
+	s = slot{name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, lasts: lasts, seen: now}
 	if lease.Spec.HolderIdentity != nil {
 		s.holder = *lease.Spec.HolderIdentity
 	}
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
 		s.lasts = min(max(lasts, time.Duration(*seconds)*time.Second), mostLasts)
 	}
-	return s, true
+	return s, id, n
 }

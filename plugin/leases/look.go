@@ -30,11 +30,6 @@ func (c *Claimer) nextLook() (next time.Time) {
 	return next
 }
 
-func (c *Claimer) lookDue(now time.Time) bool {
-	at := c.nextLook()
-	return !at.IsZero() && !now.Before(at)
-}
-
 // look lists the Leases of all groups, and returns the calls that follow from them.
 func (c *Claimer) look(ctx context.Context) (calls []*call) {
 	sent := time.Now()
@@ -50,22 +45,23 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 	}
 	c.health.note(&c.health.read, nil, sent, now)
 	c.looked, c.stray = now, false
-	slots := make(map[string]*slot, len(list.Items))
-	byGroup := map[string][]*slot{}
+	slots := map[string]map[int]slot{}
 	for i := range list.Items {
-		s, ok := readSlot(&list.Items[i], now)
-		if !ok {
+		s, id, n := readSlot(&list.Items[i], now)
+		if n < 0 {
 			continue
 		}
-		if before := c.slots[s.name]; before != nil && before.version == s.version {
+		if before := c.slots[id][n]; before.version == s.version {
 			s.seen = before.seen
 		}
-		slots[s.name] = s
-		byGroup[s.id] = append(byGroup[s.id], s)
+		if slots[id] == nil {
+			slots[id] = map[int]slot{}
+		}
+		slots[id][n] = s
 	}
 	c.slots = slots
-	for id, g := range c.groups {
-		calls = append(calls, c.choose(now, id, g, byGroup[id])...)
+	for _, g := range c.groups {
+		calls = append(calls, c.choose(now, g)...)
 	}
 	calls = append(calls, c.sweep(now)...)
 	if len(calls) == 0 && !c.writesSoon() {
@@ -76,27 +72,25 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 
 // choose takes slots for a group: first those that this node holds already, because an answer was lost or an earlier
 // daemon took them, and then free ones.
-func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (calls []*call) {
+func (c *Claimer) choose(now time.Time, g *group) (calls []*call) {
 	missing, room := g.missing(), g.limit-len(g.claims)
-	taken := map[int]bool{}
+	listed, taken := c.slots[g.id], map[int]bool{}
 	for n := range g.claims {
 		taken[n] = true
 	}
-	for _, s := range listed {
+	for n, s := range listed {
+		if taken[n] || s.holder != c.options.Holder && s.free(now) {
+			continue
+		}
+		taken[n] = true
+		room--
 		switch {
-		case g.claims[s.n] != nil:
-		case s.holder == c.options.Holder:
-			taken[s.n] = true
-			one := &call{verb: releaseSlot, group: g, n: s.n, name: s.name, version: s.version}
-			if missing > 0 && s.n < g.limit {
-				one.verb = takeSlot
-				missing--
-			}
-			room--
-			calls = append(calls, one)
-		case !s.free(now):
-			taken[s.n] = true
-			room--
+		case s.holder != c.options.Holder:
+		case missing > 0 && n < g.limit:
+			missing--
+			calls = append(calls, g.call(takeSlot, n, s.version))
+		default:
+			calls = append(calls, g.call(releaseSlot, n, s.version))
 		}
 	}
 	g.scarce = room <= 0
@@ -113,11 +107,7 @@ func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (ca
 		if taken[n] {
 			continue
 		}
-		one := &call{verb: takeSlot, group: g, n: n, name: leaseName(g.key.Policy, id, n)}
-		if s := c.slots[one.name]; s != nil {
-			one.version = s.version
-		}
-		calls = append(calls, one)
+		calls = append(calls, g.call(takeSlot, n, listed[n].version))
 		most--
 		room--
 	}
@@ -127,9 +117,14 @@ func (c *Claimer) choose(now time.Time, id string, g *group, listed []*slot) (ca
 
 // sweep returns the call that deletes a Lease that was unchanged for long and that its group does not need.
 func (c *Claimer) sweep(now time.Time) []*call {
-	for _, s := range c.slots {
-		if g := c.groups[s.id]; now.Sub(s.seen) >= sweepAfter && (g == nil || !g.needed()) {
-			return []*call{{verb: sweepSlot, n: s.n, name: s.name, version: s.version}}
+	for id, slots := range c.slots {
+		if g := c.groups[id]; g != nil && g.needed() {
+			continue
+		}
+		for n, s := range slots {
+			if now.Sub(s.seen) >= sweepAfter {
+				return []*call{{verb: sweepSlot, n: n, name: s.name, version: s.version}}
+			}
 		}
 	}
 	return nil
