@@ -60,10 +60,9 @@ func newClients(o Options) (*clients, error) {
 // cluster is the daemon's view of the API server, and what reports to it.
 type cluster struct {
 	clients
-	recorder *observe.Recorder
-	watch    *podwatch.Watch
-	// summary also knows the number of nodes.
-	summary    *report.Summary
+	recorder   *observe.Recorder
+	watch      *podwatch.Watch
+	reporter   *report.Reporter // it also knows the number of nodes
 	namespaces *policies.Namespaces
 	claimer    *leases.Claimer
 	// source and policies provide the configuration and the StartPolicies in force.
@@ -84,9 +83,9 @@ func newCluster(d *Daemon, c clients) *cluster {
 			d.starts.PodChanged(pod, deleted)
 		},
 	})
-	cl.summary = report.NewSummary(report.SummaryOptions{
-		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
-		Policies: func() []crd.KnownPolicy { return cl.policies.Known() },
+	cl.reporter = report.New(report.Options{
+		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance,
+		Object: o.nameOnNode(), Lease: o.ofInstance("pod-pacemaker-summary", "-"), Log: o.Log,
 	})
 	return cl
 }
@@ -100,12 +99,8 @@ const (
 // makeClaimer adds the claimer of slots for policies of the scope Cluster.
 func (c *cluster) makeClaimer(d *Daemon) {
 	o, observer := d.options, d.observer
-	holder := o.NodeName
-	if o.Instance != "" {
-		holder += "." + o.Instance
-	}
 	c.claimer = leases.New(leases.Options{
-		API: c.kube.Leases(o.Namespace), Holder: holder, Limiter: d.limiter, Nodes: c.summary.Nodes, Log: o.Log,
+		API: c.kube.Leases(o.Namespace), Holder: o.nameOnNode(), Limiter: d.limiter, Nodes: c.reporter.Nodes, Log: o.Log,
 		Unheld: func(names []string, why error) {
 			if why == nil {
 				observer.Node(corev1.EventTypeNormal, policiesHeld, "the StartPolicies of the scope Cluster hold again")
@@ -127,7 +122,7 @@ func (c *cluster) policiesChanged(observer *observe.Observer) func(policies.Chan
 			c.namespaces.Need()
 		}
 		if changes.NewFacts {
-			c.watch.ExtractFacts(changes.Extract, relistWithin(c.summary.Nodes()))
+			c.watch.ExtractFacts(changes.Extract, relistWithin(c.reporter.Nodes()))
 		}
 	}
 }

@@ -109,7 +109,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	policiesChanged := func(policies.Changes) {}
 	if c != nil {
 		d.cluster = newCluster(d, *c)
-		nodes, t.events, t.pods, t.stops = d.cluster.summary.Nodes, d.cluster.recorder, d.cluster.watch, d.cluster.watch
+		nodes, t.events, t.pods, t.stops = d.cluster.reporter.Nodes, d.cluster.recorder, d.cluster.watch, d.cluster.watch
 	}
 	d.observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: nodes})
 	d.sensors = newSensors(o, d.limiter, d.observer.Node)

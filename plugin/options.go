@@ -143,9 +143,15 @@ func (o Options) Validate() error {
 }
 
 // pluginName is the name under which the daemon registers with NRI.
-func (o Options) pluginName() string {
+func (o Options) pluginName() string { return o.ofInstance("pod-pacemaker", "-") }
+
+// nameOnNode is the name of the PacemakerNode of this daemon, and of the holder of its Leases.
+func (o Options) nameOnNode() string { return o.ofInstance(o.NodeName, ".") }
+
+// ofInstance returns a name with that of the instance, if this is not the default instance.
+func (o Options) ofInstance(name, separator string) string {
 	if o.Instance == "" {
-		return "pod-pacemaker"
+		return name
 	}
-	return "pod-pacemaker-" + o.Instance
+	return name + separator + o.Instance
 }

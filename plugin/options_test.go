@@ -79,3 +79,12 @@ func TestEveryFaultOfTheOptionsIsNamedAtOnce(t *testing.T) {
 		assert.ErrorContains(t, err, flag)
 	}
 }
+
+// Daemons of different instances on one node share neither a PacemakerNode nor Leases.
+func TestAnInstanceHasNamesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "node-1", Options{NodeName: "node-1"}.nameOnNode())
+	canary := Options{NodeName: "node-1", Instance: "canary"}
+	assert.Equal(t, "node-1.canary", canary.nameOnNode())
+	assert.Equal(t, "pod-pacemaker-canary", canary.pluginName())
+}

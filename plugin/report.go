@@ -33,12 +33,10 @@ func (d *Daemon) report(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	o := d.options
-	node := report.NewNode(report.NodeOptions{
-		API: d.cluster.dynamic, NodeName: o.NodeName, Instance: o.Instance, NodeUID: d.cluster.source.NodeUID,
-		Status: d.nodeStatus, Nodes: d.cluster.summary.Nodes, Log: o.Log,
-	})
-	return d.runParts(ctx, part{"summary", forever(d.cluster.summary.Run)}, part{"nodeReport", forever(node.Run)})
+	r, facts := d.cluster.reporter, report.Facts{NodeUID: d.cluster.source.NodeUID, Status: d.nodeStatus}
+	return d.runParts(ctx,
+		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.cluster.policies.Known) })},
+		part{"nodeReport", forever(func(ctx context.Context) { r.RunNode(ctx, facts) })})
 }
 
 // nodeStatus returns the status of this node's PacemakerNode. Nothing in it changes with time alone, so that it is written

@@ -37,7 +37,7 @@ type stampede struct {
 	nodes   int
 	busy    atomic.Bool // every daemon always has something new to report
 	changes atomic.Int32
-	sums    []*report.Summary
+	sums    []*report.Reporter
 }
 
 // The requests of 500 daemons cost the API server no more than package plugin/report derives, by
@@ -150,16 +150,16 @@ func (s *stampede) run(t *testing.T, config string) {
 			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: func() {},
 		})
 		all.Go(func() error { pods.Run(ctx); return nil })
-		summary := report.NewSummary(report.SummaryOptions{
-			API: objects, Leases: kubetest.Of(kube).Leases("default"), NodeName: name, Policies: policies.Known, Log: log,
+		reporter := report.New(report.Options{
+			API: objects, Leases: kubetest.Of(kube).Leases("default"), NodeName: name, Object: name, Lease: "pod-pacemaker-summary", Log: log,
 		})
-		s.sums = append(s.sums, summary)
-		reporter := report.NewNode(report.NodeOptions{
-			API: objects, NodeName: name, NodeUID: source.NodeUID, Nodes: summary.Nodes, Log: log,
-			Status: func() v1alpha1.PacemakerNodeStatus { return s.status(*inForce.Load(), config) },
-		})
-		all.Go(func() error { reporter.Run(ctx); return nil })
-		all.Go(func() error { summary.Run(ctx); return nil })
+		s.sums = append(s.sums, reporter)
+		facts := report.Facts{
+			NodeUID: source.NodeUID,
+			Status:  func() v1alpha1.PacemakerNodeStatus { return s.status(*inForce.Load(), config) },
+		}
+		all.Go(func() error { reporter.RunNode(ctx, facts); return nil })
+		all.Go(func() error { reporter.RunSummary(ctx, policies.Known); return nil })
 	}
 }
 

@@ -1,10 +1,10 @@
 // Package report writes to the API server how pods start, with a bounded load. The daemon of each node writes one small
 // PacemakerNode. The daemons take turns to sum up the PacemakerNodes in the status of the StartPolicies.
 //
-// A [Node] writes only changes, at most once in an interval, and no daemon watches PacemakerNodes. A [Summary] reads a
-// Lease from time to time. If the Lease has not changed for the interval, the Summary lists the PacemakerNodes,
-// replaces the Lease, which the API server allows only one of several daemons, and writes the sums that have
-// changed. There is no leader. The status of a policy has one writer at a time, because every write of it goes to
+// [Reporter.RunNode] writes only changes, at most once in an interval, and no daemon watches PacemakerNodes.
+// [Reporter.RunSummary] reads a Lease from time to time. If the Lease has not changed for the interval, it lists the
+// PacemakerNodes, replaces the Lease, which the API server allows only one of several daemons, and writes the sums that
+// have changed. There is no leader. The status of a policy has one writer at a time, because every write of it goes to
 // the watches of all n daemons.
 //
 // # What it costs
@@ -15,6 +15,7 @@
 //
 //   - PacemakerNodes, while pods start on all nodes: each node writes every max(10 s, n x 10 ms). That is at most 100
 //     writes a second, and at most n in 10 s. While nothing changes, each node writes every 10 minutes as a sign of life.
+//     A write that failed is tried again after the same interval.
 //   - Watches: none, apart from the garbage collector of Kubernetes, which watches the metadata of every kind. To pace
 //     pods, each daemon also watches the pods of its node, its Node, the configs and the policies: 20,000 watches for
 //     5,000 nodes.

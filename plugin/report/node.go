@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,103 +22,71 @@ const lastWords = 2 * time.Second
 
 var errNoNode = errors.New("the API server has not yet reported this node")
 
-// NodeOptions are the options of a [Node]. All are needed. Only Run calls the functions, and they must not block.
-type NodeOptions struct {
-	// API is a client of the API server.
-	API dynamic.Interface
-	// NodeName is the node's name. Instance is the daemon's name, and may be empty.
-	NodeName, Instance string
+// Facts are what RunNode reports. The functions must not block.
+type Facts struct {
 	// NodeUID returns the UID of the Node object; empty if it is not known yet.
 	NodeUID func() types.UID
-	// Status returns the current status. Run sets its NodeName, Instance and Written.
+	// Status returns the current status. RunNode sets its NodeName, Instance and Written.
 	Status func() v1alpha1.PacemakerNodeStatus
-	// Nodes returns the number of nodes in the cluster; 0 if it is not known yet.
-	Nodes func() int
-	// Log gets each error once.
-	Log logrus.FieldLogger
 }
 
-// Node writes the PacemakerNode of one daemon.
-type Node struct {
-	NodeOptions
-	faults faultLog
-
-	written *v1alpha1.PacemakerNodeStatus // the last written status; nil if there is none, or if that is unknown
-	due     time.Time                     // of the next heartbeat
-	at      *metav1.Time                  // when written was written; nil as for written
-}
-
-// NewNode returns a Node. Run does its work.
-func NewNode(o NodeOptions) *Node { return &Node{NodeOptions: o} }
-
-// Run reports until ctx ends, and then reports that the daemon was stopped. It blocks. Call it once. It logs each error
-// once and tries again.
-func (n *Node) Run(ctx context.Context) {
+// RunNode reports until ctx ends, and then reports that the daemon was stopped. It blocks. Call it once. It logs each
+// error once and tries again.
+func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 	// All daemons of a cluster may have started at the same moment.
-	failures := 0
-	for next := rand.N(interval(leastWrite, n.Nodes())); ; next = spread(pause(interval(leastWrite, n.Nodes()), failures)) {
+	for next := rand.N(interval(leastWrite, r.Nodes())); ; next = spread(interval(leastWrite, r.Nodes())) {
 		select {
 		case <-ctx.Done():
-			n.stop(context.WithoutCancel(ctx))
+			r.stop(context.WithoutCancel(ctx), f)
 			return
 		case <-time.After(next):
 		}
-		err := n.report(ctx, time.Now())
-		failures++
-		if err == nil {
-			failures = 0
-		}
+		err := r.report(ctx, time.Now(), f)
 		if ctx.Err() == nil {
-			n.faults.log(n.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",
+			r.nodeFaults.log(r.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",
 				"this node's PacemakerNode is written again")
 		}
 	}
 }
 
-// pause returns the time until the next try after this many failures.
-func pause(least time.Duration, failures int) time.Duration {
-	return min(max(least, heartbeat/2), least<<min(failures, 10))
-}
-
 // report writes the status if it has changed or if a heartbeat is due.
-func (n *Node) report(ctx context.Context, now time.Time) error {
-	status := n.Status()
-	status.NodeName, status.Instance = n.NodeName, n.Instance
+func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
+	status := f.Status()
+	status.NodeName, status.Instance = r.NodeName, r.Instance
 	status.Written = nil
-	if n.written != nil && now.Before(n.due) && equality.Semantic.DeepEqual(*n.written, status) {
+	if r.written != nil && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, status) {
 		return nil
 	}
-	n.written, n.at = nil, nil // until the write has succeeded
-	if err := n.write(ctx, now, status, nil); err != nil {
+	r.written, r.at = nil, nil // until the write has succeeded
+	if err := r.write(ctx, now, f.NodeUID(), status, nil); err != nil {
 		return err
 	}
-	n.written, n.due = &status, now.Add(spread(heartbeat))
+	r.written, r.due = &status, now.Add(spread(heartbeat))
 	return nil
 }
 
 // stop reports that the daemon was stopped, if it has written a status before.
-func (n *Node) stop(ctx context.Context) {
-	if n.due.IsZero() {
+func (r *Reporter) stop(ctx context.Context, f Facts) {
+	if r.due.IsZero() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
-	status := n.Status()
+	status := f.Status()
 	// The status of the next daemon, which may have started already, is kept.
-	err := n.write(ctx, time.Now(), v1alpha1.PacemakerNodeStatus{
-		NodeName: n.NodeName, Instance: n.Instance, Version: status.Version, Config: status.Config,
+	err := r.write(ctx, time.Now(), f.NodeUID(), v1alpha1.PacemakerNodeStatus{
+		NodeName: r.NodeName, Instance: r.Instance, Version: status.Version, Config: status.Config,
 		ConfigGeneration: status.ConfigGeneration, Origin: status.Origin, Mode: status.Mode,
 		Connection: v1alpha1.Stopped, Message: "the daemon was stopped: pods start unpaced",
-	}, n.at)
+	}, r.at)
 	if err != nil {
-		n.Log.WithError(err).Info("cannot write to this node's PacemakerNode that the daemon was stopped")
+		r.Log.WithError(err).Info("cannot write to this node's PacemakerNode that the daemon was stopped")
 	}
 }
 
 // write replaces the status, and creates the object if there is none. If only is not nil, it replaces only a status that
 // was written at that time.
-func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.PacemakerNodeStatus, only *metav1.Time) error {
-	uid := n.NodeUID()
+func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, status v1alpha1.PacemakerNodeStatus, only *metav1.Time) error {
 	if uid == "" {
 		return errNoNode
 	}
@@ -131,36 +98,28 @@ func (n *Node) write(ctx context.Context, now time.Time, status v1alpha1.Pacemak
 	if only != nil {
 		where["/status/written"] = only
 	}
-	api := n.API.Resource(v1alpha1.NodeResource)
-	err := replaceStatus(ctx, api, n.name(), status, where)
+	api := r.API.Resource(v1alpha1.NodeResource)
+	err := replaceStatus(ctx, api, r.Object, status, where)
 	if apierrors.IsNotFound(err) {
-		if err := n.create(ctx, api, uid); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := r.create(ctx, api, uid); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		err = replaceStatus(ctx, api, n.name(), status, where)
+		err = replaceStatus(ctx, api, r.Object, status, where)
 	}
 	switch {
 	case err == nil:
-		n.at = &at
+		r.at = &at
 	case apierrors.IsInvalid(err):
-		return fmt.Errorf("PacemakerNode %s belongs to another node, or another daemon has written it: %w", n.name(), err)
+		return fmt.Errorf("PacemakerNode %s belongs to another node, or another daemon has written it: %w", r.Object, err)
 	}
 	return err
 }
 
-func (n *Node) create(ctx context.Context, api dynamic.ResourceInterface, uid types.UID) error {
+func (r *Reporter) create(ctx context.Context, api dynamic.ResourceInterface, uid types.UID) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.NodeKind))
-	object.SetName(n.name())
-	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.NodeName, UID: uid}})
+	object.SetName(r.Object)
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: r.NodeName, UID: uid}})
 	_, err := api.Create(ctx, object, metav1.CreateOptions{})
 	return err
-}
-
-// name returns the name of the object.
-func (n *Node) name() string {
-	if n.Instance == "" {
-		return n.NodeName
-	}
-	return n.NodeName + "." + n.Instance
 }

@@ -30,7 +30,7 @@ type world struct {
 	t    *testing.T
 	api  *dynamicfake.FakeDynamicClient
 	log  *logtest.Hook
-	node *Node
+	r    *Reporter
 	stop func()
 
 	mu sync.Mutex
@@ -40,7 +40,6 @@ type world struct {
 // facts are the reporter's inputs; set changes them.
 type facts struct {
 	status v1alpha1.PacemakerNodeStatus
-	nodes  int
 	uid    types.UID
 }
 
@@ -80,18 +79,12 @@ func inWorld(t *testing.T, test func(w *world)) {
 		w.set(func(f *facts) {
 			f.uid, f.status = "uid-1", v1alpha1.PacemakerNodeStatus{Config: "default", Ready: true}
 		})
-		n := NewNode(NodeOptions{
-			API: w.api, NodeName: "node-1", Log: log,
-			NodeUID: func() types.UID { return w.now().uid },
-			Status:  func() v1alpha1.PacemakerNodeStatus { return w.now().status },
-			Nodes:   func() int { return w.now().nodes },
-		})
-		w.node = n
+		w.r = New(Options{API: w.api, NodeName: "node-1", Object: "node-1", Log: log})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			n.Run(ctx)
+			w.r.RunNode(ctx, w.given())
 		}()
 		w.stop = func() {
 			cancel()
@@ -100,6 +93,13 @@ func inWorld(t *testing.T, test func(w *world)) {
 		defer w.stop()
 		test(w)
 	})
+}
+
+func (w *world) given() Facts {
+	return Facts{
+		NodeUID: func() types.UID { return w.now().uid },
+		Status:  func() v1alpha1.PacemakerNodeStatus { return w.now().status },
+	}
 }
 
 // pass lets time pass.
@@ -173,7 +173,7 @@ func TestWritesAreBounded(t *testing.T) {
 	}{"one": {1, 60}, "5000": {5000, 12}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.set(func(f *facts) { f.nodes = c.nodes })
+				w.r.setNodes(c.nodes)
 				w.pass(time.Minute)
 				w.writes()
 				for range 600 {
@@ -219,8 +219,8 @@ func TestANodeSaysThatItWasStopped(t *testing.T) {
 func TestAStoppedDaemonLeavesTheReportOfTheNextOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(leastWrite)
-		next := NewNode(w.node.NodeOptions)
-		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second)))
+		next := New(w.r.Options)
+		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second), w.given()))
 		w.stop()
 		assert.Equal(t, w.now().status.Connection, w.told().Status.Connection)
 	})
@@ -236,12 +236,10 @@ func TestANodeTriesAgain(t *testing.T) {
 		})
 		w.pass(time.Hour)
 		assert.Len(t, w.logged(), 1)
-		tries := w.writes()
-		assert.Less(t, tries, 30, "the tries become less frequent")
-		assert.Greater(t, tries, 10)
+		assert.LessOrEqual(t, w.writes(), int(time.Hour/leastWrite), "no more often than changes are written")
 
 		away.Store(false)
-		w.pass(heartbeat)
+		w.pass(leastWrite + leastWrite/4)
 		assert.Equal(t, []string{"info: this node's PacemakerNode is written again"}, w.logged())
 		assert.True(t, w.told().Status.Ready)
 	})
@@ -284,10 +282,4 @@ func TestANodeThatIsNotKnownYetReportsNothing(t *testing.T) {
 		w.pass(heartbeat)
 		assert.True(t, w.told().Status.Ready)
 	})
-}
-
-func TestAnInstanceHasAnObjectOfItsOwn(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, "node-1", NewNode(NodeOptions{NodeName: "node-1"}).name())
-	assert.Equal(t, "node-1.canary", NewNode(NodeOptions{NodeName: "node-1", Instance: "canary"}).name())
 }

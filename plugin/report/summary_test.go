@@ -28,6 +28,8 @@ import (
 // longestLook is the longest time between two looks at the Lease in a small cluster.
 const longestLook = leastSum + leastSum/2
 
+const leaseName = "pod-pacemaker-summary"
+
 // nodeObject returns the PacemakerNode with this status, written now by the API server's clock.
 func nodeObject(t *testing.T, status v1alpha1.PacemakerNodeStatus) *unstructured.Unstructured {
 	t.Helper()
@@ -56,7 +58,7 @@ type summing struct {
 	api  *dynamicfake.FakeDynamicClient
 	kube *kubefake.Clientset
 	log  *logtest.Hook
-	s    *Summary
+	s    *Reporter
 }
 
 func newSumming(t *testing.T) *summing {
@@ -70,26 +72,27 @@ func newSumming(t *testing.T) *summing {
 	return w
 }
 
-// daemon returns the summary of another daemon. From then on, w has the log of that daemon.
-func (w *summing) daemon(name string) *Summary {
+// daemon returns the reporter of another daemon. From then on, w has the log of that daemon.
+func (w *summing) daemon(name string) *Reporter {
 	w.t.Helper()
 	log, hook := logtest.NewNullLogger()
 	w.log = hook
+	return New(Options{API: w.api, Leases: kubetest.Of(w.kube).Leases("pod-pacemaker"), NodeName: name, Lease: leaseName, Log: log})
+}
+
+func (w *summing) policies() []crd.KnownPolicy {
 	known := knownPolicy(w.t, t1)
 	known.UID = "uid-of-t1"
-	return NewSummary(SummaryOptions{
-		API: w.api, Leases: kubetest.Of(w.kube).Leases("pod-pacemaker"), NodeName: name, Log: log,
-		Policies: func() []crd.KnownPolicy { return []crd.KnownPolicy{known, {Name: "deleted", UID: "x"}} },
-	})
+	return []crd.KnownPolicy{known, {Name: "deleted", UID: "x"}}
 }
 
 // runs lets these daemons sum up until stop is called.
-func (w *summing) runs(all ...*Summary) (stop func()) {
+func (w *summing) runs(all ...*Reporter) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{}, len(all))
 	for _, s := range all {
 		go func() {
-			s.Run(ctx)
+			s.RunSummary(ctx, w.policies)
 			done <- struct{}{}
 		}()
 	}
@@ -188,7 +191,7 @@ func TestDaemonsTakeTurns(t *testing.T) {
 		sums := w.counts("list")
 		assert.LessOrEqual(t, sums, int(long/leastSum)+1)
 		assert.GreaterOrEqual(t, sums, int(long/(2*longestLook)), "with fewer sums, the status is out of date for too long")
-		for _, s := range []*Summary{w.s, b, c} {
+		for _, s := range []*Reporter{w.s, b, c} {
 			assert.Equal(t, 1, s.Nodes())
 		}
 		stopFirst()
@@ -218,7 +221,7 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 			w.s.seen, w.s.seenAt = "<nil>", time.Now().Add(-time.Minute)
 		}
 		w.kube.PrependReactor(verb, "leases", func(a clienttest.Action) (bool, runtime.Object, error) { return true, nil, refusal(a) })
-		mine, err := w.s.turn(t.Context())
+		mine, err := w.s.turn(t.Context(), w.policies)
 		require.NoError(t, err)
 		assert.False(t, mine)
 		assert.Zero(t, w.counts("patch"), verb)
@@ -333,7 +336,7 @@ func TestASummaryThatPanicsEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSumming(t)
-		w.s.Policies = func() []crd.KnownPolicy { panic("of a policy") }
-		assert.PanicsWithValue(t, "of a policy", func() { w.s.Run(t.Context()) })
+		policies := func() []crd.KnownPolicy { panic("of a policy") }
+		assert.PanicsWithValue(t, "of a policy", func() { w.s.RunSummary(t.Context(), policies) })
 	})
 }
