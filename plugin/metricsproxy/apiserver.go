@@ -3,6 +3,7 @@ package metricsproxy
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"k8s.io/client-go/dynamic"
 
@@ -11,6 +12,11 @@ import (
 
 // How many requests go to the API server a second in the long run, and at once. Further ones wait.
 const requestsPerSecond, requestsBurst = 10, 20
+
+// Review returns what the API server says of a token, as the status of the answer to it: OK if its user may read the
+// metrics, Unauthorized if the API server does not know the token, and Forbidden otherwise. It blocks until the API server
+// answers or ctx ends. With an error, nothing is known of the token.
+type Review func(ctx context.Context, token string) (status int, err error)
 
 // AskAPIServer returns a [Review] that asks the API server, with the kubeconfig of that name or, where the name is
 // empty, with the pod's service account. AskAPIServer itself asks nothing.
@@ -24,17 +30,17 @@ func AskAPIServer(kubeconfig, userAgent string) (Review, error) {
 	if err != nil {
 		return nil, fmt.Errorf("access to the API server: %w", err)
 	}
-	return func(ctx context.Context, token string) (Verdict, error) { return review(ctx, client, token) }, nil
+	return func(ctx context.Context, token string) (int, error) { return review(ctx, client, token) }, nil
 }
 
-func review(ctx context.Context, client dynamic.Interface, token string) (Verdict, error) {
+func review(ctx context.Context, client dynamic.Interface, token string) (int, error) {
 	status, err := kube.Review(ctx, client, "authentication.k8s.io", "TokenReview", map[string]any{"token": token})
 	if err != nil {
-		return Nobody, fmt.Errorf("whose token is it: %w", err)
+		return 0, fmt.Errorf("whose token is it: %w", err)
 	}
 	user, isUser := status["user"].(map[string]any)
 	if status["authenticated"] != true || !isUser {
-		return Nobody, nil
+		return http.StatusUnauthorized, nil
 	}
 	spec := map[string]any{"nonResourceAttributes": map[string]any{"path": path, "verb": "get"}}
 	for of, as := range map[string]string{"username": "user", "uid": "uid", "groups": "groups", "extra": "extra"} {
@@ -45,9 +51,9 @@ func review(ctx context.Context, client dynamic.Interface, token string) (Verdic
 	status, err = kube.Review(ctx, client, "authorization.k8s.io", "SubjectAccessReview", spec)
 	switch {
 	case err != nil:
-		return Nobody, fmt.Errorf("may the token's user read %s: %w", path, err)
+		return 0, fmt.Errorf("may the token's user read %s: %w", path, err)
 	case status["allowed"] != true:
-		return Denied, nil
+		return http.StatusForbidden, nil
 	}
-	return Granted, nil
+	return http.StatusOK, nil
 }

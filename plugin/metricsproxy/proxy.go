@@ -2,6 +2,7 @@ package metricsproxy
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/cert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -26,6 +28,9 @@ const (
 	lifetime = 10 * 365 * 24 * time.Hour
 	// complaints is the shortest time between two log lines about an API server or daemon that does not answer.
 	complaints = time.Minute
+	// remembered is how long a status is kept, and mostRemembered how many are.
+	remembered     = time.Minute
+	mostRemembered = 256
 )
 
 // Options of [Serve]. All are needed.
@@ -55,19 +60,21 @@ func Serve(ctx context.Context, o Options) error {
 	// It uses no proxy of the environment, because both processes run on the node.
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
 	defer transport.CloseIdleConnections()
-	return admin.ServeTCP(ctx, o.Listen, config, newProxy(o, transport))
+	mux := http.NewServeMux()
+	mux.Handle("GET "+path, newProxy(o, transport))
+	return admin.ServeTCP(ctx, o.Listen, config, mux)
 }
 
 // proxy passes requests on to the daemon.
 type proxy struct {
-	daemon httputil.ReverseProxy
-	judge  *judge
-	log    logrus.FieldLogger
-	told   rate.Sometimes
+	Options
+	daemon     httputil.ReverseProxy
+	statuses   *cache.LRUExpireCache // by the hash of the token, so that no token stays in memory
+	complained rate.Sometimes
 }
 
-func newProxy(o Options, transport http.RoundTripper) http.Handler {
-	p := &proxy{judge: newJudge(o.Review), log: o.Log, told: rate.Sometimes{Interval: complaints}}
+func newProxy(o Options, transport http.RoundTripper) *proxy {
+	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered), complained: rate.Sometimes{Interval: complaints}}
 	p.daemon = httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -81,31 +88,45 @@ func newProxy(o Options, transport http.RoundTripper) http.Handler {
 			http.Error(w, "the daemon of this node does not answer", http.StatusBadGateway)
 		},
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET "+path, p)
-	return mux
+	return p
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	verdict, err := p.judge.verdict(ctx, bearer(r))
+	status, err := p.status(ctx, bearer(r))
 	switch {
 	case err != nil:
 		p.complain(err)
 		http.Error(w, "the API server does not answer who may read this", http.StatusServiceUnavailable)
-	case verdict == Nobody:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "a bearer token that the API server knows is missing", http.StatusUnauthorized)
-	case verdict == Denied:
-		http.Error(w, "the token's user may not get the non-resource URL "+path, http.StatusForbidden)
-	default:
+	case status == http.StatusOK:
 		p.daemon.ServeHTTP(w, r.WithContext(ctx))
+	case status == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "a bearer token that the API server knows is missing", status)
+	default:
+		http.Error(w, "the token's user may not get the non-resource URL "+path, http.StatusForbidden)
 	}
 }
 
+// status returns the status for a token. It blocks while the API server is asked.
+func (p *proxy) status(ctx context.Context, token string) (int, error) {
+	if token == "" {
+		return http.StatusUnauthorized, nil
+	}
+	hash := sha256.Sum256([]byte(token))
+	if kept, ok := p.statuses.Get(hash); ok {
+		return kept.(int), nil //nolint:errcheck // it holds only statuses
+	}
+	status, err := p.Review(ctx, token)
+	if err == nil {
+		p.statuses.Add(hash, status, remembered)
+	}
+	return status, err
+}
+
 func (p *proxy) complain(err error) {
-	p.told.Do(func() { p.log.WithError(err).Warn("cannot serve the metrics") })
+	p.complained.Do(func() { p.Log.WithError(err).Warn("cannot serve the metrics") })
 }
 
 // bearer returns the token of a request; empty if it has none.
