@@ -9,10 +9,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/cert"
 
@@ -70,11 +70,11 @@ type proxy struct {
 	Options
 	daemon     httputil.ReverseProxy
 	statuses   *cache.LRUExpireCache // by the hash of the token, so that no token stays in memory
-	complained rate.Sometimes
+	complained atomic.Int64          // when an error was last logged, in nanoseconds
 }
 
 func newProxy(o Options, transport http.RoundTripper) *proxy {
-	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered), complained: rate.Sometimes{Interval: complaints}}
+	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered)}
 	p.daemon = httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -125,8 +125,12 @@ func (p *proxy) status(ctx context.Context, token string) (int, error) {
 	return status, err
 }
 
+// complain logs an error, unless one was logged less than [complaints] ago.
 func (p *proxy) complain(err error) {
-	p.complained.Do(func() { p.Log.WithError(err).Warn("cannot serve the metrics") })
+	now, last := time.Now().UnixNano(), p.complained.Load()
+	if now-last >= int64(complaints) && p.complained.CompareAndSwap(last, now) {
+		p.Log.WithError(err).Warn("cannot serve the metrics")
+	}
 }
 
 // bearer returns the token of a request; empty if it has none.

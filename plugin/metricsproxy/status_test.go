@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -86,4 +88,22 @@ func TestTheNumberOfRememberedTokensHasABound(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(p.statuses.Keys()), mostRemembered)
 	}
+}
+
+// The log is called without a lock held, and at most once a minute.
+func TestAnErrorIsLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, logged := logtest.NewNullLogger()
+		p := newProxy(Options{Log: log}, nil)
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() { p.complain(errAway) })
+		}
+		calls.Wait()
+		assert.Len(t, logged.AllEntries(), 1)
+		time.Sleep(complaints)
+		p.complain(errAway)
+		assert.Len(t, logged.AllEntries(), 2)
+	})
 }
