@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,7 @@ type follower[T any] struct {
 	node *nodeFollower
 	// put puts objects in force. They are sorted by name. Only the goroutine of begin and run calls it.
 	put      func(objects []*T, origin Origin)
+	listed   atomic.Bool   // the API server has answered
 	path     string        // of the file that keeps the objects on disk; empty: nothing is kept
 	changed  chan struct{} // has one element if run has to decide again
 	ready    chan struct{} // closed by setReady once the objects are known and in force
@@ -88,22 +90,18 @@ func (f *follower[T]) run(ctx context.Context, refused func()) {
 			}
 			f.observe(after)
 		},
+		Complete: func() { f.listed.Store(true); f.wake() },
 	})
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { watch.Run(ctx) })
-	read, placed := watch.Synced(), f.node.synced
 	for {
 		select {
-		case <-read:
-			read = nil
-		case <-placed:
-			placed = nil
 		case <-f.changed:
 		case <-ctx.Done():
 			return
 		}
-		if read == nil && placed == nil {
+		if f.listed.Load() && f.node.listed.Load() {
 			f.decide()
 		}
 	}

@@ -2,7 +2,6 @@ package crd
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +16,12 @@ import (
 type nodeFollower struct {
 	SourceOptions
 	onChange []func()
-	synced   chan struct{}               // closed once the API server has answered
+	listed   atomic.Bool                 // the API server has answered
 	node     atomic.Pointer[corev1.Node] // nil until it is seen
 }
 
 func newNodeFollower(o SourceOptions) *nodeFollower {
-	return &nodeFollower{SourceOptions: o, synced: make(chan struct{})}
+	return &nodeFollower{SourceOptions: o}
 }
 
 // run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
@@ -32,31 +31,27 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 		Kind: &corev1.Node{}, Keep: trimNode, Refused: refused, Log: n.Log,
 		Changed: func(_, after *corev1.Node) {
 			if after != nil && after.Name == n.NodeName {
-				n.observe(after)
+				n.node.Store(after)
+				n.notify()
+				n.OnNode(after)
 			}
 		},
+		Complete: func() {
+			if n.node.Load() == nil {
+				n.Log.WithField("node", n.NodeName).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
+			}
+			n.listed.Store(true)
+			n.notify()
+		},
 	})
-	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() { i.Run(ctx) })
-	select {
-	case <-ctx.Done():
-		return
-	case <-i.Synced():
-	}
-	if n.node.Load() == nil {
-		n.Log.WithField("node", n.NodeName).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
-	}
-	close(n.synced)
+	i.Run(ctx)
 }
 
-// observe stores a new version of the Node and notifies those that follow it.
-func (n *nodeFollower) observe(node *corev1.Node) {
-	n.node.Store(node)
+// notify notifies those that follow the Node.
+func (n *nodeFollower) notify() {
 	for _, changed := range n.onChange {
 		changed()
 	}
-	n.OnNode(node)
 }
 
 // labels returns the labels of the Node, none until it is seen.

@@ -26,7 +26,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Options configure an [Informer]. Refused and Only are optional.
+// Options configure an [Informer]. Complete, Refused and Only are optional.
 type Options[T metav1.Object] struct {
 	// What names the objects in the log, in the plural.
 	What string
@@ -42,6 +42,8 @@ type Options[T metav1.Object] struct {
 	// Changed is called in the order of the changes for each object that is new (before is nil), changed, or
 	// deleted (after is nil), and for every object after each list. It should not block: later changes wait.
 	Changed func(before, after T)
+	// Complete is called once, when Changed was called for every object of the first list. Later changes wait.
+	Complete func()
 	// Refused is called when the API server answers that it does not serve the objects, or forbids this client
 	// to read them.
 	Refused func()
@@ -54,8 +56,10 @@ type Options[T metav1.Object] struct {
 type Informer[T metav1.Object] struct {
 	options Options[T]
 	api     cache.ListerWatcher
-	synced  chan struct{}
-	known   map[cache.ObjectName]T // only the goroutine of Run uses it
+
+	// Only the goroutine of Run uses these.
+	known    map[cache.ObjectName]T
+	complete bool // Complete was called
 
 	mu        sync.Mutex
 	end       context.CancelFunc // ends the reflector that runs now
@@ -71,7 +75,7 @@ type Informer[T metav1.Object] struct {
 // New returns an informer of the objects that api serves. Run does its work.
 func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
 	i := &Informer[T]{
-		options: o, synced: make(chan struct{}), known: map[cache.ObjectName]T{}, end: func() {}, err: ErrNotSynced,
+		options: o, known: map[cache.ObjectName]T{}, end: func() {}, err: ErrNotSynced,
 	}
 	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
@@ -174,9 +178,6 @@ func (i *Informer[T]) Relist() {
 	end() // a reflector that began meanwhile lists, too
 }
 
-// Synced returns a channel that is closed once Changed was called for every object of the first list.
-func (i *Informer[T]) Synced() <-chan struct{} { return i.synced }
-
 // store receives objects from the reflector. Only the goroutine of Run calls it.
 type store[T metav1.Object] struct{ *Informer[T] }
 
@@ -238,11 +239,10 @@ func (s store[T]) Replace(objects []any, _ string) error {
 		}
 	}
 	s.listed()
-	select {
-	case <-s.synced:
-	default:
-		close(s.synced)
+	if !s.complete && s.options.Complete != nil {
+		s.options.Complete()
 	}
+	s.complete = true
 	return nil
 }
 

@@ -126,6 +126,8 @@ type bed struct {
 	told    []string
 	refused int
 	log     *logtest.Hook
+
+	completed []int // how many changes were told when Complete was called
 }
 
 // with runs an informer in a bubble until check returns.
@@ -150,7 +152,8 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 				}
 				b.told = append(b.told, name(before)+" "+name(after))
 			},
-			Refused: func() { b.refused++ }, Log: log,
+			Complete: func() { b.completed = append(b.completed, len(b.told)) },
+			Refused:  func() { b.refused++ }, Log: log,
 		})
 		require.ErrorIs(t, b.Err(), ErrNotSynced)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -166,6 +169,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		<-ended
 		assert.Zero(t, time.Since(began), "Run returns at once")
 		require.ErrorIs(t, b.Err(), ErrStopped)
+		assert.LessOrEqual(t, len(b.completed), 1, "Complete is called once")
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, o := range s.asked {
@@ -208,9 +212,9 @@ func TestEachChangeIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for _, unable := range []bool{false, true} {
 		with(t, &server{pods: []corev1.Pod{pod("a", "1", "1")}, unable: unable}, func(t *testing.T, b *bed) {
-			<-b.Synced()
 			require.NoError(t, b.Err())
 			require.Equal(t, []string{"- a/1/1"}, b.take())
+			require.Equal(t, []int{1}, b.completed, "after the objects of the first list")
 			changed, gone := pod("a", "1", "10"), pod("a", "1", "11")
 			b.newest().Modify(&changed)
 			b.newest().Delete(&gone)

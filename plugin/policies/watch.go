@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -58,15 +57,9 @@ func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 			}
 			u.SetNamespace(time.Now(), after.Name, after.Labels)
 		},
+		Complete: func() { u.SetNamespacesKnown(time.Now()) },
 	})
-	var running sync.WaitGroup
-	running.Go(func() { watch.Run(ctx) })
-	select {
-	case <-watch.Synced():
-		u.SetNamespacesKnown(time.Now())
-	case <-ctx.Done():
-	}
-	running.Wait()
+	watch.Run(ctx)
 }
 
 // trim drops all of a namespace but its name, version and labels. The labels are not nil afterwards.
