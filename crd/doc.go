@@ -4,8 +4,8 @@
 // [Parse] and [Load] read them from a file. An error names each field that is wrong and
 // says what was expected there. [Validate] and [ValidatePolicy] check the same rules on
 // typed objects, and the custom resource definitions in deploy/crds have them for the API
-// server. [Source] watches the API server and reports which config is in force. [Policies]
-// does the same for StartPolicies. Package startpolicy evaluates these.
+// server. [Source] watches the API server and reports which config and which StartPolicies are in
+// force. Package startpolicy evaluates these.
 //
 // An invalid object never ends the process: its last valid version stays in force. While the
 // API server is unavailable, everything stays as it is.

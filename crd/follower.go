@@ -52,29 +52,28 @@ type follower[T any] struct {
 	ready    chan struct{} // closed by setReady once the objects are known and in force
 	setReady func()
 
-	disk       []*T   // what the file held when the process began
-	remembered bool   // there was a file, also one without objects
-	keepFault  string // the last error of writing the file, which is logged once
+	disk      []*T   // what the file held when the process began
+	keepFault string // the last error of writing the file, which is logged once
 
 	mu      sync.Mutex
 	objects map[string]*Known[T] // of the API server, by name
 }
 
-func newFollower[T any](k kind[T], o SourceOptions, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
+func newFollower[T any](k kind[T], o SourceOptions, path string, node *nodeFollower, put func([]*T, Origin)) *follower[T] {
 	f := &follower[T]{
-		kind: k, SourceOptions: o, node: node, put: put,
+		kind: k, SourceOptions: o, path: path, node: node, put: put,
 		changed: make(chan struct{}, 1), ready: make(chan struct{}), objects: map[string]*Known[T]{},
 	}
 	f.setReady = sync.OnceFunc(func() { close(f.ready) })
-	node.onChange = append(node.onChange, f.wake)
 	return f
 }
 
-// begin puts in force what is known before the API server answers.
+// begin puts in force what is known before the API server answers: what the file holds.
 func (f *follower[T]) begin() {
 	defer f.caught("decide")
+	known := f.recall()
 	f.put(f.disk, OriginDisk)
-	if f.remembered {
+	if known {
 		f.setReady()
 	}
 }

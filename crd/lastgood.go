@@ -25,19 +25,23 @@ type lastGoodFile[O any] struct {
 	Objects []O    `json:"objects"`
 }
 
-// remember reads the file at path for begin, and has decide keep there what the API server returns. A file that is
-// damaged, or of another node, is logged and ignored, and so is an object in it that is not valid.
-func (f *follower[T]) remember(path string) {
-	f.path = path
+// recall reads the file, and reports whether there is one, also one without objects. A file that is damaged, or of another
+// node, is logged and ignored, and so is an object in it that is not valid.
+func (f *follower[T]) recall() (known bool) {
+	defer f.caught("recall")
+	if f.path == "" {
+		return false
+	}
 	found, err := f.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		f.Log.WithError(err).Warnf("the %s on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any", f.plural)
 	default:
-		f.disk, f.remembered = found, true
+		f.disk, known = found, true
 		f.Log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force", f.plural)
 	}
+	return known
 }
 
 // load reads the file.

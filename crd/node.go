@@ -15,13 +15,14 @@ import (
 // nodeFollower follows this node's Node object.
 type nodeFollower struct {
 	SourceOptions
-	onChange []func()
-	listed   atomic.Bool                 // the API server has answered
-	node     atomic.Pointer[corev1.Node] // nil until it is seen
+	changed func()
+	listed  atomic.Bool                 // the API server has answered
+	node    atomic.Pointer[corev1.Node] // nil until it is seen
 }
 
-func newNodeFollower(o SourceOptions) *nodeFollower {
-	return &nodeFollower{SourceOptions: o}
+// newNodeFollower returns a follower that calls changed after each change of the Node, and once the API server has answered.
+func newNodeFollower(o SourceOptions, changed func()) *nodeFollower {
+	return &nodeFollower{SourceOptions: o, changed: changed}
 }
 
 // run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
@@ -32,7 +33,7 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 		Changed: func(_, after *corev1.Node) {
 			if after != nil && after.Name == n.NodeName {
 				n.node.Store(after)
-				n.notify()
+				n.changed()
 				n.OnNode(after)
 			}
 		},
@@ -41,17 +42,10 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 				n.Log.WithField("node", n.NodeName).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
 			}
 			n.listed.Store(true)
-			n.notify()
+			n.changed()
 		},
 	})
 	i.Run(ctx)
-}
-
-// notify notifies those that follow the Node.
-func (n *nodeFollower) notify() {
-	for _, changed := range n.onChange {
-		changed()
-	}
 }
 
 // labels returns the labels of the Node, none until it is seen.

@@ -39,30 +39,22 @@ func testPolicy(name string, generation, pods int64, selector map[string]any) *u
 // policing is a world that follows policies, too.
 type policing struct {
 	*world
-	policies *Policies
-	inForce  [][]string
+	inForce [][]string
 }
 
 func inPolicedWorld(t *testing.T, fallback []*v1alpha1.StartPolicy, test func(w *policing)) {
 	inWorld(t, nil, func(w *world) {
 		p := &policing{world: w}
-		p.policies = w.source.Policies(fallback, func(all []*v1alpha1.StartPolicy) {
+		w.source.options.FilePolicies = fallback
+		w.source.options.OnPolicies = func(all []*v1alpha1.StartPolicy) {
 			names := []string{}
 			for _, one := range all {
 				names = append(names, one.Name)
 			}
 			p.inForce = append(p.inForce, names)
-		})
+		}
 		test(p)
 	})
-}
-
-func (w *policing) runBoth() {
-	done := make(chan error, 1)
-	ctx := w.t.Context()
-	go func() { w.policies.Run(ctx); done <- nil }()
-	w.t.Cleanup(func() { assert.NoError(w.t, <-done) })
-	w.run()
 }
 
 func (w *policing) put(u *unstructured.Unstructured) {
@@ -87,9 +79,9 @@ func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
 		other := testPolicy("other", 1, 1, nil)
 		require.NoError(t, unstructured.SetNestedField(other.Object, "blue", "spec", "instance"))
 		w.put(other)
-		w.runBoth()
+		w.run()
 		assert.Equal(t, []string{"a", "b"}, w.now())
-		<-w.policies.Ready()
+		<-w.source.PoliciesReady()
 
 		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), node(map[string]string{"size": "small"}), metav1.UpdateOptions{})
 		require.NoError(t, err)
@@ -100,7 +92,7 @@ func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"small"}, w.now())
 		var known []string
-		for _, k := range w.policies.Known() {
+		for _, k := range w.source.KnownPolicies() {
 			known = append(known, k.Name)
 		}
 		assert.Equal(t, []string{"b", "small"}, known)
@@ -110,7 +102,7 @@ func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
 func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
 		w.put(testPolicy("a", 1, 1, nil))
-		w.runBoth()
+		w.run()
 		bad := func(name string) *unstructured.Unstructured {
 			u := testPolicy(name, 2, 1, nil)
 			require.NoError(t, unstructured.SetNestedField(u.Object, ".spec.containers[0", "spec", "groupBy"))
@@ -119,7 +111,7 @@ func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 		w.put(bad("a"))
 		w.put(bad("b"))
 		assert.Equal(t, []string{"a"}, w.now())
-		known := w.policies.Known()
+		known := w.source.KnownPolicies()
 		require.Len(t, known, 2)
 		for _, k := range known {
 			assert.Contains(t, k.Fault, "spec.groupBy")
@@ -138,7 +130,7 @@ func TestPoliciesOfTheFileAreTheFallback(t *testing.T) {
 	file, err := Parse([]byte(aPolicy))
 	require.NoError(t, err)
 	inPolicedWorld(t, file.Policies, func(w *policing) {
-		w.runBoth()
+		w.run()
 		assert.Equal(t, []string{"t1"}, w.now())
 		w.put(testPolicy("a", 1, 1, nil))
 		assert.Equal(t, []string{"a"}, w.now())
@@ -150,8 +142,8 @@ func TestAnAPIServerWithoutStartPoliciesHasAnswered(t *testing.T) {
 		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "startpolicies"}, "")
 		})
-		w.runBoth()
-		<-w.policies.Ready()
+		w.run()
+		<-w.source.PoliciesReady()
 		assert.Empty(t, w.now())
 	})
 }
@@ -182,11 +174,11 @@ func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 					})
 					w.put(testPolicy("a", 1, 1, map[string]any{"size": "big"}))
 					w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
-					w.runBoth()
+					w.run()
 					w.hour()
 					assert.Equal(t, 1, w.count(fmt.Sprintf(c.said, kinds[0])))
 					assert.Zero(t, w.count(fmt.Sprintf(c.said, kinds[1])))
-					assert.True(t, closed(w.policies.Ready()))
+					assert.True(t, closed(w.source.PoliciesReady()))
 					assert.True(t, closed(w.source.Ready()))
 					if resource == "startpolicies" {
 						assert.Empty(t, w.now())
@@ -204,18 +196,22 @@ func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "policies.json")
 	inPolicedWorld(t, nil, func(w *policing) {
-		w.policies.Remember(path)
+		w.source.policies.path = path
 		w.put(testPolicy("a", 7, 3, nil))
-		w.runBoth()
+		w.run()
 
-		next := func(path string) (p *Policies) { // in the next process, before the API server answers
-			p = w.source.Policies(nil, func([]*v1alpha1.StartPolicy) { assert.False(t, closed(p.Ready()), "nothing is in force yet") })
-			p.Remember(path)
-			p.objects.begin()
-			return p
+		next := func(path string) (s *Source) { // in the next process, before the API server answers
+			o := w.source.options
+			o.PoliciesPath = path
+			o.OnPolicies = func([]*v1alpha1.StartPolicy) {
+				assert.False(t, closed(s.PoliciesReady()), "nothing is in force yet")
+			}
+			s = NewSource(o)
+			s.policies.begin()
+			return s
 		}
 		again := next(path)
-		assert.True(t, closed(again.Ready()))
+		assert.True(t, closed(again.PoliciesReady()))
 		require.Len(t, again.inForce, 1)
 		kept := again.inForce[0]
 		assert.Equal(t, "a", kept.Name)
@@ -243,12 +239,12 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()
 		none := next(path)
-		<-none.Ready() // the absence of policies is known, too
+		<-none.PoliciesReady() // the absence of policies is known, too
 		assert.Empty(t, none.inForce)
 
 		require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 		damaged := next(path)
-		assert.False(t, closed(damaged.Ready()))
+		assert.False(t, closed(damaged.PoliciesReady()))
 		assert.Empty(t, damaged.inForce)
 		assert.Equal(t, 1, w.count("the StartPolicies on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any"))
 	})
@@ -276,15 +272,15 @@ func (w *policing) count(message string) (n int) {
 // The handler of new policies panics. The next policies are put in force all the same.
 func TestPoliciesContinueAfterAPanic(t *testing.T) {
 	inPolicedWorld(t, nil, func(w *policing) {
-		told := w.policies.onChange
-		w.policies.onChange = func(all []*v1alpha1.StartPolicy) {
+		told := w.source.options.OnPolicies
+		w.source.options.OnPolicies = func(all []*v1alpha1.StartPolicy) {
 			if len(all) != 2 {
 				panic("unforeseen")
 			}
 			told(all)
 		}
-		w.runBoth()
-		<-w.policies.Ready()
+		w.run()
+		<-w.source.PoliciesReady()
 		w.put(testPolicy("a", 1, 1, nil))
 		assert.Equal(t, []string{"decide", "decide"}, w.panics)
 		w.put(testPolicy("b", 1, 1, nil))

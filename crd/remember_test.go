@@ -43,9 +43,7 @@ func (r remembered) configs() []*v1alpha1.PacemakerConfig {
 func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
 	o := SourceOptions{NodeName: nodeName, Log: log}
-	f := newFollower(configKind, o, newNodeFollower(o), nil)
-	f.path = path
-	return f
+	return newFollower(configKind, o, path, newNodeFollower(o, func() {}), nil)
 }
 
 // disk is a config that an earlier daemon was told.
@@ -79,7 +77,7 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 	path := onDisk(t, remembered{config: disk("a", 3, 5)})
 	inWorld(t, nil, func(w *world) {
 		relent := w.refuse(errors.New("the API server is away"))
-		w.source.Remember(path)
+		w.source.configs.path = path
 		w.run()
 		assert.True(t, w.isReady())
 		w.hour()
@@ -110,7 +108,7 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 	inWorld(t, config("from-file", 0, nil), func(w *world) {
 		w.refuse(errors.New("the API server is away"))
 		assert.False(t, w.isReady())
-		w.source.Remember(path)
+		w.source.configs.path = path
 		w.run()
 		assert.True(t, w.isReady())
 		w.inForce("from-file", OriginFile, 0)
@@ -120,7 +118,7 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 func TestSourceForgetsTheRememberedConfigIfThereIsNone(t *testing.T) {
 	path := onDisk(t, remembered{config: disk("gone", 1, 1)})
 	inWorld(t, nil, func(w *world) {
-		w.source.Remember(path)
+		w.source.configs.path = path
 		w.run()
 		w.inForce("", OriginNone, 0)
 	})
@@ -130,10 +128,9 @@ func TestSourceLeavesOutADamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	inWorld(t, nil, func(w *world) {
-		w.source.Remember(path)
-		assert.False(t, w.isReady())
-		assert.Contains(t, w.logged()[0], "warning: the PacemakerConfigs on disk are ignored")
+		w.source.configs.path = path
 		w.run()
+		assert.Contains(t, w.logged()[0], "warning: the PacemakerConfigs on disk are ignored")
 		w.inForce("", OriginNone, 0)
 		_, err := keeper(path).load()
 		require.NoError(t, err, "the file is replaced")
@@ -158,7 +155,7 @@ func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
 				bad := testObject("a", 4, 0, nil)
 				bad.SetUID(c.uid)
 				w.create(bad)
-				w.source.Remember(path)
+				w.source.configs.path = path
 				w.run()
 				w.inForce(c.name, c.origin, c.gen)
 			})
@@ -206,7 +203,7 @@ func TestSourceSaysOnceThatItCannotKeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	inWorld(t, nil, func(w *world) {
-		w.source.Remember(filepath.Join(path, "config.json"))
+		w.source.configs.path = filepath.Join(path, "config.json")
 		w.logged()
 		w.run()
 		w.create(testObject("a", 1, 2, nil))

@@ -25,12 +25,20 @@ import (
 // If an object becomes invalid, its last valid version stays in force. An object that was
 // never valid is ignored. While the API server is unavailable, or does not serve
 // PacemakerConfigs, everything stays as it is.
+//
+// The same holds for the StartPolicies, of which all that select the node are in force. Both kinds are
+// followed separately, so objects of one kind come into force though those of the other cannot be read.
 type Source struct {
-	options SourceOptions
-	configs *follower[v1alpha1.PacemakerConfig]
-	node    *nodeFollower
-	current atomic.Pointer[Effective] // nil until Run
-	decided bool                      // the API server has answered
+	options  SourceOptions
+	configs  *follower[v1alpha1.PacemakerConfig]
+	policies *follower[v1alpha1.StartPolicy]
+	node     *nodeFollower
+	current  atomic.Pointer[Effective] // nil until Run
+
+	decided bool // the API server has answered; only the goroutine of configs uses it
+	// Only the goroutine of policies uses these.
+	began   bool // OnPolicies was called
+	inForce []*v1alpha1.StartPolicy
 }
 
 var configKind = kind[v1alpha1.PacemakerConfig]{
@@ -40,9 +48,10 @@ var configKind = kind[v1alpha1.PacemakerConfig]{
 	},
 }
 
-// SourceOptions configure a [Source]. All are required except Instance and Fallback.
+// SourceOptions configure a [Source]. Instance, ConfigsPath, PoliciesPath, Fallback and FilePolicies may be empty. All others
+// are required.
 //
-// OnChange and OnNode are each called in the order of the changes, by one goroutine at a time, and
+// OnChange, OnPolicies and OnNode are each called in the order of the changes, by one goroutine at a time, and
 // without a lock held. Until one returns, further changes of its kind wait. OnPanic must be safe for
 // concurrent use.
 type SourceOptions struct {
@@ -51,10 +60,18 @@ type SourceOptions struct {
 	Nodes   kube.Interface
 	// NodeName is the name of the node. Instance is the instance name of the daemon, or empty.
 	NodeName, Instance string
+	// ConfigsPath and PoliciesPath are the files in which Run keeps what the API server returns of each kind. When it
+	// begins, it puts in force what they hold until the API server answers. A file that is damaged, or of another node,
+	// is logged and ignored, and so is an object in it that is not valid. Empty: nothing is kept.
+	ConfigsPath, PoliciesPath string
 	// Fallback is in force while no config in the API server selects the node. See [FromFile].
 	Fallback *v1alpha1.PacemakerConfig
+	// FilePolicies are in force while no StartPolicy in the API server selects the node.
+	FilePolicies []*v1alpha1.StartPolicy
 	// OnChange is called with what is in force when Run begins, and whenever that changes.
 	OnChange func(Effective)
+	// OnPolicies is called like OnChange with the StartPolicies in force. It must not change them.
+	OnPolicies func([]*v1alpha1.StartPolicy)
 	// OnNode is called with this node's Node object when it is first seen and whenever it has changed. The
 	// object has only its name, UID, version, labels and conditions. OnNode must not change it.
 	OnNode func(*corev1.Node)
@@ -65,15 +82,12 @@ type SourceOptions struct {
 
 // NewSource returns a Source. Run does its work.
 func NewSource(o SourceOptions) *Source {
-	s := &Source{options: o, node: newNodeFollower(o)}
-	s.configs = newFollower(configKind, o, s.node, s.put)
+	s := &Source{options: o}
+	s.node = newNodeFollower(o, func() { s.configs.wake(); s.policies.wake() })
+	s.configs = newFollower(configKind, o, o.ConfigsPath, s.node, s.put)
+	s.policies = newFollower(policyKind, o, o.PoliciesPath, s.node, s.putPolicies)
 	return s
 }
-
-// Remember reads the file at path. Run puts in force what it holds until the API server answers, and keeps in it what
-// the API server returns. A file that is damaged, or of another node, is logged and ignored. Call Remember before Run,
-// at most once.
-func (s *Source) Remember(path string) { s.configs.remember(path) }
 
 // Ready returns a channel that is closed once this node's config is known and OnChange has returned
 // for it: it was read from the disk, or the API server has answered. That there is no config counts as
@@ -104,9 +118,11 @@ func (s *Source) NodeUID() types.UID {
 // Run watches the API server until ctx ends. Call it once.
 func (s *Source) Run(ctx context.Context) {
 	s.configs.begin()
+	s.policies.begin()
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })
+	running.Go(func() { s.policies.run(ctx, s.policies.setReady) })
 	running.Wait()
 }
 

@@ -63,7 +63,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 				assert.False(w.t, len(w.told) == 0 && w.isReady(), "it is ready before a config is in force")
 				w.told = append(w.told, e)
 			},
-			OnNode:  func(n *corev1.Node) { w.onNode(n) },
+			OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(n *corev1.Node) { w.onNode(n) },
 			OnPanic: func(part string) { w.panics = append(w.panics, part) },
 		})
 		test(w)
@@ -443,13 +443,17 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 		require.NoError(t, w.configs.Tracker().Delete(v1alpha1.Resource, "", "a"))
 		w.hour()
 		w.inForce("a", OriginAPI, 1)
-		assert.Equal(t, []string{"warning: cannot watch PacemakerConfigs: what was read last counts; trying again until it works"}, w.logged())
+		assert.ElementsMatch(t, []string{
+			"warning: cannot watch PacemakerConfigs: what was read last counts; trying again until it works",
+			"warning: cannot watch StartPolicies: what was read last counts; trying again until it works",
+		}, w.logged())
 
 		away.Store(false)
 		w.hour()
 		w.inForce("", OriginNone, 0)
 		assert.ElementsMatch(t, []string{
 			"info: watching PacemakerConfigs again",
+			"info: watching StartPolicies again",
 			"warning: no PacemakerConfig selects this node: nothing is held",
 		}, w.logged())
 	})

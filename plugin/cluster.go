@@ -65,12 +65,10 @@ type cluster struct {
 	reporter   *report.Reporter // it also knows the number of nodes
 	namespaces *policies.Namespaces
 	claimer    *leases.Claimer
-	// source and policies provide the configuration and the StartPolicies in force.
-	source   *crd.Source
-	policies *crd.Policies
+	source     *crd.Source // of the configuration and the StartPolicies in force
 }
 
-// newCluster returns a cluster without claimer, source and policies, which serveMatcher and follow add.
+// newCluster returns a cluster without claimer and source, which makeClaimer and follow add.
 func newCluster(d *Daemon, c clients) *cluster {
 	o := d.options
 	cl := &cluster{
@@ -132,21 +130,17 @@ func (c *cluster) follow(d *Daemon) {
 	o := d.options
 	c.source = crd.NewSource(crd.SourceOptions{
 		Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Fallback: d.file.Config, Log: o.Log,
-		OnChange: d.configure, OnNode: nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe,
+		ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), FilePolicies: d.file.Policies,
+		OnChange: d.configure, OnPolicies: d.setPolicies, OnNode: nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe,
 		OnPanic: func(part string) { d.observer.CountPanic("crd " + part) },
 	})
-	c.policies = c.source.Policies(d.file.Policies, d.setPolicies)
-	if o.StateDir != "" {
-		c.source.Remember(o.lastGoodPath())
-		c.policies.Remember(o.policiesPath())
-	}
 }
 
 // run follows the API server until ctx ends.
 func (c *cluster) run(ctx context.Context, namespaces policies.NamespaceUser) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context){
-		c.watch.Run, c.source.Run, c.policies.Run, func(ctx context.Context) { c.namespaces.Run(ctx, namespaces) },
+		c.watch.Run, c.source.Run, func(ctx context.Context) { c.namespaces.Run(ctx, namespaces) },
 	} {
 		g.Go(func() error { run(ctx); return nil })
 	}
@@ -175,7 +169,7 @@ const policiesWithin = 5 * time.Second
 // only.
 func (c *cluster) awaitPolicies(ctx context.Context, log logrus.FieldLogger) bool {
 	select {
-	case <-c.policies.Ready():
+	case <-c.source.PoliciesReady():
 	case <-time.After(policiesWithin):
 		log.Warn("the StartPolicies are not known, because the API server has not answered yet: until it does, they hold no pod in the gate")
 	case <-ctx.Done():

@@ -35,7 +35,7 @@ func (d *Daemon) report(ctx context.Context) error {
 	}
 	r, facts := d.cluster.reporter, report.Facts{NodeUID: d.cluster.source.NodeUID, Status: d.nodeStatus}
 	return d.runParts(ctx,
-		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.cluster.policies.Known) })},
+		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.cluster.source.KnownPolicies) })},
 		part{"nodeReport", forever(func(ctx context.Context) { r.RunNode(ctx, facts) })})
 }
 

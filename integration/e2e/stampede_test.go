@@ -141,11 +141,9 @@ func (s *stampede) run(t *testing.T, config string) {
 		inForce.Store(&crd.Effective{})
 		source := crd.NewSource(crd.SourceOptions{
 			Configs: objects, Nodes: kubetest.Of(kube), NodeName: name, Log: log,
-			OnChange: func(e crd.Effective) { inForce.Store(&e) }, OnNode: func(*corev1.Node) {}, OnPanic: func(string) {},
+			OnChange: func(e crd.Effective) { inForce.Store(&e) }, OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(*corev1.Node) {}, OnPanic: func(string) {},
 		})
-		policies := source.Policies(nil, func([]*v1alpha1.StartPolicy) {})
 		all.Go(func() error { source.Run(ctx); return nil })
-		all.Go(func() error { policies.Run(ctx); return nil })
 		pods := podwatch.New(podwatch.Options{
 			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: func() {},
 		})
@@ -159,7 +157,7 @@ func (s *stampede) run(t *testing.T, config string) {
 			Status:  func() v1alpha1.PacemakerNodeStatus { return s.status(*inForce.Load(), config) },
 		}
 		all.Go(func() error { reporter.RunNode(ctx, facts); return nil })
-		all.Go(func() error { reporter.RunSummary(ctx, policies.Known); return nil })
+		all.Go(func() error { reporter.RunSummary(ctx, source.KnownPolicies); return nil })
 	}
 }
 
