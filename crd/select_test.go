@@ -1,7 +1,7 @@
 package crd
 
 import (
-	"math/rand/v2"
+	"cmp"
 	"slices"
 	"testing"
 
@@ -43,8 +43,7 @@ func TestOneOfTheConfigsThatSelectTheNodeIsInForce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			configs := append([]*v1alpha1.PacemakerConfig(nil), c.configs...)
-			rand.Shuffle(len(configs), func(i, j int) { configs[i], configs[j] = configs[j], configs[i] })
+			configs := slices.SortedFunc(slices.Values(c.configs), func(a, b *v1alpha1.PacemakerConfig) int { return cmp.Compare(a.Name, b.Name) })
 			chosen, ties := first(slices.DeleteFunc(configs, func(one *v1alpha1.PacemakerConfig) bool {
 				return !selects(one.Spec.NodeSelector, c.labels)
 			}))

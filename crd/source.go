@@ -153,23 +153,13 @@ func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 		s.options.Log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(next.Ties, ", "))
 	}
 	isNew := !reflect.DeepEqual(before, next) // always at first: every origin has a name
-	if origin == OriginAPI && (isNew || !s.decided) {
+	if origin == OriginAPI {
+		if next.Origin == OriginNone && (isNew || !s.decided) {
+			s.options.Log.Warn("no PacemakerConfig selects this node: nothing is held")
+		}
 		s.decided = true
-		s.logInForce(next)
 	}
 	if isNew {
 		s.options.OnChange(next)
-	}
-}
-
-func (s *Source) logInForce(e Effective) {
-	log := s.options.Log.WithFields(logrus.Fields{"config": e.Name, "origin": e.Origin, "generation": e.Generation})
-	switch e.Origin {
-	case OriginAPI:
-		log.Info("PacemakerConfig is in force")
-	case OriginFile:
-		log.Info("no PacemakerConfig of the API server selects this node: the file is in force")
-	default:
-		s.options.Log.Warn("no PacemakerConfig selects this node: nothing is held")
 	}
 }

@@ -248,7 +248,7 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 
 		w.update(testObject("a", 3, 3, nil))
 		w.inForce("a", OriginAPI, 3)
-		assert.Equal(t, []string{"info: PacemakerConfig is valid again", "info: PacemakerConfig is in force"}, w.logged())
+		assert.Equal(t, []string{"info: PacemakerConfig is valid again"}, w.logged())
 		assert.Len(t, w.told, 3)
 	})
 }
@@ -332,7 +332,6 @@ func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
 			"warning: PacemakerConfig has fields that this version does not know; they are ignored: " +
 				"spec.throttleConfig.gpu: Forbidden: unknown field, must be one of: adaptive, cpu, io, loadAvg, " +
 				"maxConcurrent, maxPulling, noProgressAfter, pressure, rateLimit",
-			"info: PacemakerConfig is in force",
 		}, w.logged())
 	})
 }
@@ -344,7 +343,7 @@ func TestSourceNamesTies(t *testing.T) {
 		w.run()
 		w.inForce("a", OriginAPI, 1)
 		const tie = "warning: PacemakerConfigs of the same priority also select this node: b; the first by name is in force"
-		assert.Equal(t, []string{tie, "info: PacemakerConfig is in force"}, w.logged())
+		assert.Equal(t, []string{tie}, w.logged())
 		w.relabel(map[string]string{"other": ""})
 		assert.Empty(t, w.logged(), "a tie is logged once")
 	})
@@ -411,7 +410,7 @@ func TestSourceWaitsForTheDefinition(t *testing.T) {
 		w.hour()
 		w.inForce("a", OriginAPI, 1)
 		// The list says what is in force, the watch after it that all is well. They come in any order.
-		assert.ElementsMatch(t, []string{"info: watching PacemakerConfigs again", "info: PacemakerConfig is in force"}, w.logged())
+		assert.ElementsMatch(t, []string{"info: watching PacemakerConfigs again"}, w.logged())
 	})
 }
 
