@@ -71,7 +71,7 @@ func (l *Ledger) container(
 		l.endExitedLocked(now, a.UID, pod, true)
 	}
 	a.Ticket = l.limiter.Lookup(a.UID)
-	kind := l.kindLocked(a, pod, known, enforces)
+	kind := a.kind(pod, known, enforces, a.Ticket != nil && l.shadows.of(a.Ticket) != nil, l.config.Load().Spec.PacesRestarts())
 	if kind == continues || kind == never {
 		return a, kind
 	}
@@ -82,8 +82,9 @@ func (l *Ledger) container(
 	return a, kind
 }
 
-// kindLocked returns what a container starts.
-func (l *Ledger) kindLocked(a ContainerStart, pod podwatch.Pod, known, enforces bool) startKind {
+// kind returns what the container starts. shadowed reports whether the start of its ticket continued without an
+// admission, paced whether restarts are paced.
+func (a ContainerStart) kind(pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
 		return continues
 	}
@@ -92,11 +93,11 @@ func (l *Ledger) kindLocked(a ContainerStart, pod podwatch.Pod, known, enforces 
 		switch {
 		case state == throttle.Gone && reason == reasons.Deleted && enforces:
 			return never
-		case a.continues(state, reason, l.shadows.of(t) != nil):
+		case a.continues(state, reason, shadowed):
 			return continues
 		}
 	}
-	if a.AppBeside || (a.Again && !l.config.Load().Spec.PacesRestarts()) {
+	if a.AppBeside || (a.Again && !paced) {
 		return atOnce
 	}
 	return newStart

@@ -4,7 +4,7 @@
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
 // into the book of pods. [Starts] handles the reports of the kubelet (PodChanged) and the requests of hooks
-// (HookTicket, Reserve). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
+// (HookTicket, ReserveGate). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
 // starts that are over, measures and learns what starts take, and passes events to the observer.
 // [Policies] puts StartPolicies in force. [Valve] ends all waits: by the mode, or when the node shuts down or is
 // short of a resource.
@@ -12,8 +12,9 @@
 // # Locks
 //
 // A start takes two locks: that of the [Ledger], and then the limiter's. The Ledger's lock guards the book of pods
-// and the matcher of policies, which have no lock of their own and call nothing else. While it is held, only the
-// limiter is called: the Ledger has no log, no events and no pod watch to call. It returns what others need to know,
-// and they are called afterwards. The limiter calls nothing under its lock.
-// TestLedgerLockIsFreeDuringOtherCalls and TestLedgerCanCallOnlyTheLimiter hold this rule.
+// and the matcher of policies, which have no lock and only compute. While it is held, nothing else is called but the
+// limiter: the Ledger has no log, no events and no pod watch to call. It returns what others need to know, and they
+// are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs, reads
+// or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
+// TestTheLimiterOnlyComputes hold this rule.
 package starts

@@ -64,12 +64,15 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	return t
 }
 
-// Reserve decides whether a container of a pod may wait in the gate.
-func (s *Starts) Reserve(now time.Time, t *throttle.Ticket) throttle.Decision {
-	shut := s.Valve.ShutsOut()
-	s.Ledger.mu.Lock()
-	defer s.Ledger.mu.Unlock()
-	return s.Ledger.reserveLocked(now, t, shut)
+// ReserveGate decides whether a container of a pod may wait in the gate.
+func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) throttle.Decision {
+	return s.Ledger.reserve(now, t, s.Valve.ShutsOut())
+}
+
+func (l *Ledger) reserve(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reserveLocked(now, t, shut)
 }
 
 // reserveLocked asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation

@@ -53,7 +53,7 @@ func newGate(s *shared) *Gate {
 
 // take implements way. The container gets a hook if its pod gets a reservation.
 func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, throttle.Decision) {
-	if d := g.o.Starts.Reserve(now, held.Ticket); !d.Admitted {
+	if d := g.o.Starts.ReserveGate(now, held.Ticket); !d.Admitted {
 		return nil, d
 	}
 	v, _ := g.o.Starts.View(now, held.UID)
