@@ -1,5 +1,5 @@
 // Package gate is where a container waits for its turn. The container gets an OCI
-// createRuntime hook from [Hook]. The hook connects to the daemon of its node, where
+// createRuntime hook, the program pacemaker-gate. The hook connects to the daemon of its node, where
 // a [Server] answers it, and waits for the verdict. No NRI lock is held meanwhile.
 //
 // Everything here fails open. The server lets a hook go whose hello it does not

@@ -71,9 +71,9 @@ func TestNoDaemonAndNoTimeToLeave(t *testing.T) {
 
 func TestNoDaemonUntilTheTimeToLeave(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*gate.Args, time.Time){
-		"leave-at": func(a *gate.Args, at time.Time) { a.LeaveAt = at },
-		"deadline": func(a *gate.Args, at time.Time) { a.Deadline = at },
+	for name, change := range map[string]func(*hookArgs, time.Time){
+		"leave-at": func(a *hookArgs, at time.Time) { a.LeaveAt = at },
+		"deadline": func(a *hookArgs, at time.Time) { a.Deadline = at },
 	} {
 		a := args(gatetest.Socket(t))
 		at := time.Now().Add(500 * time.Millisecond).Truncate(time.Millisecond)
@@ -201,7 +201,7 @@ func TestNonsenseOnStdinHasNoEffect(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
-	argv := gate.Hook(binary, args(path)).GetArgs()[1:]
+	argv := args(path).argv()
 
 	garbage := make([]byte, 1<<20) // more than a pipe can hold
 	for i := range garbage {
@@ -276,7 +276,7 @@ func TestParentDies(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
-	argv := append([]string{"-c", `"$@" & echo $!; wait`, "sh"}, gate.Hook(binary, args(path)).GetArgs()...)
+	argv := append([]string{"-c", `"$@" & echo $!; wait`, "sh", binary}, args(path).argv()...)
 	parent := exec.Command("sh", argv...)
 	parent.Stdout = write
 	var said bytes.Buffer

@@ -29,8 +29,8 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-const usage = "usage: pacemaker-gate --socket PATH --pod UID --container ID [--name NAMESPACE/NAME]\n" +
-	"                      [--since UNIX_US] [--deadline UNIX_MS] [--leave-at UNIX_MS] [--cgroup PATH]\n" +
+const usage = "usage: pacemaker-gate SOCKET 'wait 1 pod=UID container=ID [name=NAMESPACE/NAME] [since=UNIX_US]\n" +
+	"                      [deadline=UNIX_MS]' 'turn LEAVE_AT_UNIX_MS POSITION [PACE_MS]' CGROUP\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
@@ -64,18 +64,18 @@ func run(argv []string) int {
 		write(unix.Stdout, "pacemaker-gate "+version+"\n")
 		return exitStart
 	}
-	args, err := wire.ParseArgs(argv)
+	socket, hello, turn, cgroup, err := wire.ParseArgv(argv)
 	if err != nil {
 		return startUnpaced("wrong arguments: " + err.Error())
 	}
-	return wait(args, waiter.BecomeLean())
+	return wait(socket, hello, turn, cgroup, waiter.BecomeLean())
 }
 
 // wait waits until the start is decided, and returns the exit code.
-func wait(args wire.Args, parent int) int {
+func wait(socket string, hello wire.Hello, turn wire.Answer, cgroup string, parent int) int {
 	now := time.Now()
 	w := waiter.New(waiter.Start{
-		Socket: args.Socket, Hello: args.Hello, Deadline: deadline(args.Deadline, now), LeaveAt: args.LeaveAt, Parent: parent,
+		Socket: socket, Hello: hello, Deadline: deadline(hello.Deadline, now), LeaveAt: turn.LeaveAt, Pace: turn.Pace, Parent: parent,
 	}, now)
 	switch o := w.Wait(); {
 	case o.Unpaced:
@@ -84,7 +84,7 @@ func wait(args wire.Args, parent int) int {
 		return exitStart
 	default:
 		if o.Orphaned {
-			removeCgroup(cgroupRoot, args.Cgroup)
+			removeCgroup(cgroupRoot, cgroup)
 		}
 		// kubelet puts this line into the events of the pod.
 		write(unix.Stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")

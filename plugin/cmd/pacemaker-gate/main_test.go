@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
 // binary is the program as it ships.
@@ -50,18 +50,29 @@ type hook struct {
 	ended          chan struct{}
 }
 
+// hookArgs are the arguments of a hook.
+type hookArgs struct {
+	Socket string
+	wire.Hello
+	LeaveAt time.Time
+}
+
 // args are the arguments of a hook that waits at path for longer than any test takes.
-func args(path string) gate.Args {
+func args(path string) hookArgs {
 	now := time.Now()
-	return gate.Args{
+	return hookArgs{
 		Socket: path, LeaveAt: now.Add(time.Hour),
-		Hello: gate.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: now, Deadline: now.Add(time.Hour)},
+		Hello: wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: now, Deadline: now.Add(time.Hour)},
 	}
 }
 
-func startHook(tb testing.TB, a gate.Args) *hook {
+func (a hookArgs) argv() []string {
+	return wire.Argv(a.Socket, a.Hello, wire.Answer{Kind: wire.Turn, LeaveAt: a.LeaveAt}, "")
+}
+
+func startHook(tb testing.TB, a hookArgs) *hook {
 	tb.Helper()
-	return start(tb, nil, gate.Hook(binary, a).GetArgs()[1:]...)
+	return start(tb, nil, a.argv()...)
 }
 
 func start(tb testing.TB, stdin io.Reader, argv ...string) *hook {
@@ -120,14 +131,25 @@ func TestStartedByHand(t *testing.T) {
 
 func TestWrongArgumentsFailOpen(t *testing.T) {
 	t.Parallel()
-	good := []string{"--socket", "/nowhere", "--pod", "u1", "--container", "c1"}
-	for _, argv := range [][]string{
-		{"--deadline", "soon"}, {"--since", "-1"}, {"--leave-at"}, {"--unknown", "1"}, {"word"}, {"--pod", "two words"},
-		{"--deadline", strconv.Itoa(1 << 62)}, {"--name", "a\nb"},
+	const hello, turn = "wait 1 pod=u1 container=c1", "turn 1 1"
+	for _, tt := range []struct {
+		says string
+		argv []string
+	}{
+		{"deadline", []string{"/nowhere", hello + " deadline=soon", turn, ""}},
+		{"deadline", []string{"/nowhere", hello + " deadline=" + strconv.Itoa(1<<62), turn, ""}},
+		{"since", []string{"/nowhere", hello + " since=-1", turn, ""}},
+		{"name", []string{"/nowhere", hello + " name=a\nb", turn, ""}},
+		{"words", []string{"/nowhere", "wait 1 pod=two words container=c1", turn, ""}},
+		{"leave-at", []string{"/nowhere", hello, "turn soon 1", ""}},
+		{"must be a turn", []string{"/nowhere", hello, "alive", ""}},
+		{"2 arguments", []string{"/nowhere", hello}},
+		{"3 arguments", []string{"/nowhere", hello, turn}},
+		{"8 arguments", strings.Fields("--socket /nowhere --pod u1 --container c1 --name ns/p")},
 	} {
-		code, said := start(t, nil, append(good, argv...)...).exit(t)
-		assert.Zero(t, code, "%q", argv)
+		code, said := start(t, nil, tt.argv...).exit(t)
+		assert.Zero(t, code, "%q", tt.argv)
 		assert.Regexp(t, `^pod-pacemaker: starts unpaced: wrong arguments: malformed: .*\n$`, said)
-		assert.Contains(t, said, strings.TrimPrefix(argv[0], "--"))
+		assert.Contains(t, said, tt.says)
 	}
 }

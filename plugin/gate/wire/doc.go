@@ -1,7 +1,10 @@
 // Package wire is the protocol of the gate: the arguments of the hook pacemaker-gate, and
 // the lines that the hook and the daemon exchange over a unix stream socket.
 //
-// The hook sends one line, and then only reads:
+// The runtime runs the hook with three arguments: the path of the daemon's socket, and the first
+// line of either end, a hello and a turn. See [Argv].
+//
+// The hook sends one line, its hello, and then only reads:
 //
 //	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS
 //

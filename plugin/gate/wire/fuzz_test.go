@@ -47,18 +47,18 @@ func FuzzParseAnswer(f *testing.F) {
 	})
 }
 
-func FuzzParseArgs(f *testing.F) {
-	f.Add(strings.Join(full.Argv(), "\x00"))
-	f.Add("--pod\x00u\x00--container\x00c\x00--socket\x00/s\x00--deadline")
-	f.Fuzz(func(t *testing.T, argv string) {
-		a, err := wire.ParseArgs(strings.Split(argv, "\x00"))
+func FuzzParseArgv(f *testing.F) {
+	f.Add("/run/gate.sock", "wait 1 pod=u1 container=c1 name=ns/p", "turn 1700000000000 1", "/kubepods/c1")
+	f.Add("", "wait 1", "alive", "")
+	f.Fuzz(func(t *testing.T, socket, hello, turn, cgroup string) {
+		s, h, a, c, err := wire.ParseArgv([]string{socket, hello, turn, cgroup})
 		if err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			return
 		}
-		again, err := wire.ParseArgs(a.Argv())
+		s2, h2, a2, c2, err := wire.ParseArgv(wire.Argv(s, h, a, c))
 		require.NoError(t, err)
-		require.Equal(t, a, again)
+		require.Equal(t, []any{s, h, a, c}, []any{s2, h2, a2, c2})
 	})
 }
 

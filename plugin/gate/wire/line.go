@@ -47,11 +47,11 @@ type Hello struct {
 	Room bool
 }
 
-// AppendHello appends h to b as a line. The values of h must be valid, as those of
-// parsed [Args] are.
+// AppendHello appends h to b as a line. It leaves out a name that does not fit a line. Other
+// values that do not fit, such as an empty PodUID, make a line that ParseHello refuses.
 func AppendHello(b []byte, h Hello) []byte {
 	b = append(b, "wait "+version+" pod="+h.PodUID+" container="+h.ContainerID...)
-	if h.Name != "" {
+	if _, err := parseText("name", h.Name, maxName); err == nil {
 		b = append(b, " name="+h.Name...)
 	}
 	b = append(b, " since="...)
@@ -79,7 +79,7 @@ func ParseHello(line string) (Hello, error) {
 	for _, word := range words[2:] {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || seen[key] {
-			return Hello{}, malformed("hello field " + strconv.Quote(word))
+			return Hello{}, malformed("hello field " + strconv.Quote(clip(word, 40)))
 		}
 		seen[key] = true
 		if err := h.set(key, value); err != nil {

@@ -11,60 +11,52 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-var full = wire.Args{
-	Socket: "/run/pod-pacemaker/gate.sock", LeaveAt: time.UnixMilli(3), Cgroup: "/kubepods/pod1/c1",
-	Hello: wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)},
-}
-
-func TestArgvHasTheGivenFields(t *testing.T) {
+func TestArgvIsReadable(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t,
-		strings.Fields("--socket /run/pod-pacemaker/gate.sock --pod u1 --container c1 --name ns/p --since 1 --deadline 2 --leave-at 3 --cgroup /kubepods/pod1/c1"),
-		full.Argv())
-	assert.Empty(t, wire.Args{}.Argv())
-	assert.Empty(t, wire.Args{Hello: wire.Hello{Name: "no such/pod name"}}.Argv(), "a bad name must not keep the pod from waiting")
-}
-
-func TestParseArgs(t *testing.T) {
-	t.Parallel()
-	got, err := wire.ParseArgs(full.Argv())
+	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)}
+	turn := wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(3), Position: 4, Pace: 5 * time.Millisecond}
+	argv := wire.Argv("/a=b c", h, turn, "/kubepods/c1")
+	assert.Equal(t, []string{"/a=b c", "wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2", "turn 3 4 5", "/kubepods/c1"}, argv)
+	socket, hello, first, cgroup, err := wire.ParseArgv(argv)
 	require.NoError(t, err)
-	assert.Equal(t, full, got)
+	assert.Equal(t, []any{"/a=b c", h, turn, "/kubepods/c1"}, []any{socket, hello, first, cgroup})
 
-	got, err = wire.ParseArgs([]string{"--container", "c1", "--socket", "/a=b c", "--pod", "u1", "--deadline", "0"})
-	require.NoError(t, err)
-	assert.Equal(t, wire.Args{Socket: "/a=b c", Hello: wire.Hello{PodUID: "u1", ContainerID: "c1"}}, got)
+	argv = wire.Argv("/s", wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "no such/pod name"}, wire.Answer{Kind: wire.Turn}, "")
+	_, hello, first, _, err = wire.ParseArgv(argv)
+	require.NoError(t, err, "a bad name must not keep the pod from waiting")
+	assert.Equal(t, wire.Hello{PodUID: "u1", ContainerID: "c1"}, hello)
+	assert.Zero(t, first.LeaveAt)
 }
 
-func TestParseArgsNamesWhatIsWrong(t *testing.T) {
+func TestParseArgvSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	need := []string{"--socket", "/s", "--pod", "u1", "--container", "c1"}
+	const hello, turn = "wait 1 pod=u1 container=c1", "turn 1 1"
 	for _, tt := range []struct {
 		argv []string
 		says string
 	}{
-		{nil, "--socket is missing"},
-		{[]string{"--socket", "/s", "--container", "c1"}, "--pod is missing"},
-		{[]string{"--socket", "/s", "--pod", "u1"}, "--container is missing"},
-		{append(need, "--deadline", "soon"), `deadline "soon" must be a time in Unix milliseconds`},
-		{append(need, "--deadline", "-1"), "deadline"},
-		{append(need, "--deadline", "+1"), "deadline"},
-		{append(need, "--deadline", "1e3"), "deadline"},
-		{append(need, "--deadline", ""), "deadline"},
-		{append(need, "--deadline", "253402300800000"), "deadline"},
-		{append(need, "--deadline", "99999999999999999999"), "deadline"},
-		{append(need, "--since", strings.Repeat("9", 100000)), "since"},
-		{append(need, "--leave-at"), "--leave-at needs a value"},
-		{append(need, "--pod", "two words"), "pod"},
-		{append(need, "--pod", "ümlaut"), "pod"},
-		{append(need, "--pod", strings.Repeat("x", 129)), "pod has 129 bytes, must have 1 to 128"},
-		{append(need, "--name", "a\nb"), "name"},
-		{append(need, "--socket", "/"+strings.Repeat("x", 107)), "--socket has 108 bytes, must have 1 to 107"},
-		{append(need, "--cgroup", ""), "--cgroup has 0 bytes, must have 1 to 4095"},
-		{append(need, "--color", "blue"), `argument "--color"`},
-		{append(need, "blue"), `argument "blue"`},
+		{nil, "0 arguments, must be 4"},
+		{[]string{"/s", hello, turn}, "3 arguments, must be 4"},
+		{[]string{"/s", hello, turn, "/" + strings.Repeat("x", 4095)}, "cgroup has 4096 bytes"},
+		{[]string{"", hello, turn, ""}, "socket has 0 bytes, must have 1 to 107"},
+		{[]string{"/" + strings.Repeat("x", 107), hello, turn, ""}, "socket has 108 bytes, must have 1 to 107"},
+		{[]string{"/s", "wait 1 container=c1", turn, ""}, "without pod"},
+		{[]string{"/s", hello + " deadline=soon", turn, ""}, `deadline "soon" must be a time in Unix milliseconds`},
+		{[]string{"/s", hello + " deadline=-1", turn, ""}, "deadline"},
+		{[]string{"/s", hello + " deadline=+1", turn, ""}, "deadline"},
+		{[]string{"/s", hello + " deadline=1e3", turn, ""}, "deadline"},
+		{[]string{"/s", hello + " deadline=", turn, ""}, "deadline needs a value"},
+		{[]string{"/s", hello + " deadline=253402300800000", turn, ""}, "deadline"},
+		{[]string{"/s", hello + " deadline=99999999999999999999", turn, ""}, "deadline"},
+		{[]string{"/s", hello + " since=" + strings.Repeat("9", 800), turn, ""}, "since"},
+		{[]string{"/s", "wait 1 pod=ümlaut container=c1", turn, ""}, "pod"},
+		{[]string{"/s", "wait 1 pod=" + strings.Repeat("x", 129), turn, ""}, "pod has 129 bytes, must have 1 to 128"},
+		{[]string{"/s", hello + " name=a\nb", turn, ""}, "name"},
+		{[]string{"/s", hello, "turn soon 1", ""}, "leave-at"},
+		{[]string{"/s", hello, "go Admitted", ""}, "must be a turn"},
+		{[]string{"/s", hello, "", ""}, "answer"},
 	} {
-		_, err := wire.ParseArgs(tt.argv)
+		_, _, _, _, err := wire.ParseArgv(tt.argv)
 		require.ErrorIs(t, err, wire.ErrMalformed, "%q", tt.argv)
 		require.ErrorContains(t, err, tt.says)
 		assert.Less(t, len(err.Error()), 600)
@@ -86,18 +78,15 @@ func TestHelloLine(t *testing.T) {
 func TestLongestHelloFitsALine(t *testing.T) {
 	t.Parallel()
 	year9999 := time.UnixMilli(253402300799999)
-	a, err := wire.ParseArgs(wire.Args{
-		Socket: "/s",
-		Hello: wire.Hello{
-			PodUID: strings.Repeat("u", 128), ContainerID: strings.Repeat("c", 128), Name: strings.Repeat("n", 320),
-			Since: year9999, Deadline: year9999,
-		},
-	}.Argv())
-	require.NoError(t, err)
-	line := wire.AppendHello(nil, a.Hello)
+	h := wire.Hello{
+		PodUID: strings.Repeat("u", 128), ContainerID: strings.Repeat("c", 128), Name: strings.Repeat("n", 320),
+		Since: year9999, Deadline: year9999, Room: true,
+	}
+	line := wire.AppendHello(nil, h)
 	assert.LessOrEqual(t, len(line), wire.MaxLine)
-	_, err = wire.ParseHello(strings.TrimSuffix(string(line), "\n"))
+	got, err := wire.ParseHello(strings.TrimSuffix(string(line), "\n"))
 	require.NoError(t, err)
+	assert.Equal(t, h, got)
 }
 
 func TestParseHelloRefuses(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -62,12 +62,11 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 		Message: "waits in the gate", Fields: logrus.Fields{"container_id": held.id},
 	})
 	g.breaker.begins(now, held.id, held.UID)
-	return gate.Hook(g.o.Gate.Path, gate.Args{
-		Socket: g.o.Gate.Socket, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout)), Cgroup: held.cgroup,
-		Hello: gate.Hello{
-			PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
-		},
-	}), throttle.Decision{}
+	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
+		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
+	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout))}, held.cgroup)
+	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
+	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}, throttle.Decision{}
 }
 
 // Waiters returns how many hooks wait in the gate now.
