@@ -12,7 +12,7 @@ import (
 // has a monotonic clock reading, so it stays right when the wall clock is set.
 type Hello = wire.Hello
 
-// Verdict decides a start.
+// Verdict is the decision on a start that waits at the gate.
 type Verdict struct {
 	// Go lets the process start. If it is false, the hook fails and nothing starts.
 	Go bool
@@ -47,7 +47,7 @@ var words = map[reasons.Reason]string{
 	NodePressure:        "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
 	RoomTimeout:         "its turn did not come within the time that kubelet gives a sandbox; it keeps its place in the queue, and kubelet tries again",
 	Replaced:            "a newer attempt to start this container waits in its place",
-	reasons.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and the kubelet tries again",
+	reasons.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and kubelet tries again",
 }
 
 // answer returns the answer that is sent for v.

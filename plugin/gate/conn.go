@@ -61,7 +61,7 @@ func (c *conn) abandon() { _ = c.Close() }
 func (c *conn) letGo(why error) {
 	c.log.WithError(why).WithField("reason", NotUnderstood).Warn("a container starts unpaced: the gate does not understand its hook")
 	if err := c.write(wire.Answer{Kind: wire.Go, Reason: string(NotUnderstood)}); err != nil {
-		c.log.WithError(err).Warn("a hook did not take its verdict")
+		c.log.WithError(err).Warn("a hook that the gate does not understand went away before its answer")
 	}
 }
 

@@ -48,7 +48,7 @@ func (o *Observer) Handler(name string, took time.Duration) {
 }
 
 // HandlerWaited records how long an NRI handler waited on purpose.
-func (o *Observer) HandlerWaited(d time.Duration) { o.metrics.held.Add(d.Seconds()) }
+func (o *Observer) HandlerWaited(d time.Duration) { o.metrics.handlerWait.Add(d.Seconds()) }
 
 // Reasons why a process left the waiting room, besides the reasons of its answer.
 const (

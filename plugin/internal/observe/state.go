@@ -27,18 +27,18 @@ func newStateMetrics(s Scraped) prometheus.Collector {
 	roomEmptied := m.counter("room_emptied_total", "How often the folder of the CNI configurations changed. All pods leave the waiting room then.")
 	m.collect = func(put sample) {
 		now := time.Now()
-		held := s.Limiter.Snapshot(now)
+		snapshot := s.Limiter.Snapshot(now)
 		var longest time.Duration
-		for _, t := range held.Waiting {
+		for _, t := range snapshot.Waiting {
 			longest = max(longest, now.Sub(t.Arrived))
 		}
-		put(waiting, float64(len(held.Waiting)))
-		put(starting, float64(admin.SlotsUsed(held.Starting)))
-		put(slots, float64(held.Limit))
-		put(lent, float64(held.Lent))
-		put(pulling, float64(held.Pulling))
+		put(waiting, float64(len(snapshot.Waiting)))
+		put(starting, float64(admin.SlotsUsed(snapshot.Starting)))
+		put(slots, float64(snapshot.Limit))
+		put(lent, float64(snapshot.Lent))
+		put(pulling, float64(snapshot.Pulling))
 		put(longestWait, longest.Seconds())
-		put(maxWait, held.Settings.MaxWait.Seconds())
+		put(maxWait, snapshot.Settings.MaxWait.Seconds())
 		put(buildInfo, 1, s.Version)
 		put(connected, oneIf(s.Connected() == nil))
 		put(registrationWaits, oneIf(s.RegistrationWaits()))
