@@ -10,6 +10,7 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,9 @@ import (
 
 // file is the list's name, in the folder of the scenarios.
 const file = "README.md"
+
+// end is the line after the list. What follows it is written by hand, and kept.
+const end = "\n<!-- end of the list -->\n"
 
 // scenario is a test function in the folder of scenarios.
 type scenario struct {
@@ -32,18 +36,20 @@ func run(folder string, check bool) error {
 	if err != nil {
 		return err
 	}
-	path, text := filepath.Join(folder, file), list(all)
-	if !check {
-		return os.WriteFile(path, text, 0o644)
-	}
+	path := filepath.Join(folder, file)
 	found, err := os.ReadFile(path)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !bytes.Equal(found, text) {
+	_, kept, _ := strings.Cut(string(found), end)
+	text := string(list(all)) + end + kept
+	switch {
+	case text == string(found):
+		return nil
+	case check:
 		return fmt.Errorf("%s is not current: `make generate` writes it", path)
 	}
-	return nil
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // scenarios reads the tests of a folder, in the order of their names.

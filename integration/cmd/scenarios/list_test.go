@@ -43,6 +43,18 @@ func TestAListThatIsNotCurrentIsRefused(t *testing.T) {
 	require.ErrorContains(t, run(folder, true), "make generate")
 }
 
+func TestWhatFollowsTheListIsKept(t *testing.T) {
+	t.Parallel()
+	folder := write(t, "//go:build e2e\n\npackage e2e\n\n// It paces.\nfunc TestHerd() {}\n")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, file), []byte("an old list\n"+end+"\nby hand\n"), 0o600))
+	require.NoError(t, run(folder, false))
+	require.NoError(t, run(folder, true))
+	text, err := os.ReadFile(filepath.Join(folder, file))
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "old")
+	assert.Contains(t, string(text), "| It paces. |\n"+end+"\nby hand\n")
+}
+
 func TestAScenarioNeedsACommentAndABuildTag(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, run(write(t, "//go:build e2e\n\npackage e2e\n\nfunc TestHerd() {}\n"), false), "TestHerd has no comment")
