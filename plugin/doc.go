@@ -16,32 +16,50 @@
 // This is one pod, from its sandbox to the end of its slot:
 //
 //  1. If the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before it creates the sandbox.
-//     pacemaker-cni asks at gate.sock, and waiting.Chooser.Wait blocks until the pod's turn is near. Then the runtime creates
-//     the sandbox, and nri calls handler.RunPodSandbox, which calls waiting.Chooser.Sandbox.
-//  2. starts.RuntimeEvents.Sandbox adds the sandbox to the book, adds the pod to the queue, and asks for a reservation.
-//     Without a reservation, waiting.Refusals refuses the sandbox, and kubelet tries again.
-//  3. kubelet pulls the images. The runtime creates a container, and waiting.Chooser.Container asks
-//     starts.RuntimeEvents.Container what it starts. If the container begins a start, it asks for a slot.
-//  4. There is no free slot: the first way of waiting in the table of package waiting takes the container. The gate gives
-//     the container a hook.
-//  5. runc runs the hook, which asks at gate.sock. waiting.Chooser.Wait finds its ticket by starts.Starts.Attend and blocks
-//     until the ticket is admitted, the valve opens, or the deadline is reached.
+//     pacemaker-cni asks at gate.sock. [waiting.Chooser.Wait] adds the pod to the queue ([starts.Starts.Arrive]) and blocks
+//     until its turn is near. Then the runtime creates the sandbox, and nri calls handler.RunPodSandbox, which calls
+//     [waiting.Chooser.Sandbox].
+//  2. [starts.RuntimeEvents.Sandbox] adds the sandbox to the book, adds the pod to the queue if it is not there yet, and
+//     asks for a reservation. Without a reservation, [waiting.Refusals] refuses the sandbox, and kubelet tries again.
+//  3. kubelet pulls the images. The runtime creates a container, and [waiting.Chooser.Container] asks
+//     [starts.RuntimeEvents.Container] what it starts. If the container begins a start, [throttle.Ticket.TryStart] asks
+//     for a slot.
+//  4. There is no free slot: the first way of waiting in the table of package waiting takes the container. The gate asks
+//     for a reservation ([starts.Starts.ReserveGate]) and gives the container a hook.
+//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket by [starts.Starts.HookTicket] and
+//     blocks until the ticket is admitted, [starts.Valve] ends all waits, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go and ends, and runc starts the process.
-//  7. nri reports the start, and starts.RuntimeEvents.ContainerStarted notes in the book what runs.
-//  8. The loop starts.Starts.Run passes the admission to observe.Observer.Happened.
-//  9. kubelet reports the pod ready. podwatch calls starts.Starts.PodChanged, which ends the ticket with the reason Ready.
-//     If kubelet's report is missing, the loop decides by what usage measures. What the start took is learned.
-//  10. The slot is free, and the next ticket is admitted. starts.RuntimeEvents.SandboxRemoved forgets the pod with its
+//  7. nri reports the start. [waiting.Gate.ContainerStarted] checks that the hook has asked, and
+//     [starts.RuntimeEvents.ContainerStarted] notes in the book what runs.
+//  8. The loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
+//  9. kubelet reports the pod ready. podwatch calls [starts.Starts.PodChanged], which ends the ticket with the reason
+//     Ready. If kubelet's report is missing, the loop decides by what usage measures. What the start took is learned.
+//  10. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod with its
 //     sandbox.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After any failure the pod starts, and a log line and a metric report that.
 //
-// Two locks lie on the way of a start: that of starts.Ledger, which guards the book of pods and
+// Two locks lie on the way of a start: that of [starts.Ledger], which guards the book of pods and
 // their groups, and then the limiter's. Under either there is no I/O, no log and no wait. Under the first, only the
 // limiter is called; under the second, only packages that compute. Packages starts and throttle say more, and test it.
 // Every other mutex is a leaf: while it is held, no other one is taken, nothing is logged, read, written or waited for,
 // and no other package is called. TestEveryMutexIsALeaf holds that, and lists what is excepted.
 package plugin
 
+import (
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
 //go:generate go run -C ../integration ./cmd/imports
+
+// These are the links above. With the imports an editor can follow them, and what is renamed does not compile here.
+var _ = []any{
+	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Gate).ContainerStarted,
+	(*starts.Starts).Arrive, (*starts.Starts).ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
+	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
+	(*observe.Observer).Happened, (*throttle.Ticket).TryStart,
+}
