@@ -1,6 +1,7 @@
 // Command imports writes the diagram of imports in CONTRIBUTING.md: which package of the root
-// module imports which. With -check it writes nothing, and fails if the diagram is not current. Run
-// it in the folder of the module integration.
+// module imports which. Below it is a table of the imports that the diagram leaves out, of the
+// packages of the daemon. With -check it writes nothing, and fails if they are not current. Run it
+// in the folder of the module integration.
 package main
 
 import (
@@ -30,6 +31,9 @@ const (
 	file  = "CONTRIBUTING.md"
 	begin = "<!-- imports: make generate -->\n"
 	end   = "<!-- end of imports -->\n"
+
+	// rooms is the folder of the packages of the daemon.
+	rooms = "plugin/internal/"
 )
 
 func run(check bool) error {
@@ -51,7 +55,7 @@ func run(check bool) error {
 	if !ok || !closed {
 		return fmt.Errorf("%s: the lines %q and %q are missing", file, begin, end)
 	}
-	want := before + begin + draw(reduce(imports)) + end + after
+	want := before + begin + draw(reduce(imports)) + table(imports) + end + after
 	switch {
 	case want == string(text):
 		return nil
@@ -130,4 +134,26 @@ func draw(imports map[string][]string) string {
 	}
 	slices.Sort(lines)
 	return "```mermaid\ngraph TD\n" + strings.Join(lines, "") + "```\n"
+}
+
+// table returns all imports of the packages of the daemon, as a table in Markdown, sorted.
+func table(imports map[string][]string) string {
+	var lines []string
+	for from, all := range imports {
+		room, ok := strings.CutPrefix(from, rooms)
+		if !ok || len(all) == 0 {
+			continue
+		}
+		var inside, outside []string
+		for _, to := range slices.Sorted(slices.Values(all)) {
+			if other, ok := strings.CutPrefix(to, rooms); ok {
+				inside = append(inside, other)
+			} else {
+				outside = append(outside, to)
+			}
+		}
+		lines = append(lines, "| `"+room+"` | "+strings.Join(inside, ", ")+" | "+strings.Join(outside, ", ")+" |\n")
+	}
+	slices.Sort(lines)
+	return "\nAll imports of the packages in `" + rooms + "`:\n\n| package | imports of them | others of this module |\n|---|---|---|\n" + strings.Join(lines, "")
 }

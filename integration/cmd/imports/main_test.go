@@ -12,3 +12,10 @@ func TestImpliedImportsAreLeftOut(t *testing.T) {
 	require.Equal(t, map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"d"}, "e": nil}, reduced)
 	require.Equal(t, "```mermaid\ngraph TD\n  a --> b\n  b --> c\n  c --> d\n```\n", draw(reduced))
 }
+
+func TestTheTableHasAllImportsOfTheDaemonsPackages(t *testing.T) {
+	t.Parallel()
+	text := table(map[string][]string{"plugin/internal/b": {"throttle", "plugin/internal/a", "crd"}, "plugin/internal/a": {"crd"}, "plugin/internal/c": nil, "crd": {"throttle"}})
+	require.Contains(t, text, "\n|---|---|---|\n| `a` |  | crd |\n| `b` | a | crd, throttle |\n")
+	require.NotContains(t, text, "`c`")
+}
