@@ -34,7 +34,7 @@ func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
 		return t.answer()
 	}
 	if !t.reserved {
-		t.expectedBy = now.Add(returnsWithin)
+		t.awaitedUntil = now.Add(returnsWithin)
 	}
 	at := d.queue.position(t)
 	held := t.heldBy(at, d.held(now))
@@ -158,7 +158,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		}
 		sooner(t.seen.Add(abandonAfter))
 		if len(t.pod.asks) > 0 {
-			sooner(t.expectedBy) // then it reserves nothing any more
+			sooner(t.awaitedUntil) // then it reserves nothing any more
 		}
 	}
 	sooner(d.limits.heldByRate(now).Until)

@@ -71,7 +71,7 @@ type forecast struct {
 	waitable time.Duration // how long a process can wait near its turn
 	start    time.Duration // how long a start takes
 	known    bool          // start was observed
-	expected int           // how many tickets with a waiter, or one expected within seconds, could start
+	awaited  int           // how many tickets that have a waiter or are awaited could start
 }
 
 func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
@@ -79,7 +79,7 @@ func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
 	f.start, f.known = d.slots.took.median(len(d.slots.took.last))
 	lately, _ := d.slots.took.median(lastFew)
 	f.start = max(f.start, lately)
-	f.expected = d.queue.couldStart(func(t *Ticket) bool { return t.expected(now) })
+	f.awaited = d.queue.couldStart(func(t *Ticket) bool { return t.awaited(now) })
 	return f
 }
 
@@ -92,7 +92,7 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 		return min(float64(2*slots+1), float64(free)+f.waitable.Seconds()*aged)
 	}
 	starts := float64(free) + f.waitable.Seconds()*endRate(f.now, since, have, slots, f.start, 1)/2
-	if float64(f.expected) > float64(have)*slowdownAbove/f.start.Seconds() {
+	if float64(f.awaited) > float64(have)*slowdownAbove/f.start.Seconds() {
 		slowed := endRate(f.now, since, have, have, slowdown*f.start, 2)
 		starts = min(starts, max(float64(free)+f.waitable.Seconds()*slowed, float64(free+slots)))
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// arrivalGrace is how long a pod with a reservation is expected. A pod that takes longer pulls
+	// arrivalGrace is how long a pod with a reservation is awaited. A pod that takes longer pulls
 	// images, and must not keep out pods that could start meanwhile.
 	arrivalGrace = 10 * time.Second
-	// returnsWithin is how long a pod that was refused is expected: kubelet retries within 15
+	// returnsWithin is how long a pod that was refused is awaited: kubelet retries within 15
 	// seconds, and needs some time before it asks.
 	returnsWithin = 20 * time.Second
 )
@@ -44,7 +44,7 @@ func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 		f.allowForecast(g)
 	}
 	t.pod.allowOneMore()
-	include := func(o *Ticket) bool { return o == t || o.occupiesRoom(now) || !passed && o.expected(now) }
+	include := func(o *Ticket) bool { return o == t || o.occupiesRoom(now) || !passed && o.awaited(now) }
 	d.queue.each(include, func(o *Ticket, heldBy *ask) bool {
 		switch {
 		case o == t && heldBy != nil:
@@ -73,14 +73,14 @@ func (d *admission) pulls(now time.Time, t *Ticket) bool {
 }
 
 // pullingHolds returns what keeps the ticket from a place to pull. Each pod of a higher priority that
-// is expected has a place kept, unless a group holds it.
+// is awaited has a place kept, unless a group holds it.
 func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 	most := d.settings.MaxPulling
 	if most <= 0 || t.pulled || d.pulls(now, t) {
 		return Held{}
 	}
 	urgent := d.queue.couldStart(func(o *Ticket) bool {
-		return o.priority > t.priority && !o.reserved && !o.pulled && o.expected(now)
+		return o.priority > t.priority && !o.reserved && !o.pulled && o.awaited(now)
 	})
 	switch free := most - d.pulling(now); {
 	case free <= 0:

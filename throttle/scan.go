@@ -24,7 +24,7 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 		if c.next != nil && !overdue && byBand(c.next, t) != 0 {
 			continue // next is of an earlier band
 		}
-		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.expectedBy)) {
+		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
 			continue // it reserves nothing
 		}
 		heldBy := t.pod.heldBy()

@@ -215,7 +215,7 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 	room := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
 	d.queue.begin()
 	g.bounds[i].allows = anyNumber
-	d.queue.each(func(t *Ticket) bool { return t.expected(now) }, func(t *Ticket, heldBy *ask) bool {
+	d.queue.each(func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
 		wants += oneIf(heldBy == nil && t.pod.boundIn(g))
 		return wants < room
 	})

@@ -82,9 +82,9 @@ type Ticket struct {
 	admission reasons.Reason // why it was admitted; kept after the end
 	waiters   int            // processes that wait for it
 	seen      time.Time      // when it was last asked for; unused while a process waits
-	// reserved: it has a reservation. With or without one, a process is expected until expectedBy.
+	// reserved: it has a reservation. With or without one, a process is awaited until awaitedUntil.
 	reserved     bool
-	expectedBy   time.Time
+	awaitedUntil time.Time
 	pullsSince   time.Time // since when it has a place to pull images; zero: it has none
 	pulled       bool      // its images are there: it has asked for a container
 	admitted     time.Time
@@ -167,13 +167,13 @@ func (t *Ticket) due() time.Time {
 // waits reports whether a process waits for the ticket.
 func (t *Ticket) waits() bool { return t.waiters > 0 }
 
-// expected reports whether the ticket has a waiter, or is expected to have one within seconds.
-func (t *Ticket) expected(now time.Time) bool { return t.waits() || now.Before(t.expectedBy) }
+// awaited reports whether the ticket has a waiter, or is to have one within seconds: kubelet will ask for it.
+func (t *Ticket) awaited(now time.Time) bool { return t.waits() || now.Before(t.awaitedUntil) }
 
 // occupiesRoom reports whether the ticket counts among those near their turn: it has a waiter, or a
 // reservation.
 func (t *Ticket) occupiesRoom(now time.Time) bool {
-	return t.waits() || (t.reserved && now.Before(t.expectedBy))
+	return t.waits() || (t.reserved && now.Before(t.awaitedUntil))
 }
 
 // Reserve asks for a reservation before the images of the pod are pulled: whether the pod may come to
@@ -189,12 +189,12 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	}
 	l.seenLocked(now, t)
 	d := l.admission.reserve(now, t, waitable)
-	t.reserved, t.expectedBy = d.Admitted, now.Add(returnsWithin)
+	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
 		t.pullsSince = time.Time{}
 		return d
 	}
-	t.expectedBy = now.Add(arrivalGrace)
+	t.awaitedUntil = now.Add(arrivalGrace)
 	if !t.pulled && t.pullsSince.IsZero() {
 		t.pullsSince = now
 	}
@@ -206,7 +206,7 @@ func (t *Ticket) Unreserve() {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
 	if t.reserved {
-		t.reserved, t.expectedBy = false, time.Time{}
+		t.reserved, t.awaitedUntil = false, time.Time{}
 	}
 	t.pulled, t.pullsSince = false, time.Time{}
 }
@@ -267,8 +267,8 @@ func (t *Ticket) StopWaiting(now time.Time) {
 		return
 	}
 	t.waiters--
-	if !t.waits() && (!t.reserved || !now.Before(t.expectedBy)) {
-		t.reserved, t.expectedBy = false, now.Add(returnsWithin)
+	if !t.waits() && (!t.reserved || !now.Before(t.awaitedUntil)) {
+		t.reserved, t.awaitedUntil = false, now.Add(returnsWithin)
 	}
 }
 

@@ -237,8 +237,8 @@ func (c *Claimer) offer(now time.Time) {
 		if at := c.health.givesUp(g.openAfter); !at.IsZero() && !now.Before(at) {
 			starts = -1
 		}
-		if !g.told || starts != g.offered {
-			g.offered, g.told = starts, true
+		if !g.isSet || starts != g.offered {
+			g.offered, g.isSet = starts, true
 			c.options.Limiter.SetClaims(now, g.key, starts)
 			c.Wake() // it may have admitted pods
 		}

@@ -41,7 +41,7 @@ type group struct {
 	next    time.Time // when it may next take a slot
 	idle    time.Time // since when it has unused claims, or zero
 	offered int       // the last argument of SetClaims
-	told    bool      // SetClaims was called
+	isSet   bool      // SetClaims was called
 }
 
 // missing returns how many more claims the group could use.
