@@ -262,7 +262,7 @@ func requireConsistent(t *testing.T, l *throttle.Limiter, now time.Time) {
 			again, ok := l.View(now, v.UID)
 			require.True(t, ok)
 			require.Equal(t, v, again)
-			require.GreaterOrEqual(t, v.Expected, time.Duration(0))
+			require.GreaterOrEqual(t, v.WaitLeft, time.Duration(0))
 		}
 	}
 	for _, g := range l.Groups(now) {

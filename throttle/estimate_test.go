@@ -34,7 +34,7 @@ func TestExpectedWaitMatchesTheActualWait(t *testing.T) {
 		asked := p.now.Sub(epoch)
 		require.True(t, p.l.Snapshot(p.now).PaceObserved)
 		for _, v := range p.l.Snapshot(p.now).Waiting {
-			expected[v.UID] = v.Expected
+			expected[v.UID] = v.WaitLeft
 		}
 		p.pass(20 * time.Minute)
 		for name, e := range expected {

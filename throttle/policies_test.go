@@ -165,7 +165,7 @@ func TestAHeldGroupBlocksNoOtherPod(t *testing.T) {
 	require.Zero(t, v.Ahead)
 	require.Equal(t, reasons.Concurrency, v.Reason)
 	v, _ = n.l.View(n.now, "held0")
-	require.Equal(t, []any{reasons.PolicyStarting, Settings{}.WithDefaults().MaxWait}, []any{v.Reason, v.Expected})
+	require.Equal(t, []any{reasons.PolicyStarting, Settings{}.WithDefaults().MaxWait}, []any{v.Reason, v.WaitLeft})
 	require.Equal(t, "t1/: 0 of 0 pods", heldText(v.Held))
 	require.Equal(t, "waiting", n.busyWith())
 	n.end("a", reasons.Ready)

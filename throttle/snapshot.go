@@ -53,9 +53,9 @@ type TicketView struct {
 	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero if it has not
 	// yet.
 	Arrived, Admitted, Ended time.Time
-	// Expected is the time until a Waiting ticket is admitted at the present pace. If a group holds
+	// WaitLeft is the time until a Waiting ticket is admitted at the present pace. If a group holds
 	// the ticket, it is the time until its MaxWait is over, or zero if MaxWait does not help.
-	Expected time.Duration
+	WaitLeft time.Duration
 	// Repeats is Request.Repeats.
 	Repeats int
 	// StalledSince is since when a Starting ticket makes no progress; zero if it makes progress or
@@ -132,11 +132,11 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, pace time.Du
 	switch {
 	case at.heldBy.ofRunning():
 	case at.heldBy != nil:
-		v.Expected = max(0, t.due().Sub(now))
+		v.WaitLeft = max(0, t.due().Sub(now))
 	case v.Reason == reasons.NotPresent: // it starts when it comes back
-		v.Expected = time.Duration(at.ahead) * pace
+		v.WaitLeft = time.Duration(at.ahead) * pace
 	default:
-		v.Expected = time.Duration(at.ahead+1) * pace
+		v.WaitLeft = time.Duration(at.ahead+1) * pace
 	}
 	return v
 }

@@ -27,11 +27,11 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Present: true, Arrived: t0.Add(20 * time.Second), Expected: pace,
+				Present: true, Arrived: t0.Add(20 * time.Second), WaitLeft: pace,
 			},
 			{
 				UID: "absent", Name: "ns/absent", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Ahead: 1, Arrived: t0.Add(20 * time.Second), Expected: 2 * pace,
+				Ahead: 1, Arrived: t0.Add(20 * time.Second), WaitLeft: 2 * pace,
 			},
 		},
 		Starting: []TicketView{
@@ -108,7 +108,7 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	expected := func(n *node, uid string) []any {
 		v, ok := n.l.View(n.now, uid)
 		require.True(t, ok)
-		return []any{v.Expected, n.l.Snapshot(n.now).PaceObserved}
+		return []any{v.WaitLeft, n.l.Snapshot(n.now).PaceObserved}
 	}
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.joinAndWait("a", "b", "c")
@@ -161,5 +161,5 @@ func TestAFreeSlotWaitsForAPodThatIsAway(t *testing.T) {
 	n.end("a", reasons.Ready)
 	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, reasons.NotPresent, v.Reason)
-	require.Zero(t, v.Expected)
+	require.Zero(t, v.WaitLeft)
 }

@@ -130,8 +130,8 @@ func waitingText(v throttle.TicketView, of int, observed bool) string {
 	if measured := admin.HeldText(v.Held); measured != "" {
 		text += " (" + measured + ")"
 	}
-	if observed && (v.Held.Policy == throttle.GroupKey{}) && v.Expected > 0 {
-		text += fmt.Sprintf("; expected in about %s", v.Expected.Round(time.Second))
+	if observed && (v.Held.Policy == throttle.GroupKey{}) && v.WaitLeft > 0 {
+		text += fmt.Sprintf("; expected in about %s", v.WaitLeft.Round(time.Second))
 	}
 	return text
 }

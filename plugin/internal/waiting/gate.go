@@ -64,7 +64,7 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 	g.breaker.begins(now, held.id, held.UID)
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
 		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
-	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.Expected, g.o.Gate.Timeout))}, held.cgroup)
+	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, g.o.Gate.Timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
 	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}, throttle.Decision{}
 }
