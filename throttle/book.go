@@ -42,7 +42,7 @@ func (b *book) join(l *Limiter, now time.Time, r Request) *Ticket {
 	t := &Ticket{
 		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
-		foreseen: r.Expected, seq: b.seq, flow: b.queue.joinFlow(r.Flow), pod: b.groups.pod(r.UID),
+		profile: r.Profile, seq: b.seq, flow: b.queue.joinFlow(r.Flow), pod: b.groups.pod(r.UID),
 	}
 	t.pod.ticket = t
 	if r.Groups != nil {

@@ -18,7 +18,7 @@ func peak(cores float64) *costs.Cost { return &costs.Cost{Count: 3, Peak: costs.
 
 // joinKnown joins a pod of known cost, with a waiter from now on.
 func (n *node) joinKnown(uid string, cost *costs.Cost) {
-	n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid, Expected: Expected{Cost: cost}}).Wait(n.now)
+	n.l.Join(n.now, Request{UID: uid, Name: "ns/" + uid, Profile: Profile{Cost: cost}}).Wait(n.now)
 }
 
 func TestCoresAreCountedInPlaceOfPods(t *testing.T) {
@@ -123,7 +123,7 @@ func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
 	n = newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
 	n.joinKnown("great", peak(1.5))
 	n.joinKnown("light", peak(0.3))
-	late := n.l.Join(n.now, Request{UID: "late", Expected: Expected{Cost: peak(0.4)}})
+	late := n.l.Join(n.now, Request{UID: "late", Profile: Profile{Cost: peak(0.4)}})
 	require.Equal(t, reasons.GateDeadline, late.DeadlineReached(n.now).Reason)
 	later := n.joinAndWait("later")
 	require.Equal(t, reasons.GateExpired, later.DeadlineReached(n.now).Reason)
@@ -144,7 +144,7 @@ func TestCoresAreGivenInTheCurrentOrder(t *testing.T) {
 	n.requireStarting("first")
 	n.l.SetPriority(n.now, "great", -1, 0)
 	n.requireStarting("first", "light")
-	n.l.Expect(n.now, map[string]Expected{"lighter": {Cost: peak(0.7)}, "great": {Cost: peak(0.1)}})
+	n.l.SetProfiles(n.now, map[string]Profile{"lighter": {Cost: peak(0.7)}, "great": {Cost: peak(0.1)}})
 	n.l.SetPriority(n.now, "great", 1, 0)
 	n.pass(time.Minute)
 	n.requireStarting("first", "light", "great")
@@ -153,13 +153,13 @@ func TestCoresAreGivenInTheCurrentOrder(t *testing.T) {
 func TestAllStartsCountTheirCores(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
-	n.l.Adopt(n.now, Request{UID: "adopted", Expected: Expected{Cost: peak(1.5)}}, n.now)
-	n.l.Join(n.now, Request{UID: "exempt", Expected: Expected{Cost: peak(0.4)}}).StartExempt(n.now)
-	n.l.Join(n.now, Request{UID: "beyond", Expected: Expected{Cost: peak(1)}}).StartExempt(n.now)
+	n.l.Adopt(n.now, Request{UID: "adopted", Profile: Profile{Cost: peak(1.5)}}, n.now)
+	n.l.Join(n.now, Request{UID: "exempt", Profile: Profile{Cost: peak(0.4)}}).StartExempt(n.now)
+	n.l.Join(n.now, Request{UID: "beyond", Profile: Profile{Cost: peak(1)}}).StartExempt(n.now)
 	n.joinKnown("light", peak(0.1))
 	n.joinKnown("lighter", peak(0.05))
 	require.Equal(t, map[string]bool{"adopted": true, "exempt": true, "beyond": false, "light": true}, n.slotsHeld())
-	n.l.Adopt(n.now, Request{UID: "more", Expected: Expected{Cost: peak(1)}}, n.now)
+	n.l.Adopt(n.now, Request{UID: "more", Profile: Profile{Cost: peak(1)}}, n.now)
 	n.end("light", reasons.Ready)
 	n.end("exempt", reasons.Ready)
 	n.requireWaiting("lighter")

@@ -170,14 +170,14 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
 }
 
-// Expect replaces Request.Expected of pods, by their UIDs, and admits the pods that may start because
+// SetProfiles replaces Request.Profile of pods, by their UIDs, and admits the pods that may start because
 // of that. It ignores pods without a ticket.
-func (l *Limiter) Expect(now time.Time, of map[string]Expected) {
+func (l *Limiter) SetProfiles(now time.Time, profiles map[string]Profile) {
 	now = l.lock(now)
 	changed := false
-	for uid, e := range of {
-		if t := l.groups.ticket(uid); t != nil && !reflect.DeepEqual(t.foreseen, e) {
-			t.foreseen, changed = e, true
+	for uid, p := range profiles {
+		if t := l.groups.ticket(uid); t != nil && !reflect.DeepEqual(t.profile, p) {
+			t.profile, changed = p, true
 		}
 	}
 	if !changed { // pods are reported often, and a decision among thousands takes a millisecond

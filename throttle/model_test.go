@@ -134,9 +134,9 @@ func (o *oracle) step() {
 		p.due = p.arrived.Add(o.settings.MaxWait)
 	case n < 94 && len(waiting) > 0:
 		p := pick(waiting)
-		expected := o.expected(p)
+		profile := o.profile(p)
 		o.say("expected of %s: %g cores", p.uid, p.cores)
-		o.l.Expect(o.now, map[string]throttle.Expected{p.uid: expected})
+		o.l.SetProfiles(o.now, map[string]throttle.Profile{p.uid: profile})
 	default:
 		o.now = o.now.Add(time.Duration(o.rng.IntN(30)) * time.Second)
 		o.say("advance to %s", o.now.Sub(epoch))
@@ -182,21 +182,21 @@ func (o *oracle) join() {
 			})
 		}
 	}
-	expected := o.expected(p)
+	profile := o.profile(p)
 	o.say("join %s of %s priority %d repeats %d, max wait %s, cores %g, groups %v", p.uid, p.namespace, p.priority, p.repeats, maxWait, p.cores, p.groups)
 	o.pods[p.uid] = p
 	p.ticket = o.l.Join(o.now, throttle.Request{
-		UID: p.uid, Flow: p.namespace, Priority: p.priority, Repeats: p.repeats, MaxWait: maxWait, Groups: p.groups, Expected: expected,
+		UID: p.uid, Flow: p.namespace, Priority: p.priority, Repeats: p.repeats, MaxWait: maxWait, Groups: p.groups, Profile: profile,
 	})
 }
 
-// expected chooses what is known of the pod: nothing, which counts as one core, or a number of cores.
-func (o *oracle) expected(p *modelPod) throttle.Expected {
+// profile chooses what is known of the pod: nothing, which counts as one core, or a number of cores.
+func (o *oracle) profile(p *modelPod) throttle.Profile {
 	if p.cores = 1; o.rng.IntN(3) == 0 {
-		return throttle.Expected{}
+		return throttle.Profile{}
 	}
 	p.cores = 0.05 + 3*o.rng.Float64()*o.rng.Float64()
-	return throttle.Expected{Cost: &costs.Cost{Count: 3, Peak: costs.Figure{Mean: p.cores}}}
+	return throttle.Profile{Cost: &costs.Cost{Count: 3, Peak: costs.Figure{Mean: p.cores}}}
 }
 
 // slotsFull reports whether p gets no slot: too many starts are under way, or they keep too many cores busy.

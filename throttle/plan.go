@@ -105,5 +105,5 @@ func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start, tickets 
 }
 
 func (t *Ticket) start() adaptive.Start {
-	return adaptive.Start{Kind: t.foreseen.Kind, Expected: t.foreseen.Cost, Patience: t.foreseen.Patience, Began: t.admitted, Use: t.use}
+	return adaptive.Start{Kind: t.profile.Kind, Expected: t.profile.Cost, Patience: t.profile.Patience, Began: t.admitted, Use: t.use}
 }

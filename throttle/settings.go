@@ -12,7 +12,7 @@ type Settings struct {
 	// MaxConcurrent is the number of starts at a time. Zero or less: no limit.
 	MaxConcurrent int
 	// CountCores: MaxConcurrent is the number of cores that the starts at a time are expected to
-	// keep busy, by Expected.Cost. A start of unknown cost counts as one core. A start that alone
+	// keep busy, by Profile.Cost. A start of unknown cost counts as one core. A start that alone
 	// exceeds the number starts when no other does.
 	CountCores bool
 	// FillEvery is how often one more start is allowed. Zero or less: no limit.

@@ -42,13 +42,13 @@ type Request struct {
 	// Groups are the pod's groups. They count only if Join makes a new ticket; nil keeps the groups
 	// that the pod has. [Limiter.SetGroups] replaces them.
 	Groups []Membership
-	// Expected is what is known of the start. [Limiter.Expect] replaces it.
-	Expected Expected
+	// Profile is what is known of the start. [Limiter.SetProfiles] replaces it.
+	Profile Profile
 }
 
-// Expected is what is known of a start before it begins. The adaptive limit uses it, and the limit on
+// Profile is what is known of a start before it begins. The adaptive limit uses it, and the limit on
 // cores uses Cost. In the zero value, nothing is known.
-type Expected struct {
+type Profile struct {
 	// Kind is the same for starts that are expected to take the same.
 	Kind string
 	// Cost is what the start is expected to take; nil if that is not known. The caller must not change
@@ -91,7 +91,7 @@ type Ticket struct {
 	stalledSince time.Time // since when it makes no progress; zero: it makes progress
 	ended        time.Time
 	slot         bool // it holds a slot
-	foreseen     Expected
+	profile      Profile
 	use          adaptive.Use // since it was admitted
 }
 

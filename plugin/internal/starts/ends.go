@@ -26,7 +26,7 @@ func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
 		return
 	}
 	v, _ := e.s.View(now, pod.UID)
-	e.s.expect(now, pod, v.Repeats)
+	e.s.updateProfile(now, pod, v.Repeats)
 	switch v.State {
 	case throttle.Waiting:
 		e.judgeWaiting(now, t, v, pod)

@@ -150,7 +150,7 @@ func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
 	if pod, known := l.s.Known(uid); known && e.State == throttle.Waiting {
 		v, _ := l.s.View(now, uid)
-		l.s.expect(now, pod, v.Repeats)
+		l.s.updateProfile(now, pod, v.Repeats)
 	}
 	switch e.State {
 	case throttle.Starting:

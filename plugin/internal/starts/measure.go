@@ -59,30 +59,30 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 		return
 	}
 	l.s.o.Memory.Learn(now, pod, c.restart, took)
-	l.s.expectAll(now)
+	l.s.updateProfiles(now)
 	l.s.o.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
 }
 
-// expectAll updates in the limiter what all starts that wait or are under way are expected to take.
-func (s *Starts) expectAll(now time.Time) {
-	all, of := s.o.Limiter.Snapshot(now), map[string]throttle.Expected{}
+// updateProfiles updates in the limiter what all starts that wait or are under way are expected to take.
+func (s *Starts) updateProfiles(now time.Time) {
+	all, of := s.o.Limiter.Snapshot(now), map[string]throttle.Profile{}
 	for _, v := range slices.Concat(all.Starting, all.Waiting) {
 		if pod, known := s.Known(v.UID); known {
-			of[v.UID] = s.expected(pod, v.Repeats > 0)
+			of[v.UID] = s.profile(pod, v.Repeats > 0)
 		}
 	}
-	s.o.Limiter.Expect(now, of)
+	s.o.Limiter.SetProfiles(now, of)
 }
 
-// expect updates in the limiter what the start of a pod is expected to take. repeats is how often it was repeated.
-func (s *Starts) expect(now time.Time, pod podwatch.Pod, repeats int) {
-	s.o.Limiter.Expect(now, map[string]throttle.Expected{pod.UID: s.expected(pod, repeats > 0)})
+// updateProfile updates in the limiter what the start of a pod is expected to take. repeats is how often it was repeated.
+func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, repeats int) {
+	s.o.Limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, repeats > 0)})
 }
 
-// expected returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
+// profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
 // it is a start after a crash. Starts of other kinds do not count.
-func (s *Starts) expected(pod podwatch.Pod, restart bool) throttle.Expected {
-	known := throttle.Expected{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
+func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
+	known := throttle.Profile{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
 	if e := s.o.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
 		known.Cost = &e.Cost
 	}

@@ -19,7 +19,7 @@ import (
 func (r *RuntimeEvents) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
 	var request throttle.Request
 	if known {
-		request.Expected = r.s.expected(pod, false)
+		request.Profile = r.s.profile(pod, false)
 	}
 	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.ShutsOut(), request)
 }
@@ -45,7 +45,7 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
 	request := throttle.Request{Arrived: since}
 	if known {
-		request.Expected = s.expected(pod, false)
+		request.Profile = s.profile(pod, false)
 	}
 	return s.Ledger.arrive(now, who, pod, known, request)
 }

@@ -96,7 +96,7 @@ func (n *node) request(p *pod) throttle.Request {
 	if n.table == nil {
 		return r
 	}
-	r.Expected = n.expected(p)
+	r.Profile = n.profile(p)
 	return r
 }
 
@@ -119,9 +119,9 @@ func (p *pod) learnedAs() string {
 	return p.key
 }
 
-// expected is what the table knows of the next start of a pod.
-func (n *node) expected(p *pod) throttle.Expected {
-	known := throttle.Expected{Kind: p.learnedAs(), Patience: p.patience()}
+// profile is what the table knows of the next start of a pod.
+func (n *node) profile(p *pod) throttle.Profile {
+	known := throttle.Profile{Kind: p.learnedAs(), Patience: p.patience()}
 	if cost, rank := n.table.Expect([]string{known.Kind, p.key, p.key + " again"}); rank >= 0 {
 		known.Cost = &cost
 	}
@@ -147,13 +147,13 @@ func (n *node) learn(p *pod, killed bool, now time.Time) {
 	if n.limiter == nil {
 		return
 	}
-	expected := map[string]throttle.Expected{}
+	profiles := map[string]throttle.Profile{}
 	for _, o := range n.pods {
 		if o.ticket != nil && o.learnedAs() == key {
-			expected[o.name] = n.expected(o)
+			profiles[o.name] = n.profile(o)
 		}
 	}
-	n.limiter.Expect(now, expected)
+	n.limiter.SetProfiles(now, profiles)
 }
 
 // streamBytes is what a stream of the disk moves in a second.

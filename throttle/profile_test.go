@@ -17,7 +17,7 @@ func herd(t *testing.T, pods int) *node {
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour})
 	n.busy(0)
 	for i := range pods {
-		n.l.Join(n.now, Request{UID: fmt.Sprint(i), Expected: Expected{Kind: "web"}}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: fmt.Sprint(i), Profile: Profile{Kind: "web"}}).Wait(n.now)
 	}
 	return n
 }
@@ -27,21 +27,21 @@ func (n *node) underWay() int { return len(n.l.Snapshot(n.now).Starting) }
 func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 	t.Parallel()
 	n := herd(t, 0)
-	waits := Expected{Kind: "web", Patience: 27 * time.Second, Cost: &costs.Cost{
+	waits := Profile{Kind: "web", Patience: 27 * time.Second, Cost: &costs.Cost{
 		Count: 9, Seen: t0.Add(time.Minute), Idle: costs.Figure{Mean: 15}, CPU: costs.Figure{Mean: 0.1}, Peak: costs.Figure{Mean: 1},
 	}}
 	for i := range 9 {
-		n.l.Join(n.now, Request{UID: fmt.Sprint(i), Expected: waits}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: fmt.Sprint(i), Profile: waits}).Wait(n.now)
 	}
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 
 	n = herd(t, 9)
 	require.Equal(t, 3, n.underWay(), "nothing is known: %s", n.l.Snapshot(n.now).Adaptive)
-	known := map[string]Expected{"gone": waits}
+	known := map[string]Profile{"gone": waits}
 	for i := range 9 {
 		known[fmt.Sprint(i)] = waits
 	}
-	n.l.Expect(n.now, known)
+	n.l.SetProfiles(n.now, known)
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
@@ -54,28 +54,28 @@ func TestAPodThatDelaysNoneBeforeItPassesThem(t *testing.T) {
 			Count: 9, Seen: t0.Add(time.Minute), Idle: costs.Figure{Mean: idle}, CPU: costs.Figure{Mean: cpu}, Peak: costs.Figure{Mean: 1},
 		}
 	}
-	burner := Expected{Kind: "burner", Patience: 16 * time.Second, Cost: cost(0, 4)}
-	sleeper := Expected{Kind: "sleeper", Patience: 10 * time.Minute, Cost: cost(60, 1)}
+	burner := Profile{Kind: "burner", Patience: 16 * time.Second, Cost: cost(0, 4)}
+	sleeper := Profile{Kind: "sleeper", Patience: 10 * time.Minute, Cost: cost(60, 1)}
 	for _, unfair := range []bool{false, true} {
 		n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour, NoFairness: unfair})
 		n.busy(0)
 		for i := range 6 {
-			n.l.Join(n.now, Request{UID: fmt.Sprint("burner-", i), Flow: "a", Expected: burner}).Wait(n.now)
+			n.l.Join(n.now, Request{UID: fmt.Sprint("burner-", i), Flow: "a", Profile: burner}).Wait(n.now)
 		}
 		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3")
-		n.l.Join(n.now, Request{UID: "sleeper-0", Flow: "a", Expected: sleeper}).Wait(n.now)
-		n.l.Join(n.now, Request{UID: "sleeper-1", Flow: "b", Expected: sleeper}).Wait(n.now)
-		n.l.Join(n.now, Request{UID: "sleeper-2", Flow: "b", Expected: sleeper, Priority: -1}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "sleeper-0", Flow: "a", Profile: sleeper}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "sleeper-1", Flow: "b", Profile: sleeper}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "sleeper-2", Flow: "b", Profile: sleeper, Priority: -1}).Wait(n.now)
 		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3", "sleeper-0", "sleeper-1")
 		n.requireWaiting("burner-4", "burner-5", "sleeper-2")
 	}
 }
 
-func TestTheSameExpectationAgainChangesNothing(t *testing.T) {
+func TestTheSameProfileAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	n := herd(t, 1)
-	expect := func(e Expected) (decided bool) {
-		n.l.Expect(n.now, map[string]Expected{"0": e})
+	set := func(p Profile) (decided bool) {
+		n.l.SetProfiles(n.now, map[string]Profile{"0": p})
 		select {
 		case <-n.l.Changed():
 			return true
@@ -83,8 +83,8 @@ func TestTheSameExpectationAgainChangesNothing(t *testing.T) {
 			return false
 		}
 	}
-	expect(Expected{Kind: "web"})
-	for _, e := range []Expected{
+	set(Profile{Kind: "web"})
+	for _, e := range []Profile{
 		{Kind: "other"},
 		{Kind: "other", Patience: time.Minute},
 		{Kind: "other", Patience: time.Minute, Cost: &costs.Cost{}},
@@ -92,12 +92,12 @@ func TestTheSameExpectationAgainChangesNothing(t *testing.T) {
 		{Kind: "other", Patience: 2 * time.Minute, Cost: &costs.Cost{Count: 1}},
 		{Kind: "other", Patience: 2 * time.Minute},
 	} {
-		require.True(t, expect(e), e)
+		require.True(t, set(e), e)
 		if e.Cost != nil {
 			again := *e.Cost
 			e.Cost = &again
 		}
-		require.False(t, expect(e), e)
+		require.False(t, set(e), e)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestTheAdaptiveLimitUsesTheMeasuredUseOfStarts(t *testing.T) {
 		n.now = n.now.Add(3 * time.Second)
 		n.l.SetUse("0", c.use)
 		n.l.SetUse("gone", c.use)
-		n.l.Join(n.now, Request{UID: "other", Expected: Expected{Kind: "other"}}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "other", Profile: Profile{Kind: "other"}}).Wait(n.now)
 		require.Equal(t, c.want, n.underWay(), "%v: %s", c.use, n.l.Snapshot(n.now).Adaptive)
 	}
 }
