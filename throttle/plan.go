@@ -81,10 +81,10 @@ func (s *slots) follow(next *Ticket) {
 
 // cores returns how many cores a start is expected to keep busy at its peak.
 func cores(s adaptive.Start) float64 {
-	if s.Expected == nil {
+	if s.Cost == nil {
 		return 1
 	}
-	return max(leastCores, s.Expected.Peak.Mean)
+	return max(leastCores, s.Cost.Peak.Mean)
 }
 
 // starts returns the meant tickets that no group holds, and their starts.
@@ -105,5 +105,5 @@ func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start, tickets 
 }
 
 func (t *Ticket) start() adaptive.Start {
-	return adaptive.Start{Kind: t.profile.Kind, Expected: t.profile.Cost, Patience: t.profile.Patience, Began: t.admitted, Use: t.use}
+	return adaptive.Start{Kind: t.profile.Kind, Cost: t.profile.Cost, Patience: t.profile.Patience, Began: t.admitted, Use: t.use}
 }

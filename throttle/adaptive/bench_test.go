@@ -15,7 +15,7 @@ func BenchmarkAllow(b *testing.B) {
 			c := New(Settings{Cores: 64})
 			c.began, c.limit = dawn, 16
 			known := func(i int) Start {
-				return Start{Kind: fmt.Sprint(i % 20), Expected: cost(float64(5+i%17), 0.2+0.1*float64(i%5)), Patience: time.Minute}
+				return Start{Kind: fmt.Sprint(i % 20), Cost: cost(float64(5+i%17), 0.2+0.1*float64(i%5)), Patience: time.Minute}
 			}
 			underWay, waiting := make([]Start, n.underWay), make([]Start, n.waiting)
 			for i := range underWay {
@@ -26,7 +26,7 @@ func BenchmarkAllow(b *testing.B) {
 				waiting[i] = known(i)
 			}
 			// For this one, not all can start at once.
-			waiting[n.waiting-1] = Start{Kind: "tight", Expected: cost(5, 10), Patience: 20 * time.Second}
+			waiting[n.waiting-1] = Start{Kind: "tight", Cost: cost(5, 10), Patience: 20 * time.Second}
 			joined := 0
 			for b.Loop() {
 				joined = allow(c, dawn.Add(3*time.Second), underWay, n.underWay, waiting, waiting) - n.underWay

@@ -26,7 +26,7 @@ func (c *Controller) course(at time.Time, s Start) course {
 		elapsed = at.Sub(s.Began).Seconds()
 	}
 	one, alone := c.unknownCourse(s, elapsed), aloneShare*patience
-	if e := s.Expected; e != nil {
+	if e := s.Cost; e != nil {
 		if known, takes := c.knownCourse(*e, s, elapsed); takes < patience && (!c.lost() || e.Seen.After(c.began)) {
 			one, alone = known, takes
 		}

@@ -35,8 +35,8 @@ type Use struct {
 type Start struct {
 	// Kind is equal for starts that are expected to take the same. Empty: no pod watch tells kinds apart.
 	Kind string
-	// Expected is what a start of this kind takes; nil: unknown.
-	Expected *costs.Cost
+	// Cost is what a start of this kind takes; nil: unknown.
+	Cost *costs.Cost
 	// Patience is how soon after its begin a probe may kill it; zero: no probe does.
 	Patience time.Duration
 	// Began is when it was admitted; zero: it waits.

@@ -81,7 +81,7 @@ func TestUnknownStartsThatIdleKeepNoCoresBusy(t *testing.T) {
 	t.Parallel()
 	now := dawn.Add(10 * time.Second)
 	idlers := herd(12, Start{Kind: "idler", Patience: 2 * time.Minute, Began: dawn, Use: Use{CPU: 100 * time.Millisecond}})
-	burners := herd(9, Start{Kind: "burner", Patience: 2 * time.Minute, Expected: proven(cost(0, 2))})
+	burners := herd(9, Start{Kind: "burner", Patience: 2 * time.Minute, Cost: proven(cost(0, 2))})
 	assert.Equal(t, 15, allow(planner(4), now, idlers, 12, burners, append(burners, Start{Kind: "other"})), "three burn on two cores")
 	for i := range idlers {
 		idlers[i].Began = now.Add(-time.Second)
@@ -121,7 +121,7 @@ func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) 
 		assert.Greater(t, allow(planner(12), now, under, 5, waiting, waiting), 7, "those that work show what they do")
 	}
 	for i := range waiting {
-		waiting[i].Expected = proven(cost(15, 0.1))
+		waiting[i].Cost = proven(cost(15, 0.1))
 	}
 	assert.Equal(t, 24, allow(planner(24), now, herd(5, Start{Kind: "idler", Began: dawn}), 5, waiting, waiting), "the forecast decides on known ones")
 }
@@ -129,10 +129,10 @@ func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) 
 func TestAStartThatIsLateAnywayHoldsNobodyWhoDoesNotDelayIt(t *testing.T) {
 	t.Parallel()
 	now := dawn.Add(time.Second)
-	late := herd(2, Start{Kind: "late", Expected: proven(cost(0, 10)), Patience: 11200 * time.Millisecond, Began: dawn})
-	later := herd(1, Start{Kind: "later", Expected: proven(cost(30, 1))})
+	late := herd(2, Start{Kind: "late", Cost: proven(cost(0, 10)), Patience: 11200 * time.Millisecond, Began: dawn})
+	later := herd(1, Start{Kind: "later", Cost: proven(cost(30, 1))})
 	assert.Equal(t, 3, allow(planner(2), now, late, 2, later, later), "it burns when they are over")
-	soon := herd(1, Start{Kind: "soon", Expected: proven(cost(0, 1))})
+	soon := herd(1, Start{Kind: "soon", Cost: proven(cost(0, 1))})
 	c := planner(2)
 	assert.Equal(t, 2, allow(c, now, late, 2, soon, soon), "it would make them later")
 	assert.Contains(t, c.Why()+c.held, "a probe would kill")
@@ -141,20 +141,20 @@ func TestAStartThatIsLateAnywayHoldsNobodyWhoDoesNotDelayIt(t *testing.T) {
 func TestIdlersAreChargedBeforeTheyBurn(t *testing.T) {
 	t.Parallel()
 	c := planner(40)
-	sleeper := Start{Kind: "sleeper", Expected: cost(15, 3), Patience: 27 * time.Second}
+	sleeper := Start{Kind: "sleeper", Cost: cost(15, 3), Patience: 27 * time.Second}
 	assert.Equal(t, 3, allowed(c, herd(24, sleeper)...), "as many as burn together after 15 s")
 	assert.Contains(t, c.Why(), "3 by the forecast of the starts")
 	sleeper.Began = dawn
-	assert.Equal(t, 6, allow(c, dawn.Add(5*time.Second), herd(3, sleeper), 3, herd(21, Start{Kind: "sleeper", Expected: sleeper.Expected, Patience: sleeper.Patience}),
-		herd(21, Start{Expected: sleeper.Expected})), "when those before will be done")
-	idler := Start{Kind: "idler", Expected: proven(cost(15, 0.01))}
+	assert.Equal(t, 6, allow(c, dawn.Add(5*time.Second), herd(3, sleeper), 3, herd(21, Start{Kind: "sleeper", Cost: sleeper.Cost, Patience: sleeper.Patience}),
+		herd(21, Start{Cost: sleeper.Cost})), "when those before will be done")
+	idler := Start{Kind: "idler", Cost: proven(cost(15, 0.01))}
 	assert.Equal(t, 24, allowed(c, herd(24, idler)...), "who burns nothing waits for nobody")
 }
 
 // Who deletes the pods of a herd before the next keeps the node busy, and is done soon.
 func TestStartsShareWhatOtherWorkLeavesNow(t *testing.T) {
 	t.Parallel()
-	burner := Start{Kind: "burner", Expected: cost(0, 3)}
+	burner := Start{Kind: "burner", Cost: cost(0, 3)}
 	for _, of := range []struct {
 		starts time.Duration // CPU time in each second, of two
 		want   int
@@ -178,7 +178,7 @@ func TestStartsShareWhatOtherWorkLeavesNow(t *testing.T) {
 // Without a least, the forecast would have no end for starts that get no CPU.
 func TestStartsGetATenthOfANodeThatOtherWorkFills(t *testing.T) {
 	t.Parallel()
-	burner := Start{Kind: "burner", Expected: proven(cost(0, 3)), Patience: time.Minute}
+	burner := Start{Kind: "burner", Cost: proven(cost(0, 3)), Patience: time.Minute}
 	c := planner(1)
 	c.idle = 1
 	assert.Equal(t, 1, allowed(c, herd(9, burner)...))
@@ -187,10 +187,10 @@ func TestStartsGetATenthOfANodeThatOtherWorkFills(t *testing.T) {
 func TestNoStartIsKilledOrHasAnotherKilled(t *testing.T) {
 	t.Parallel()
 	now := dawn.Add(4 * time.Second)
-	hasty := Start{Kind: "hasty", Expected: proven(cost(0, 4)), Patience: 7 * time.Second}
+	hasty := Start{Kind: "hasty", Cost: proven(cost(0, 4)), Patience: 7 * time.Second}
 	assert.Equal(t, 2, allowed(planner(9), herd(9, hasty)...), "a third would take 6 s, and 5.2 s are left to it")
 	hasty.Began, hasty.Use = dawn, Use{CPU: 2 * time.Second, Cores: 1}
-	lazy := Start{Kind: "lazy", Expected: proven(cost(0, 1))}
+	lazy := Start{Kind: "lazy", Cost: proven(cost(0, 1))}
 	assert.Equal(t, 2, allow(planner(9), now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)))
 	hasty.Use = Use{CPU: 4 * time.Second}
 	assert.Equal(t, 3, allow(planner(9), now, herd(2, hasty), 2, herd(1, lazy), herd(1, lazy)), "they have burned what they burn")
@@ -198,9 +198,9 @@ func TestNoStartIsKilledOrHasAnotherKilled(t *testing.T) {
 
 func TestAllThatAreLeftAreLetInOnceTheirKindIsProven(t *testing.T) {
 	t.Parallel()
-	burner := Start{Kind: "burner", Expected: cost(0, 2), Patience: 40 * time.Second}
+	burner := Start{Kind: "burner", Cost: cost(0, 2), Patience: 40 * time.Second}
 	assert.Equal(t, 3, allowed(planner(3), herd(10, burner)...))
-	burner.Expected = proven(burner.Expected)
+	burner.Cost = proven(burner.Cost)
 	assert.Equal(t, 10, allowed(planner(3), herd(10, burner)...), "10 s of work, and nobody may take more than 17.2 s")
 	assert.Equal(t, 3, allowed(planner(3), append(herd(10, burner), Start{})...), "one is unknown")
 	assert.Equal(t, 3, allowed(planner(3), herd(30, burner)...), "30 s of work")
@@ -212,44 +212,44 @@ func TestAllThatAreLeftAreLetInOnceTheirKindIsProven(t *testing.T) {
 
 func TestAllThatAreLeftAreLetInIfTheyMayTakeMoreThanIsExpected(t *testing.T) {
 	t.Parallel()
-	sleeper := Start{Kind: "sleeper", Expected: cost(20, 0.8), Patience: 80 * time.Second}
+	sleeper := Start{Kind: "sleeper", Cost: cost(20, 0.8), Patience: 80 * time.Second}
 	assert.Equal(t, 11, allowed(planner(3), herd(11, sleeper)...), "22 s of work at most, and none may take more than 44.5 s")
 	assert.Equal(t, 3, allowed(planner(3), herd(20, sleeper)...), "40 s of work, if the table is wrong")
 	assert.Equal(t, 20, planner(3).Reach(dawn.Add(2*time.Second), nil, 0, herd(20, sleeper)), "they may come near, as the table is mostly right")
-	heavy := herd(1, Start{Kind: "heavy", Expected: cost(20, 12), Began: dawn})
+	heavy := herd(1, Start{Kind: "heavy", Cost: cost(20, 12), Began: dawn})
 	assert.Equal(t, 3, allow(planner(3), dawn, heavy, 1, nil, herd(8, sleeper)), "those under way may take more, too")
-	heavy[0].Expected = proven(heavy[0].Expected)
+	heavy[0].Cost = proven(heavy[0].Cost)
 	assert.Equal(t, 9, allow(planner(3), dawn, heavy, 1, nil, herd(8, sleeper)), "a start of their kind has ended")
-	assert.Equal(t, 20, allowed(planner(3), herd(20, Start{Kind: "sleeper", Expected: proven(cost(20, 0.8)), Patience: 80 * time.Second})...))
+	assert.Equal(t, 20, allowed(planner(3), herd(20, Start{Kind: "sleeper", Cost: proven(cost(20, 0.8)), Patience: 80 * time.Second})...))
 }
 
 func TestAnExpectationThatCannotBeRightIsNone(t *testing.T) {
 	t.Parallel()
 	c := planner(2)
-	long := Start{Expected: cost(50, 1), Patience: 40 * time.Second}
+	long := Start{Cost: cost(50, 1), Patience: 40 * time.Second}
 	assert.Equal(t, 2, allowed(c, herd(10, long)...), "its probe would kill it alone")
 	c.limit = 3
-	burner := Start{Kind: "burner", Expected: cost(0, 2), Patience: 40 * time.Second}
+	burner := Start{Kind: "burner", Cost: cost(0, 2), Patience: 40 * time.Second}
 	assert.Equal(t, 3, allowed(c, herd(10, burner)...))
 	c.limit, c.loss.most, c.loss.halved = 2, 2, dawn.Add(-time.Second)
 	assert.Equal(t, 3, allowed(c, herd(10, burner)...), "the loss was in the herd before")
 	c.loss.halved = dawn.Add(time.Second)
 	assert.Equal(t, 2, allowed(c, herd(10, burner)...), "after a loss in this one nothing is believed")
-	bound := Start{Kind: "burner", Patience: burner.Patience, Expected: proven(cost(0, 2))}
-	bound.Expected.Count = 0
+	bound := Start{Kind: "burner", Patience: burner.Patience, Cost: proven(cost(0, 2))}
+	bound.Cost.Count = 0
 	assert.Equal(t, 3, allowed(c, herd(10, bound)...), "but what those took that were killed")
-	burner.Expected = proven(burner.Expected)
+	burner.Cost = proven(burner.Cost)
 	assert.Equal(t, 10, allowed(c, herd(10, burner)...), "and what was proven in this herd")
 }
 
 func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
 	t.Parallel()
 	read := reading(5, 50e6)
-	reader := Start{Kind: "reader", Expected: read, Patience: 2 * time.Minute}
+	reader := Start{Kind: "reader", Cost: read, Patience: 2 * time.Minute}
 	c := planner(40)
 	assert.Equal(t, 3, allowed(c, herd(40, reader)...))
 	assert.Contains(t, c.Why(), "3 by the forecast of the starts: as many starts read from the disk as may at a time")
-	began := herd(3, Start{Kind: "reader", Expected: read, Patience: reader.Patience, Began: dawn, Use: Use{Disk: 30e6, Reads: 10e6}})
+	began := herd(3, Start{Kind: "reader", Cost: read, Patience: reader.Patience, Began: dawn, Use: Use{Disk: 30e6, Reads: 10e6}})
 	assert.Equal(t, 3, allow(c, dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)))
 	began[0].Disk = 50e6
 	assert.Equal(t, 4, allow(c, dawn.Add(4*time.Second), began, 3, herd(40, reader), herd(40, reader)), "one has read all that it reads")
@@ -258,7 +258,7 @@ func TestNoMoreReadThanTheCoresTimesTheGoal(t *testing.T) {
 func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	t.Parallel()
 	read := reading(5, 500e6)
-	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
+	reader := Start{Kind: "reader", Cost: read, Patience: 24 * time.Second}
 	c := planner(40)
 	now := dawn.Add(4 * time.Second)
 	for seen, want := range map[float64]int{100e6: 2, 130e6: 3} {
@@ -271,7 +271,7 @@ func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) {
 	t.Parallel()
 	read := reading(22, 500e6)
-	reader := Start{Kind: "reader", Expected: read, Patience: 24 * time.Second}
+	reader := Start{Kind: "reader", Cost: read, Patience: 24 * time.Second}
 	c := planner(40)
 	allow(c, dawn, herd(1, Start{Began: dawn, Use: Use{Disk: 10e6, Reads: 10e6}}), 1, nil, nil)
 	assert.Equal(t, 2, allowed(c, herd(20, reader)...))
@@ -302,19 +302,19 @@ func TestMinAndMaxHoldWhateverIsKnown(t *testing.T) {
 	t.Parallel()
 	c := New(Settings{Cores: 2, Min: 2, Max: 4})
 	c.began, c.limit = dawn, 1
-	heavy := Start{Expected: cost(0, 100), Patience: time.Hour, Began: dawn}
-	assert.Equal(t, 2, allow(c, dawn.Add(time.Second), herd(1, heavy), 1, herd(9, Start{Expected: cost(0, 1), Patience: time.Second}), nil))
-	assert.Equal(t, 4, allowed(c, herd(9, Start{Expected: proven(cost(0, 0.1)), Patience: time.Minute})...))
+	heavy := Start{Cost: cost(0, 100), Patience: time.Hour, Began: dawn}
+	assert.Equal(t, 2, allow(c, dawn.Add(time.Second), herd(1, heavy), 1, herd(9, Start{Cost: cost(0, 1), Patience: time.Second}), nil))
+	assert.Equal(t, 4, allowed(c, herd(9, Start{Cost: proven(cost(0, 0.1)), Patience: time.Minute})...))
 }
 
 // A start that idles until those before it have burned delays none of them, so it need not wait for them.
 func TestAStartThatIdlesForLongerThanThoseBeforeItBurnPassesThem(t *testing.T) {
 	t.Parallel()
-	burner := Start{Kind: "burner", Expected: proven(cost(0, 4)), Patience: 16 * time.Second}
+	burner := Start{Kind: "burner", Cost: proven(cost(0, 4)), Patience: 16 * time.Second}
 	under := burner
 	under.Began, under.Use = dawn, Use{CPU: time.Second, Cores: 1}
 	sleeper := func(idle float64) Start {
-		return Start{Kind: "sleeper", Expected: proven(cost(idle, 1)), Patience: 10 * time.Minute}
+		return Start{Kind: "sleeper", Cost: proven(cost(idle, 1)), Patience: 10 * time.Minute}
 	}
 	pass := func(waiting ...Start) (int, []int) {
 		return planner(3).Allow(dawn.Add(3*time.Second), herd(3, under), 3, waiting, waiting)
@@ -343,7 +343,7 @@ func TestAStartThatIdlesForLongerThanThoseBeforeItBurnPassesThem(t *testing.T) {
 	_, passing = pass(append(urgent, other)...)
 	assert.Empty(t, passing, "of a later band")
 
-	reader := Start{Kind: "reader", Expected: proven(reading(60, 100<<20)), Patience: 10 * time.Minute}
+	reader := Start{Kind: "reader", Cost: proven(reading(60, 100<<20)), Patience: 10 * time.Minute}
 	_, passing = pass(append(slices.Clone(four), reader)...)
 	assert.Empty(t, passing, "it uses the disk at once")
 
