@@ -93,7 +93,7 @@
 //     of one kind that only waits takes up to 1.7 times as long the first time. Without the bound, 24 pods that idle for
 //     15 s and then burn 3 CPU-seconds are all killed.
 //
-// The course of an unknown start is taken to be half done, in CPU time and in reading. One that was measured and idles
+// An unknown start is taken to be half done, in CPU time and in reading. One that was measured and idles
 // is taken to burn no more CPU: a core for each of them would keep starts of other kinds from cores that are free, and
 // broad herds would take 1.54 the first time, not 1.44. One that waits is taken to read as fast as others of its kind,
 // and as much as they have.

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// course is what one start will do from now on: it idles and reads from the disk, then it burns CPU until it ends.
-type course struct {
+// demand is what one start will do from now on: it idles and reads from the disk, then it burns CPU until it ends.
+type demand struct {
 	idle  float64 // seconds
 	disk  float64 // bytes that it reads meanwhile
 	reads float64 // bytes that it reads in a second at most
@@ -27,7 +27,7 @@ type course struct {
 
 // under is one start in a forecast.
 type under struct {
-	*course
+	*demand
 	disk, cpu float64 // left
 	rate      float64 // cores that it keeps busy
 	stage     stage
@@ -46,10 +46,10 @@ const nothing = 1e-9
 
 // foresee finds when each start ends if all share the cores, and the bytes a second that the disk serves, evenly, and
 // none gets more than it can use. It moves from event to event. Between two events all rates are constant.
-func foresee(all []course, cores, disk float64) {
+func foresee(all []demand, cores, disk float64) {
 	starts := make([]under, len(all))
 	for i := range all {
-		starts[i] = under{course: &all[i], disk: all[i].disk, cpu: all[i].cpu}
+		starts[i] = under{demand: &all[i], disk: all[i].disk, cpu: all[i].cpu}
 	}
 	slices.SortStableFunc(starts, func(a, b under) int { return cmp.Compare(a.cores, b.cores) })
 	for now, step := 0.0, 0.0; !math.IsInf(step, 1); now += step {

@@ -73,7 +73,7 @@ type plan struct {
 	doubt   float64 // by how much a start of a kind that is not proven may exceed its CPU time
 	free    float64 // cores that other work leaves
 	goal    float64 // cores that starts are to keep busy or wait for, and half a core for rounding
-	courses []course
+	demands []demand
 	burning float64 // cores that the starts under way keep busy, as measured
 	readers int     // starts that read from the disk, or will
 	kinds   map[string]*kind
@@ -121,17 +121,17 @@ func (c *Controller) newPlan(at time.Time, underWay []Start, doubt float64) *pla
 		} else if s.Reads < readsFrom {
 			k.idlers, k.idles = k.idlers+1, max(k.idles, at.Sub(s.Began))
 		}
-		p.add(c.course(at, s))
+		p.add(c.demand(at, s))
 	}
 	p.foresee()
-	for i := range p.courses {
-		p.courses[i].anyway = p.courses[i].end
+	for i := range p.demands {
+		p.demands[i].anyway = p.demands[i].end
 	}
 	return p
 }
 
-func (p *plan) add(one course) {
-	p.courses = append(p.courses, one)
+func (p *plan) add(one demand) {
+	p.demands = append(p.demands, one)
 	if one.disk > 0 {
 		p.readers++
 	}
@@ -166,10 +166,10 @@ func (p *plan) allows(slots int, present, waiting []Start) int {
 }
 
 // next returns the kind of a start that waits, and what it will do.
-func (p *plan) next(s Start) (*kind, course) {
+func (p *plan) next(s Start) (*kind, demand) {
 	k := p.kind(s.Kind)
 	s.Reads, s.Disk = k.reads, k.read
-	return k, p.course(p.at, s)
+	return k, p.demand(p.at, s)
 }
 
 // pass lets starts join that delay none before them, of which the first must wait: they idle until those have burned their
@@ -195,7 +195,7 @@ func (p *plan) pass(present []Start, first int) {
 
 // burnsBefore returns the CPU-seconds of the starts under way, and of those that join, that burn before a time.
 func (p *plan) burnsBefore(time float64) (cpu float64) {
-	for _, one := range p.courses {
+	for _, one := range p.demands {
 		if one.idle < time {
 			cpu += one.cpu
 		}
@@ -205,16 +205,16 @@ func (p *plan) burnsBefore(time float64) (cpu float64) {
 
 // holds returns why a start of a kind cannot join those that hold the slots. Where it can, it joins them, and the
 // reason is empty.
-func (p *plan) holds(k *kind, one course, patience time.Duration, slots int) string {
-	without, readers := len(p.courses), p.readers
+func (p *plan) holds(k *kind, one demand, patience time.Duration, slots int) string {
+	without, readers := len(p.demands), p.readers
 	why := p.joins(k, one, patience, slots)
 	if why != "" {
-		p.courses, p.readers = p.courses[:without], readers
+		p.demands, p.readers = p.demands[:without], readers
 	}
 	return why
 }
 
-func (p *plan) joins(k *kind, one course, patience time.Duration, slots int) string {
+func (p *plan) joins(k *kind, one demand, patience time.Duration, slots int) string {
 	switch {
 	case !one.known && slots >= p.Limit():
 		return "the kind of the next start is unknown"
@@ -227,7 +227,7 @@ func (p *plan) joins(k *kind, one course, patience time.Duration, slots int) str
 	}
 	p.add(one)
 	p.foresee()
-	if joins := p.courses[len(p.courses)-1]; one.known && joins.crowd > p.goal {
+	if joins := p.demands[len(p.demands)-1]; one.known && joins.crowd > p.goal {
 		return fmt.Sprintf("with the next start, %.1f cores would be wanted at a time, of %.1f", joins.crowd, p.goal)
 	}
 	if !p.inTime() {
@@ -251,16 +251,16 @@ func (p *plan) restFits(waiting []Start) bool {
 	if len(waiting) == 0 || len(waiting) > mostRest {
 		return false
 	}
-	all := plan{Controller: p.Controller, free: p.free, courses: slices.Clone(p.courses)}
+	all := plan{Controller: p.Controller, free: p.free, demands: slices.Clone(p.demands)}
 	for _, s := range waiting {
-		one := p.course(p.at, s)
+		one := p.demand(p.at, s)
 		if !one.known {
 			return false
 		}
-		all.courses = append(all.courses, one)
+		all.demands = append(all.demands, one)
 	}
-	for i := range all.courses {
-		one := &all.courses[i]
+	for i := range all.demands {
+		one := &all.demands[i]
 		if !one.proven {
 			one.cpu *= p.doubt
 		}
@@ -273,16 +273,16 @@ func (p *plan) restFits(waiting []Start) bool {
 // foresee computes when each start ends. The disk does what it was seen to do, and at least what one start can read.
 func (p *plan) foresee() {
 	disk := p.disk.most
-	for _, one := range p.courses {
+	for _, one := range p.demands {
 		disk = max(disk, one.reads)
 	}
-	foresee(p.courses, p.free, disk)
+	foresee(p.demands, p.free, disk)
 }
 
 // inTime reports whether those that join end in time, and make no start under way late that would end in time without
 // them.
 func (p *plan) inTime() bool {
-	return !slices.ContainsFunc(p.courses, func(one course) bool {
+	return !slices.ContainsFunc(p.demands, func(one demand) bool {
 		return one.until > 0 && one.end > max(one.until, one.anyway+nothing)
 	})
 }

@@ -283,7 +283,7 @@ func TestAProbeThatKillsAtOnceDoesNotMakeTheDiskFast(t *testing.T) {
 	t.Parallel()
 	read := reading(20, 500e6)
 	for patience, want := range map[time.Duration]float64{time.Second: 25e6, 8 * time.Second: 250e6} {
-		one, _ := planner(40).knownCourse(*read, Start{Patience: patience}, 0)
+		one, _ := planner(40).knownDemand(*read, Start{Patience: patience}, 0)
 		assert.InDelta(t, want, one.reads, 1, patience)
 	}
 }

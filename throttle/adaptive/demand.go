@@ -15,8 +15,8 @@ const (
 	aloneShare = 0.25
 )
 
-// course returns what a start will do from now on.
-func (c *Controller) course(at time.Time, s Start) course {
+// demand returns what a start will do from now on.
+func (c *Controller) demand(at time.Time, s Start) demand {
 	patience := math.Inf(1)
 	if s.Patience > 0 {
 		patience = s.Patience.Seconds()
@@ -25,9 +25,9 @@ func (c *Controller) course(at time.Time, s Start) course {
 	if !s.Began.IsZero() {
 		elapsed = at.Sub(s.Began).Seconds()
 	}
-	one, alone := c.unknownCourse(s, elapsed), aloneShare*patience
+	one, alone := c.unknownDemand(s, elapsed), aloneShare*patience
 	if e := s.Cost; e != nil {
-		if known, takes := c.knownCourse(*e, s, elapsed); takes < patience && (!c.lost() || e.Seen.After(c.began)) {
+		if known, takes := c.knownDemand(*e, s, elapsed); takes < patience && (!c.lost() || e.Seen.After(c.began)) {
 			one, alone = known, takes
 		}
 	}
@@ -47,9 +47,9 @@ func (c *Controller) course(at time.Time, s Start) course {
 	return one
 }
 
-// knownCourse returns the course of a start whose kind is known, and how long the start takes alone, seconds.
-func (c *Controller) knownCourse(e costs.Cost, s Start, elapsed float64) (one course, alone float64) {
-	one = course{idle: e.Idle.Mean, cpu: e.CPU.Mean + e.CPU.Deviation, cores: max(burnsFrom, e.Peak.Mean), known: true}
+// knownDemand returns the demand of a start whose kind is known, and how long the start takes alone, seconds.
+func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one demand, alone float64) {
+	one = demand{idle: e.Idle.Mean, cpu: e.CPU.Mean + e.CPU.Deviation, cores: max(burnsFrom, e.Peak.Mean), known: true}
 	if one.proven = e.Count > 0 && e.Seen.After(c.began); !one.proven {
 		one.cores = max(1, one.cores)
 	}
@@ -74,7 +74,7 @@ func (c *Controller) knownCourse(e costs.Cost, s Start, elapsed float64) (one co
 }
 
 // underWay subtracts what a start has done already.
-func (one *course) underWay(e costs.Cost, s Start, elapsed float64) {
+func (one *demand) underWay(e costs.Cost, s Start, elapsed float64) {
 	if s.Began.IsZero() {
 		return
 	}
@@ -94,11 +94,11 @@ func (one *course) underWay(e costs.Cost, s Start, elapsed float64) {
 	}
 }
 
-// unknownCourse returns the course of an unknown start: it is half done with what it does. One that was measured and
+// unknownDemand returns the demand of an unknown start: it is taken to be half done. One that was measured and
 // idles is taken to burn no more CPU: mostIdlers bounds how many may idle. One that waits reads as much as others of its
 // kind have.
-func (c *Controller) unknownCourse(s Start, elapsed float64) course {
-	one := course{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
+func (c *Controller) unknownDemand(s Start, elapsed float64) demand {
+	one := demand{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
 	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {
 		one.cpu = 0
 	}
