@@ -17,7 +17,7 @@ func (d *admission) plan(now time.Time) {
 	}
 	all, _ := d.queue.starts(func(*Ticket) bool { return true })
 	present, tickets := d.queue.starts((*Ticket).waits)
-	limit, reach := noLimit, noLimit
+	limit, soon := noLimit, noLimit
 	if by := d.slots.adaptive; by != nil {
 		underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
 		for _, t := range d.slots.inFlight {
@@ -28,13 +28,13 @@ func (d *admission) plan(now time.Time) {
 			tickets[i].passes = true
 		}
 		limit = found
-		reach = max(limit, by.Reach(now, underWay, d.slots.taken(), all))
+		soon = max(limit, by.AllowSoon(now, underWay, d.slots.taken(), all))
 	}
 	d.slots.found = limit
 	if d.settings.CountsCores() {
-		limit, reach = min(limit, d.slots.withCores(present)), min(reach, d.slots.withCores(all))
+		limit, soon = min(limit, d.slots.withCores(present)), min(soon, d.slots.withCores(all))
 	}
-	d.slots.setLimit(limit, reach)
+	d.slots.setLimit(limit, soon)
 	d.slots.planned = true
 }
 

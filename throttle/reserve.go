@@ -34,11 +34,12 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 }
 
 // roomHolds returns what holds the ticket if each limit allows what it is expected to allow within
-// waitable: a group, or the room near the turn. Pods that came while they were next fill the room twice. Beyond that,
-// pods of a lower priority and restarts keep out nobody, until they fill it four times.
+// waitable: a group, or the room near the turn. It counts the tickets before it, and those that occupy the room. Pods
+// that came while they were next may occupy it twice. Beyond that, pods of a lower priority and restarts keep out nobody,
+// until all together occupy it four times.
 func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
-	room, before, near, all, passed := d.room(now, &f), 0, 0, 0, false
+	room, before, occupied, occupiedByAny, passed := d.room(now, &f), 0, 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(g)
@@ -55,13 +56,13 @@ func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 		case heldBy == nil:
 			before += oneIf(!passed)
 			if o.occupiesRoom(now) {
-				near, all = near+oneIf(byBand(o, t) <= 0), all+1
+				occupied, occupiedByAny = occupied+oneIf(byBand(o, t) <= 0), occupiedByAny+1
 			}
 		}
 		return true
 	})
-	if held.none() && (before >= room || near >= 2*room || all >= 4*room) {
-		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, all)), Threshold: float64(room)}
+	if held.none() && (before >= room || occupied >= 2*room || occupiedByAny >= 4*room) {
+		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, occupiedByAny)), Threshold: float64(room)}
 	}
 	return held
 }

@@ -116,7 +116,7 @@
 //	nearly          0.90  Part of a load from which on it counts as that load: the goal, two tasks for each CPU, full CPUs.
 //	                      The rest of the CPUs is what starts get at least, whatever other work does.
 //	ioPressure      50 %  Time in which a task waits for a disk. A single reader makes nearly 100 %, so half means readers.
-//	reachPerCore    8     Starts for each core that may come near while there is room, or a herd is set up. They are not
+//	soonPerCore     8     Starts for each core that may come near while there is room, or a herd is set up. They are not
 //	                      admitted by it. Where the load of the setup kept them away, kubelet brought them back after
 //	                      15 s, and a herd of 16 on a real node took 1.25 to 1.31 of its time, not 1.01 to 1.14.
 //	setUp           3     Windows in which the load may be that of setting pods up. See the table in Evidence.

@@ -56,12 +56,13 @@ func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, w
 	return c.planned, p.passing
 }
 
-// Reach returns how many starts at a time Allow may return soon. It is more than Limit while the node has room. Reach trusts
-// what is expected of a kind also before a start of it has ended.
-func (c *Controller) Reach(at time.Time, underWay []Start, slots int, waiting []Start) int {
+// AllowSoon returns how many starts at a time Allow may return within seconds, which is at least Limit: as many pods may
+// come near their turn. It takes what Allow takes. It trusts the costs of a kind also before a start of it has ended. While
+// the node has room, it is at least 8 starts for each core, or what the bound after killed starts leaves of them.
+func (c *Controller) AllowSoon(at time.Time, underWay []Start, slots int, waiting []Start) int {
 	soon := c.newPlan(at, underWay, 1).allows(slots, waiting, waiting)
-	if c.open {
-		soon = max(soon, c.loss.bound(reachPerCore*c.settings.Cores))
+	if c.hasRoom {
+		soon = max(soon, c.loss.bound(soonPerCore*c.settings.Cores))
 	}
 	return max(c.limit, c.settings.bound(soon))
 }
