@@ -212,9 +212,9 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 	}
 }
 
-// Busy reports whether a pod starts, and whether a pod waits that no group holds and that has a waiter
-// or may have one within 30 seconds. waiting becomes true only with a value on [Limiter.Changed]; it
-// becomes false without one.
+// Busy reports whether a pod starts, and whether a pod waits. It counts a waiting pod that no group
+// holds and that has a waiter or was asked for in the last 30 seconds. When waiting becomes true,
+// [Limiter.Changed] gets a value; when it becomes false, it may get none.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,7 +58,7 @@ func (q *queue) remove(t *Ticket) {
 	q.stale = true
 }
 
-// move changes a ticket, which may change its place.
+// move changes a ticket, which may change its position.
 func (q *queue) move(t *Ticket, change func()) {
 	q.remove(t)
 	change()

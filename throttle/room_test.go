@@ -171,7 +171,7 @@ func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
 	n.joinAndWait("holder")
 	up := 0
-	for i := range 10 { // each has a place before all earlier ones
+	for i := range 10 { // each is before all earlier ones in the queue
 		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
 		if n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted {
 			up++
@@ -191,7 +191,7 @@ func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	}
 	require.False(t, reserve(Request{UID: "restart", Repeats: 1, Arrived: t0.Add(-time.Minute)}))
 	up := 0
-	for i := range 10 { // each has a place before all earlier ones
+	for i := range 10 { // each is before all earlier ones in the queue
 		up += oneIf(reserve(Request{UID: fmt.Sprint("first-", i), Arrived: t0.Add(-time.Duration(i) * time.Second)}))
 	}
 	require.Equal(t, 6, up, "four times the room in all")

@@ -59,7 +59,7 @@ type Profile struct {
 	Patience time.Duration
 }
 
-// Ticket is a start: its place in the queue, and then its slot. It ends exactly once. All methods are
+// Ticket is a start: its position in the queue, and then its slot. It ends exactly once. All methods are
 // safe for concurrent use and never block.
 type Ticket struct {
 	l *Limiter
@@ -114,7 +114,7 @@ func (t *Ticket) Status() (State, reasons.Reason) {
 
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {
-	// Admitted: the pod may start or, for [Ticket.Reserve], come to wait near its turn.
+	// Admitted: the pod may start or, for [Ticket.Reserve], may enter the gate.
 	Admitted bool
 	// Reason is why it may, or why it must wait.
 	Reason reasons.Reason
@@ -273,7 +273,7 @@ func (t *Ticket) StopWaiting(now time.Time) {
 }
 
 // DeadlineReached decides on the ticket because its process can wait no longer. The ticket is admitted as
-// if its MaxWait were over, or refused with GateExpired. A refused ticket keeps its place in the queue.
+// if its MaxWait were over, or refused with GateExpired. A refused ticket keeps its position in the queue.
 // If the ticket is not Waiting, the result is that of TryStart.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	now = t.l.lock(now)
