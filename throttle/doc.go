@@ -11,8 +11,8 @@
 //	            deleted, sandbox gone, abandoned
 //
 // A pod asks twice. Before its images are pulled, it asks for a reservation
-// ([Ticket.Reserve]). Reservations bound how many pods wait near their turn and how many pull
-// images; they take no slot. When a process is about to start, it asks for a slot: at once
+// ([Ticket.Reserve]). Reservations bound how many pods wait near their turn, in the gate, and
+// how many pull images; they take no slot. When a process is about to start, it asks for a slot: at once
 // with [Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting].
 //
 // # The parts
@@ -49,9 +49,9 @@
 //
 //   - If it has no waiter but is awaited, which means that it is to have one within seconds, the
 //     scan reserves what it asks for of the bounds of Running of its groups. A pod is awaited
-//     for 20 seconds after a refusal (kubelet retries within 15) and for 10 after a reservation. After that,
-//     the scan passes over it: a refused pod that kubelet has not retried does not block the
-//     pods behind it.
+//     for 20 seconds after a refusal (kubelet retries within 15) and for 10 after a
+//     reservation. After that, the scan passes over it: a refused pod that kubelet has not
+//     retried does not block the pods behind it.
 //   - If a bound of a group holds it, the tickets behind it get nothing of that bound and, in
 //     the same group, nothing else that it asks for. So a stream of small pods does not starve
 //     a large one. Pods that do not ask for that bound pass.
@@ -140,14 +140,15 @@
 // limit and limits on signals bound the room by what they admit in T/2. A jam has room for
 // what loans will allow within half a minute.
 //
-// A reservation is a scan of the tickets with a waiter and the awaited ones, in which the bounds on the starts
-// of a group allow what the same estimate expects to start in time. A pod gets it if none of
-// its groups holds it in that scan, fewer tickets than the room come before it, and fewer than
-// twice the room are near. Restarts and pods of a lower priority do not count among these, so
-// that they keep out nobody, until four times the room are near. Its own groups have room for
-// it in any case, and groups without claims for any number. A free place to pull images goes to the first pod that comes back,
-// unless it is kept for a pod of a higher priority that is awaited. (With places kept for
-// the first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
+// A reservation is a scan of the tickets with a waiter and the awaited ones, in which the
+// bounds on the starts of a group allow what the same estimate expects to start in time. A pod
+// gets it if none of its groups holds it in that scan, fewer tickets than the room come before
+// it, and fewer than twice the room have a waiter or a reservation. Restarts and pods of a
+// lower priority do not count among these, so that they keep out nobody, until all together
+// are four times the room. Its own groups have room for it in any case, and groups without
+// claims for any number. A free place to pull images goes to the first pod that comes back,
+// unless it is kept for a pod of a higher priority that is awaited. (With places kept for the
+// first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
 // The parts of this rule, left out one by one, cost (make sim): the median of the last 2, 24
 // deadlines in the gate instead of 10, and now and then two at once; twice the room, 57

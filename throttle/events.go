@@ -15,8 +15,8 @@ type Event struct {
 	Ticket *Ticket
 	// Reason is why the ticket changed; empty if it joined.
 	Reason reasons.Reason
-	// Took is how long the ticket waited, if State is Starting, or how long it was Starting, if it
-	// was; else zero.
+	// Took is how long the ticket waited, if State is Starting. If the ticket ended, it is how long
+	// it was Starting. Else it is zero.
 	Took time.Duration
 	// Waiting and Starting are how many tickets were so after the event. Starting counts only
 	// tickets with a slot.

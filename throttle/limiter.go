@@ -69,7 +69,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	return t
 }
 
-// Adopt is Join for a start that has been under way since a time; zero or a time to come means now.
+// Adopt joins a start that is under way already, since the given time; zero or a later time means now.
 // The start gets a slot at once, over the limit if need be, and takes no token. A ticket that is
 // Starting stays as it is.
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {

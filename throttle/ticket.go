@@ -201,7 +201,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	return d
 }
 
-// Unreserve gives the reservation back, because the pod's sandbox is gone. Without one it does nothing.
+// Unreserve notes that the pod's sandbox is gone. It gives back the reservation and the place to pull
+// images. Both are asked for again with the next sandbox.
 func (t *Ticket) Unreserve() {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()

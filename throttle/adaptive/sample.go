@@ -19,7 +19,7 @@ type Sample struct {
 	Waiting int
 	// Queued is how many pods wait, whether or not they could start now.
 	Queued int
-	// Made counts the starts that succeeded, since a moment that stays the same.
+	// Made is how many starts have succeeded so far. Only how it grows from sample to sample counts.
 	Made int
 	// Lost is the admission time of the start that was admitted last of those that broke off; zero: none did. Only
 	// starts count that had lasted long enough for a probe to kill them.

@@ -82,7 +82,7 @@ func NewStartMeter(r Roots, stalls StallOptions, quiet QuietOptions) *StartMeter
 	return &StartMeter{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
 }
 
-// Begin reports whether a measurement is due now, and when the next is.
+// Begin reports whether a measurement is due now, and when the next is. If it is due, the caller measures all starts now.
 func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
 	every := min(s.stalls.Every*time.Duration(1+len(s.pods)/cheapPods), max(mostSeldom, s.stalls.Every))
 	if next := s.last.Add(every); now.Before(next) {
