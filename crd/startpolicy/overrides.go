@@ -46,11 +46,11 @@ func (p *Policy) moment(path *field.Path, text string) (time.Time, bool) {
 }
 
 func (p *Policy) leftOut(path *field.Path, why string) {
-	p.invalid = append(p.invalid, v1alpha1.InvalidField{Path: path.String(), Message: why})
+	p.invalid = append(p.invalid, path.String()+": "+why)
 }
 
-// Invalid returns what is wrong with the overrides that are ignored.
-func (p *Policy) Invalid() []v1alpha1.InvalidField { return p.invalid }
+// Invalid returns what is wrong with the overrides that are ignored: for each wrong field its path and why.
+func (p *Policy) Invalid() []string { return p.invalid }
 
 // Calculated are the limits of a policy at a time.
 type Calculated struct {

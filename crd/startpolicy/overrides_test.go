@@ -1,6 +1,7 @@
 package startpolicy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,9 +73,10 @@ temporaryOverrides:
 	assert.EqualValues(t, 4, *p.LimitsAt(at(t, "2026-11-27T12:00:00Z")).Limits.Starting.Pods)
 	assert.EqualValues(t, 1, *p.LimitsAt(at(t, "2026-11-26T12:00:00Z")).Limits.Starting.Pods)
 	var paths []string
-	for _, f := range p.Invalid() {
-		paths = append(paths, f.Path)
-		assert.NotEmpty(t, f.Message)
+	for _, fault := range p.Invalid() {
+		path, why, _ := strings.Cut(fault, ": ")
+		paths = append(paths, path)
+		assert.NotEmpty(t, why)
 	}
 	assert.Equal(t, []string{
 		"spec.temporaryOverrides[0].begin", "spec.temporaryOverrides[0].end", "spec.temporaryOverrides[1].end",

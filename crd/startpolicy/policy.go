@@ -34,7 +34,7 @@ type Policy struct {
 	bypass    labels.Selector
 	limits    v1alpha1.PolicyLimits
 	overrides []override
-	invalid   []v1alpha1.InvalidField
+	invalid   []string
 }
 
 // term is one alternative of a selector.

@@ -51,12 +51,6 @@ type StartPolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	GroupCount int32 `json:"groupCount,omitempty"`
 
-	// invalidOverrides are the overrides that are ignored, and why.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	InvalidOverrides []InvalidField `json:"invalidOverrides,omitempty"`
-
 	// conditions are Ready and OverridesValid.
 	// +optional
 	// +listType=map
@@ -69,7 +63,8 @@ type StartPolicyStatus struct {
 // node that it selects.
 const ConditionReady = "Ready"
 
-// ConditionOverridesValid is true when no override of the policy is ignored.
+// ConditionOverridesValid is true when no override of the policy is ignored. Otherwise its message names each wrong field
+// of the ignored ones, and says why.
 const ConditionOverridesValid = "OverridesValid"
 
 // CalculatedLimits are the limits in force, with the overrides.
@@ -139,17 +134,4 @@ type PolicyGroup struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=340
 	Throttled []string `json:"throttled,omitempty"`
-}
-
-// InvalidField is a field that is ignored because of its value.
-type InvalidField struct {
-	// path is the path of the field.
-	// +required
-	// +kubebuilder:validation:MaxLength=253
-	Path string `json:"path"`
-
-	// message says what is wrong with the value.
-	// +required
-	// +kubebuilder:validation:MaxLength=512
-	Message string `json:"message"`
 }

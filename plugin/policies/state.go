@@ -29,8 +29,8 @@ func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled 
 			compiled = append(compiled, State{Object: one, Fault: errs.ToAggregate().Error()})
 			continue
 		}
-		for _, o := range policy.Invalid() {
-			log.WithFields(logrus.Fields{"policy": one.Name, "field": o.Path}).Warn("a temporary override of the StartPolicy is left out: " + o.Message)
+		for _, fault := range policy.Invalid() {
+			log.WithField("policy", one.Name).Warnf("a temporary override of StartPolicy %s is left out: %s", one.Name, fault)
 		}
 		compiled = append(compiled, State{Object: one, Policy: policy})
 	}

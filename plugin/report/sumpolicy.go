@@ -86,13 +86,8 @@ func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.Sta
 		since := metav1.NewTime(limits.Since).Rfc3339Copy()
 		status.CalculatedLimits.Since = &since
 	}
-	if status.InvalidOverrides = compiled.Invalid(); len(status.InvalidOverrides) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, reasonInvalid
-		var faults []string
-		for _, f := range status.InvalidOverrides {
-			faults = append(faults, f.Path+": "+f.Message)
-		}
-		c.Message = strings.Join(faults, "; ")
+	if faults := compiled.Invalid(); len(faults) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonInvalid, strings.Join(faults, "; ")
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,9 +68,10 @@ func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 
 	assert.Equal(t, "5", status.CalculatedLimits.Running.Requests["cpu"].StrVal)
 	assert.True(t, status.CalculatedLimits.Since.Time.Equal(policyNow.Add(-12*time.Hour)))
-	require.Len(t, status.InvalidOverrides, 1)
-	assert.Equal(t, "spec.temporaryOverrides[1].begin", status.InvalidOverrides[0].Path)
-	assert.True(t, meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionOverridesValid))
+	overrides := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionOverridesValid)
+	assert.Equal(t, metav1.ConditionFalse, overrides.Status)
+	assert.Contains(t, overrides.Message, `spec.temporaryOverrides[1].begin: "tomorrow": must be `)
+	assert.Equal(t, 1, strings.Count(overrides.Message, "spec."), "only that one is ignored")
 	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady))
 
 	again := sumPolicy(policyNow.Add(time.Minute), knownPolicy(t, t1), nil, status)

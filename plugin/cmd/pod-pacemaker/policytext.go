@@ -28,8 +28,8 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	if !c.Next.IsZero() {
 		fmt.Fprintf(&text, "\nThe next override begins or ends at %s.", c.Next.Format(time.RFC3339))
 	}
-	for _, o := range compiled.Invalid() {
-		fmt.Fprintf(&text, "\nLeft out: %s: %s", o.Path, o.Message)
+	for _, fault := range compiled.Invalid() {
+		text.WriteString("\nLeft out: " + fault)
 	}
 	return text.String()
 }
