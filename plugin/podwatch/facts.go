@@ -1,7 +1,6 @@
 package podwatch
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -26,7 +25,7 @@ func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within
 	defer w.mu.Unlock()
 	w.facts = extractor{extract: extract, version: w.facts.version + 1, within: within}
 	if extract != nil && len(w.pods) > 0 {
-		w.askToRelistLocked()
+		w.relistLocked(within)
 	}
 }
 
@@ -36,29 +35,23 @@ func (w *Watch) extractorNow() extractor {
 	return w.facts
 }
 
-// askToRelistLocked makes relist list all pods again. w.mu must be held.
-func (w *Watch) askToRelistLocked() {
-	select {
-	case w.relisting <- struct{}{}:
-	default: // it was asked already
-	}
-}
-
-// relist lists all pods again when asked to, until ctx ends.
-func (w *Watch) relist(ctx context.Context) {
-	for {
-		select {
-		case <-w.relisting:
-		case <-ctx.Done():
+// relistLocked makes the informer list all pods again, at a random moment within the given time. While it is going to do
+// that anyway, only an earlier moment counts. w.mu must be held.
+func (w *Watch) relistLocked(within time.Duration) {
+	wait := rand.N(within + 1)
+	at := time.Now().Add(wait)
+	if w.relisting != nil {
+		if !at.Before(w.relistAt) {
 			return
 		}
-		if within := w.extractorNow().within; within > 0 {
-			select {
-			case <-time.After(rand.N(within)):
-			case <-ctx.Done():
-				return
-			}
-		}
-		w.informer.Relist()
+		w.relisting.Stop()
 	}
+	w.relisting, w.relistAt = time.AfterFunc(wait, w.relist), at
+}
+
+func (w *Watch) relist() {
+	w.mu.Lock()
+	w.relisting = nil
+	w.mu.Unlock()
+	w.informer.Relist()
 }

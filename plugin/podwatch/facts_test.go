@@ -5,11 +5,13 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -117,4 +119,29 @@ func TestFactsAreTakenFromTheServersMemory(t *testing.T) {
 		}
 		require.Positive(t, lists)
 	}
+}
+
+// However often a list is asked for, one is made, at the earliest of the moments that were drawn.
+func TestOneListServesAllThatAskForIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientset(webPod())
+		opened, _ := watches(api)
+		w, _, _, stop := run(t, api)
+		defer stop()
+		synctest.Wait()
+		for len(opened) > 0 {
+			<-opened
+		}
+		w.ListAnew(time.Now(), "a container runs")
+		for range 10 {
+			w.ExtractFacts(valueOf("one"), time.Second)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.NoError(t, w.Err(), "the list of the newest state came within the shorter time")
+		time.Sleep(2 * askWithin)
+		synctest.Wait()
+		require.Len(t, opened, 1)
+	})
 }

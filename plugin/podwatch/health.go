@@ -49,18 +49,16 @@ func (w *Watch) Heard(uid string) time.Time {
 // the pods were listed from the API server's newest state. The list begins at a random moment of the next 30 s. Within 5
 // minutes of an earlier call, and while the watch is not healthy anyway, ListAnew does nothing. It does not block.
 func (w *Watch) ListAnew(now time.Time, why string) {
-	if w.Healthy() && w.maySuspect(now) {
-		w.informer.Distrust(fmt.Errorf("%w: %s", errMute, why))
-		time.AfterFunc(rand.N(askWithin), func() {
-			if errors.Is(w.Err(), errMute) { // not listed meanwhile
-				w.informer.Relist()
-			}
-		})
+	if w.Healthy() && w.mayAsk(now) {
+		w.informer.Distrust(fmt.Errorf("%w: %s", errMute, why)) // before the list, so that it is from the newest state
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.relistLocked(askWithin)
 	}
 }
 
-// maySuspect reports whether ListAnew may list the pods, and notes that it does.
-func (w *Watch) maySuspect(now time.Time) bool {
+// mayAsk reports whether ListAnew may list the pods, and notes that it does.
+func (w *Watch) mayAsk(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.Before(w.nextAsk) {

@@ -77,7 +77,7 @@ func (w *Watch) put(c *cached) bool {
 	}
 	w.pods[uid] = c
 	if c.version != w.facts.version && w.facts.extract != nil {
-		w.askToRelistLocked()
+		w.relistLocked(w.facts.within)
 	}
 	if !ok {
 		close(w.added)

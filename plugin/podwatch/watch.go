@@ -20,18 +20,19 @@ import (
 // Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run may be called at any time from
 // any goroutine.
 type Watch struct {
-	log       logrus.FieldLogger
-	informer  *informer.Informer[*cached]
-	onChange  func(pod Pod, deleted bool)
-	onPanic   func()
-	trim      func(*corev1.Pod) Pod
-	relisting chan struct{} // holds at most one: the facts of known pods are missing
+	log      logrus.FieldLogger
+	informer *informer.Informer[*cached]
+	onChange func(pod Pod, deleted bool)
+	onPanic  func()
+	trim     func(*corev1.Pod) Pod
 
-	mu      sync.Mutex
-	facts   extractor
-	nextAsk time.Time          // until then ListAnew does nothing
-	pods    map[string]*cached // by NRI uid
-	added   chan struct{}      // closed with the next pod that becomes known
+	mu        sync.Mutex
+	facts     extractor
+	relisting *time.Timer        // lists the pods again; nil: that is not due
+	relistAt  time.Time          // when it does
+	nextAsk   time.Time          // until then ListAnew does nothing
+	pods      map[string]*cached // by NRI uid
+	added     chan struct{}      // closed with the next pod that becomes known
 }
 
 // Options are the parts of a [Watch]. All are required.
@@ -56,7 +57,7 @@ type Options struct {
 // New returns a Watch. It sends no requests before Run.
 func New(o Options) *Watch {
 	w := &Watch{
-		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic, relisting: make(chan struct{}, 1),
+		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic,
 		pods: map[string]*cached{}, added: make(chan struct{}),
 	}
 	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
@@ -68,9 +69,4 @@ func New(o Options) *Watch {
 
 // Run follows the pods until ctx ends. Call it once. While the API server cannot be reached or refuses, Run keeps
 // trying, and [Watch.Err] returns the reason.
-func (w *Watch) Run(ctx context.Context) {
-	var relisting sync.WaitGroup
-	relisting.Go(func() { w.relist(ctx) })
-	w.informer.Run(ctx)
-	relisting.Wait()
-}
+func (w *Watch) Run(ctx context.Context) { w.informer.Run(ctx) }
