@@ -88,18 +88,13 @@ func New(config *rest.Config) (Interface, error) {
 	return c, nil
 }
 
-// RateLimiters returns the rate limiter of each API group.
-func (c client) RateLimiters() []flowcontrol.RateLimiter {
-	return []flowcontrol.RateLimiter{c.core.GetRateLimiter(), c.apps.GetRateLimiter(), c.coordination.GetRateLimiter()}
-}
-
-func (c client) Pods(namespace string) Pods {
+func (c client) Pods(namespace string) Follow[*corev1.PodList] {
 	return of[corev1.Pod, corev1.PodList](c.core, "pods", namespace)
 }
 
 func (c client) Nodes() Nodes { return of[corev1.Node, corev1.NodeList](c.core, "nodes", "") }
 
-func (c client) Namespaces() Namespaces {
+func (c client) Namespaces() Follow[*corev1.NamespaceList] {
 	return of[corev1.Namespace, corev1.NamespaceList](c.core, "namespaces", "")
 }
 
@@ -107,7 +102,7 @@ func (c client) Events(namespace string) Events {
 	return of[corev1.Event, corev1.EventList](c.core, "events", namespace)
 }
 
-func (c client) DaemonSets(namespace string) DaemonSets {
+func (c client) DaemonSets(namespace string) Get[*appsv1.DaemonSet] {
 	return of[appsv1.DaemonSet, appsv1.DaemonSetList](c.apps, "daemonsets", namespace)
 }
 

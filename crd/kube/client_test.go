@@ -30,8 +30,8 @@ func TestEachKindHasItsPath(t *testing.T) {
 			return err
 		},
 		"GET /api/v1/nodes/a": func() error { _, err := api.Nodes().Get(ctx, "a", metav1.GetOptions{}); return err },
-		"GET /api/v1/namespaces/a": func() error {
-			_, err := api.Namespaces().Get(ctx, "a", metav1.GetOptions{})
+		"GET /api/v1/namespaces?limit=1": func() error {
+			_, err := api.Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
 			return err
 		},
 		"PATCH /api/v1/namespaces/n/events/a": func() error {

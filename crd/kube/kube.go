@@ -16,11 +16,11 @@ import (
 // Interface is a client. Its methods send no request. The methods of what they return block until the API server has
 // answered or ctx ends, and are safe for concurrent use. An empty namespace stands for all namespaces.
 type Interface interface {
-	Pods(namespace string) Pods
+	Pods(namespace string) Follow[*corev1.PodList]
 	Nodes() Nodes
-	Namespaces() Namespaces
+	Namespaces() Follow[*corev1.NamespaceList]
 	Events(namespace string) Events
-	DaemonSets(namespace string) DaemonSets
+	DaemonSets(namespace string) Get[*appsv1.DaemonSet]
 	Leases(namespace string) Leases
 }
 
@@ -40,12 +40,6 @@ type Patch[T any] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// Pods are pods.
-type Pods interface {
-	Follow[*corev1.PodList]
-	Patch[*corev1.Pod]
-}
-
 // Nodes are nodes.
 type Nodes interface {
 	Get[*corev1.Node]
@@ -53,22 +47,11 @@ type Nodes interface {
 	Patch[*corev1.Node]
 }
 
-// Namespaces are namespaces.
-type Namespaces interface {
-	Get[*corev1.Namespace]
-	Follow[*corev1.NamespaceList]
-}
-
 // Events are events.
 type Events interface {
 	Patch[*corev1.Event]
 	Create(ctx context.Context, event *corev1.Event, opts metav1.CreateOptions) (*corev1.Event, error)
 	Update(ctx context.Context, event *corev1.Event, opts metav1.UpdateOptions) (*corev1.Event, error)
-}
-
-// DaemonSets are DaemonSets.
-type DaemonSets interface {
-	Get[*appsv1.DaemonSet]
 }
 
 // Leases are Leases.

@@ -2,6 +2,8 @@
 package kubetest
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
 
@@ -13,11 +15,15 @@ type clientset struct{ set kubernetes.Interface }
 // Of returns a clientset as a kube.Interface.
 func Of(set kubernetes.Interface) kube.Interface { return clientset{set} }
 
-func (c clientset) Pods(namespace string) kube.Pods     { return c.set.CoreV1().Pods(namespace) }
-func (c clientset) Nodes() kube.Nodes                   { return c.set.CoreV1().Nodes() }
-func (c clientset) Namespaces() kube.Namespaces         { return c.set.CoreV1().Namespaces() }
+func (c clientset) Pods(namespace string) kube.Follow[*corev1.PodList] {
+	return c.set.CoreV1().Pods(namespace)
+}
+func (c clientset) Nodes() kube.Nodes { return c.set.CoreV1().Nodes() }
+func (c clientset) Namespaces() kube.Follow[*corev1.NamespaceList] {
+	return c.set.CoreV1().Namespaces()
+}
 func (c clientset) Events(namespace string) kube.Events { return c.set.CoreV1().Events(namespace) }
-func (c clientset) DaemonSets(namespace string) kube.DaemonSets {
+func (c clientset) DaemonSets(namespace string) kube.Get[*appsv1.DaemonSet] {
 	return c.set.AppsV1().DaemonSets(namespace)
 }
 func (c clientset) Leases(namespace string) kube.Leases {
