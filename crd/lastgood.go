@@ -39,7 +39,7 @@ func (f *follower[T]) recall() (known bool) {
 		f.Log.WithError(err).Warnf("the %s on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any", f.plural)
 	default:
 		f.disk, known = found, true
-		f.Log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force", f.plural)
+		f.Log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force: %s", f.plural, f.names(found))
 	}
 	return known
 }

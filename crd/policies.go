@@ -37,7 +37,8 @@ func (s *Source) putPolicies(policies []*v1alpha1.StartPolicy, origin Origin) {
 	}
 	s.began, s.inForce = true, policies
 	if origin == OriginAPI {
-		s.options.Log.WithField("policies", s.policies.names(policies)).Info("StartPolicies are in force")
+		names := s.policies.names(policies)
+		s.options.Log.WithField("policies", names).Info("StartPolicies in force: " + names)
 	}
 	s.options.OnPolicies(policies)
 }

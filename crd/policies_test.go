@@ -119,8 +119,8 @@ func TestTheLastGoodVersionOfAnInvalidPolicyStaysInForce(t *testing.T) {
 		}
 		assert.EqualValues(t, 1, known[0].Valid.Generation)
 		assert.Nil(t, known[1].Valid)
-		assert.Equal(t, 1, w.count("StartPolicy is invalid: its generation 1 stays in force"))
-		assert.Equal(t, 1, w.count("StartPolicy is invalid and ignored: no earlier version was valid"))
+		assert.Equal(t, 1, w.count("StartPolicy a is invalid: its generation 1 stays in force"))
+		assert.Equal(t, 1, w.count("StartPolicy b is invalid and ignored: no earlier version was valid"))
 		w.put(testPolicy("b", 3, 1, nil))
 		assert.Equal(t, []string{"a", "b"}, w.now())
 	})
@@ -160,7 +160,7 @@ func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 		answer func(string) (string, error)
 		said   string
 	}{
-		"forbidden": {refusing, "cannot watch %s: what was read last counts; trying again until it works"},
+		"forbidden": {refusing, "cannot watch %s: using the last known objects; trying again until it works"},
 		"unknown":   {absent, "the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does"},
 	} {
 		for resource, kinds := range map[string][2]string{

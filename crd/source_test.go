@@ -238,7 +238,7 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 		w.update(bad)
 		w.inForce("a", OriginAPI, 1)
 		assert.Equal(t, []string{
-			"error: PacemakerConfig is invalid: its generation 1 stays in force: " +
+			"error: PacemakerConfig a is invalid: its generation 1 stays in force: " +
 				"spec.throttleConfig.maxConcurrent.value: Invalid value: 0: must be a whole number from 1 to 1000",
 		}, w.logged())
 
@@ -248,7 +248,7 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 
 		w.update(testObject("a", 3, 3, nil))
 		w.inForce("a", OriginAPI, 3)
-		assert.Equal(t, []string{"info: PacemakerConfig is valid again"}, w.logged())
+		assert.Equal(t, []string{"info: PacemakerConfig a is valid again"}, w.logged())
 		assert.Len(t, w.told, 3)
 	})
 }
@@ -269,7 +269,7 @@ func TestSourceTreatsAVersionThatItFailsToReadAsInvalid(t *testing.T) {
 		assert.Equal(t, []string{"decode"}, w.panics)
 		assert.Equal(t, []string{
 			"error: following the PacemakerConfigs panicked, and continues",
-			"error: PacemakerConfig is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: unforeseen",
+			"error: PacemakerConfig a is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: unforeseen",
 		}, w.logged())
 		w.update(testObject("a", 3, 4, nil))
 		w.inForce("a", OriginAPI, 3)
@@ -300,7 +300,7 @@ func TestSourceLeavesOutConfigsThatWereNeverValid(t *testing.T) {
 		w.create(testObject("bad", 1, -1, nil))
 		w.run()
 		w.inForce("", OriginNone, 0)
-		assert.Contains(t, w.logged()[0], "error: PacemakerConfig is invalid and ignored: no earlier version was valid: spec.throttleConfig.maxConcurrent.value: ")
+		assert.Contains(t, w.logged()[0], "error: PacemakerConfig bad is invalid and ignored: no earlier version was valid: spec.throttleConfig.maxConcurrent.value: ")
 
 		w.create(testObject("good", 1, 1, nil))
 		w.inForce("good", OriginAPI, 1)
@@ -329,7 +329,7 @@ func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
 		w.run()
 		w.inForce("newer", OriginAPI, 1)
 		assert.Equal(t, []string{
-			"warning: PacemakerConfig has fields that this version does not know; they are ignored: " +
+			"warning: PacemakerConfig newer has fields that this version does not know; they are ignored: " +
 				"spec.throttleConfig.gpu: Forbidden: unknown field, must be one of: adaptive, cpu, io, loadAvg, " +
 				"maxConcurrent, maxPulling, noProgressAfter, pressure, rateLimit",
 		}, w.logged())
@@ -443,8 +443,8 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 		w.hour()
 		w.inForce("a", OriginAPI, 1)
 		assert.ElementsMatch(t, []string{
-			"warning: cannot watch PacemakerConfigs: what was read last counts; trying again until it works",
-			"warning: cannot watch StartPolicies: what was read last counts; trying again until it works",
+			"warning: cannot watch PacemakerConfigs: using the last known objects; trying again until it works",
+			"warning: cannot watch StartPolicies: using the last known objects; trying again until it works",
 		}, w.logged())
 
 		away.Store(false)

@@ -30,16 +30,16 @@ func (f *follower[T]) observe(u *unstructured.Unstructured) {
 	before := f.store(next)
 	log := f.Log.WithFields(logrus.Fields{f.logged: u.GetName(), "generation": next.Generation})
 	if next.unknown != "" && next.unknown != before.unknown {
-		log.WithField("reason", next.unknown).Warnf("%s has fields that this version does not know; they are ignored", f.name)
+		log.WithField("reason", next.unknown).Warnf("%s %s has fields that this version does not know; they are ignored", f.name, next.Name)
 	}
 	switch {
 	case next.Fault == before.Fault:
 	case next.Fault == "":
-		log.Infof("%s is valid again", f.name)
+		log.Infof("%s %s is valid again", f.name, next.Name)
 	case before.Valid == nil:
-		log.WithField("reason", next.Fault).Errorf("%s is invalid and ignored: no earlier version was valid", f.name)
+		log.WithField("reason", next.Fault).Errorf("%s %s is invalid and ignored: no earlier version was valid", f.name, next.Name)
 	default:
-		log.WithField("reason", next.Fault).Errorf("%s is invalid: its generation %d stays in force", f.name, f.about(before.Valid).Generation)
+		log.WithField("reason", next.Fault).Errorf("%s %s is invalid: its generation %d stays in force", f.name, next.Name, f.about(before.Valid).Generation)
 	}
 	f.wake()
 }

@@ -77,7 +77,11 @@ func newCluster(d *Daemon, c clients) *cluster {
 	cl.watch = podwatch.New(podwatch.Options{
 		Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnPanic: func() { d.observer.CountPanic("podwatch") },
 		OnChange: func(pod podwatch.Pod, deleted bool) {
-			defer d.observer.Caught("podChanged")
+			defer func() {
+				if fault := recover(); fault != nil {
+					d.observer.Panicked("podChanged", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
+				}
+			}()
 			d.starts.PodChanged(pod, deleted)
 		},
 	})

@@ -169,7 +169,7 @@ func (d *Daemon) configure(e crd.Effective) {
 	d.options.Log.WithFields(map[string]any{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
 		"mode": e.Spec.GetMode(), "limits": admin.LimitsText(s),
-	}).Info("configuration in force")
+	}).Info("configuration in force: " + cmp.Or(e.Name, string(e.Origin)))
 	if d.cluster == nil || e.Origin != crd.OriginNone {
 		d.limited.Do(func() { close(d.limits) })
 	}
@@ -216,7 +216,7 @@ type part struct {
 	run  func(ctx context.Context) error
 }
 
-// forever returns a function that never fails as one that a part can have.
+// forever adapts a function that returns only when ctx ends.
 func forever(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -124,4 +125,6 @@ func (h handler) log(pod *api.PodSandbox) logrus.FieldLogger {
 	return h.observer.PodLog(pods.Key(pod), podName(pod)).WithField("sandbox_id", pod.GetId())
 }
 
-func podName(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
+func podName(pod *api.PodSandbox) string {
+	return types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetName()}.String()
+}

@@ -77,10 +77,10 @@ func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
 		log := s.log.WithField("signal", signal.String())
 		blind, measured := missed(settings, signal)
 		if r.Err != nil {
-			log.WithError(r.Err).Warn("a signal that a limit needs cannot be measured: " + blind)
+			log.WithError(r.Err).Warnf("the signal %s cannot be measured: %s", signal, blind)
 			s.notice(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
 		} else {
-			log.Info("a signal is measured again: " + measured)
+			log.Infof("the signal %s is measured again: %s", signal, measured)
 			s.notice(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // Err returns why the known objects may be out of date, or nil if they are current. It is not nil before the
-// first list is complete, from a failed list or watch until the next watch is open, from Distrust until the next
+// first list is complete, from a failed list or watch until the next watch is connected, from Distrust until the next
 // list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
 // failure, even if it ends at once or with an error: the objects are then listed again, within a minute. client-go
 // takes 45 s to notice a connection that died silently.
@@ -41,7 +41,7 @@ func (i *Informer[T]) Distrust(why error) {
 	i.mu.Lock()
 	i.doubt, i.said = why, unreachable
 	i.mu.Unlock()
-	i.options.Log.WithError(why).Warnf("the watch of %s is open but does not report a change: listing them again", i.options.What)
+	i.options.Log.WithError(why).Warnf("%s are listed again: %v", i.options.What, why)
 }
 
 // fail records a failed request. The next list may have any version: the API server may have been restored from a
@@ -61,14 +61,14 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 			i.options.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", i.options.What)
 		}
 	case i.become(unreachable):
-		i.options.Log.WithError(err).Warnf("cannot watch %s: what was read last counts; trying again until it works", i.options.What)
+		i.options.Log.WithError(err).Warnf("cannot watch %s: using the last known objects; trying again until it works", i.options.What)
 	}
 	if i.options.Refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
 		i.options.Refused()
 	}
 }
 
-// works records that a watch is open after a complete list. A complete list alone is not enough, because the
+// works records that a watch is connected after a complete list. A complete list alone is not enough, because the
 // watch after it may be forbidden.
 func (i *Informer[T]) works() {
 	i.mu.Lock()

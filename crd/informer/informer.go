@@ -64,7 +64,7 @@ type Informer[T metav1.Object] struct {
 	mu        sync.Mutex
 	end       context.CancelFunc // ends the reflector that runs now
 	version   string             // the next list must not be older than this; empty: any
-	err       error              // of the last request; nil: a watch is open
+	err       error              // of the last request; nil: a watch is connected
 	doubt     error              // the argument of Distrust, until the next list is complete
 	said      string             // the state that was logged last
 	began     time.Time          // when the last list began

@@ -201,7 +201,7 @@ func (b *bed) said() (lines []string) {
 	return lines
 }
 
-// newest returns the watch that was opened last.
+// newest returns the watch that began last.
 func (b *bed) newest() *watch.FakeWatcher {
 	b.server.mu.Lock()
 	defer b.server.mu.Unlock()
@@ -313,10 +313,10 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 		line    string
 		refused bool
 	}{
-		"away":      {errors.New("away"), "cannot watch things: what was read last counts; trying again until it works", false},
-		"refused":   {errRefused, "cannot watch things: what was read last counts; trying again until it works", false},
-		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: what was read last counts; trying again until it works", false},
-		"forbidden": {apierrors.NewForbidden(thing, "", nil), "cannot watch things: what was read last counts; trying again until it works", true},
+		"away":      {errors.New("away"), "cannot watch things: using the last known objects; trying again until it works", false},
+		"refused":   {errRefused, "cannot watch things: using the last known objects; trying again until it works", false},
+		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: using the last known objects; trying again until it works", false},
+		"forbidden": {apierrors.NewForbidden(thing, "", nil), "cannot watch things: using the last known objects; trying again until it works", true},
 		"unknown": {
 			apierrors.NewNotFound(thing, ""),
 			"the API server does not know things: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", true,
@@ -367,7 +367,7 @@ func TestTheEndOfAWatch(t *testing.T) {
 	}
 }
 
-// A streamed list is complete at its bookmark, not when the stream opens.
+// A streamed list is complete at its bookmark, not when the stream begins.
 func TestAStreamedListIsCompleteAtItsEnd(t *testing.T) {
 	t.Parallel()
 	s := &server{endless: true, pods: []corev1.Pod{pod("a", "1", "1")}}

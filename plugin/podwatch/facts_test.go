@@ -126,12 +126,12 @@ func TestOneListServesAllThatAskForIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset(webPod())
-		opened, _ := watches(api)
+		begun, _ := watches(api)
 		w, _, _, stop := run(t, api)
 		defer stop()
 		synctest.Wait()
-		for len(opened) > 0 {
-			<-opened
+		for len(begun) > 0 {
+			<-begun
 		}
 		w.ListAnew(time.Now(), "a container runs")
 		for range 10 {
@@ -142,6 +142,6 @@ func TestOneListServesAllThatAskForIt(t *testing.T) {
 		require.NoError(t, w.Err(), "the list of the newest state came within the shorter time")
 		time.Sleep(2 * askWithin)
 		synctest.Wait()
-		require.Len(t, opened, 1)
+		require.Len(t, begun, 1)
 	})
 }

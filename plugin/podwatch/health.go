@@ -14,14 +14,14 @@ const (
 	askWithin = 30 * time.Second
 )
 
-var errMute = errors.New("a watch is open and tells nothing")
+var errMute = errors.New("the watch is connected but delivers no changes")
 
 // Healthy reports whether what is known of the pods of this node is up to date, as far as the API server can be
-// reached: see [Watch.Err]. The caller of [Watch.ListAnew] notices a watch that is open and silent.
+// reached: see [Watch.Err]. The caller of [Watch.ListAnew] notices a watch that is connected and silent.
 func (w *Watch) Healthy() bool { return w.Err() == nil }
 
 // Err returns why the watch is not healthy; nil: it is. It is not healthy before the first list is complete, after a
-// failed list or watch until the next watch is open, and after Run.
+// failed list or watch until the next watch is connected, and after Run.
 func (w *Watch) Err() error {
 	if err := w.informer.Err(); err != nil {
 		return fmt.Errorf("podwatch: %w", err)

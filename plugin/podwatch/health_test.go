@@ -61,21 +61,21 @@ func TestHealthListFails(t *testing.T) {
 	})
 }
 
-// watches opens every watch of pods in the test itself. refuse decides about the next one.
-func watches(api *fake.Clientset) (opened chan *watch.FakeWatcher, refuse *atomic.Pointer[error]) {
-	opened, refuse = make(chan *watch.FakeWatcher, 100), &atomic.Pointer[error]{}
+// watches makes every watch of pods in the test itself. refuse decides about the next one.
+func watches(api *fake.Clientset) (begun chan *watch.FakeWatcher, refuse *atomic.Pointer[error]) {
+	begun, refuse = make(chan *watch.FakeWatcher, 100), &atomic.Pointer[error]{}
 	api.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
 		if err := refuse.Load(); err != nil {
 			return true, nil, *err
 		}
 		w := watch.NewFake()
-		opened <- w
+		begun <- w
 		return true, w, nil
 	})
-	return opened, refuse
+	return begun, refuse
 }
 
-// However a watch ends, Healthy is false from the refusal of the next one until one is open.
+// However a watch ends, Healthy is false from the refusal of the next one until one is connected.
 func TestHealthWatchFails(t *testing.T) {
 	t.Parallel()
 	refused := error(apierrors.NewTooManyRequests("later", 1)) // client-go retries this without its error handler
@@ -89,7 +89,7 @@ func TestHealthWatchFails(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				api := fake.NewClientset(webPod())
-				opened, refuse := watches(api)
+				begun, refuse := watches(api)
 				w, _, _, stop := run(t, api)
 				defer stop()
 				synctest.Wait()
@@ -97,11 +97,11 @@ func TestHealthWatchFails(t *testing.T) {
 
 				time.Sleep(enough)
 				refuse.Store(&refused)
-				end(<-opened)
+				end(<-begun)
 				time.Sleep(enough)
 				require.ErrorContains(t, w.Err(), "later")
 				require.False(t, w.Healthy())
-				require.Empty(t, opened)
+				require.Empty(t, begun)
 
 				refuse.Store(nil)
 				time.Sleep(enough)
@@ -116,19 +116,19 @@ func TestHealthRegularEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()
-		opened, _ := watches(api)
+		begun, _ := watches(api)
 		w, told, log, stop := run(t, api)
 		defer stop()
 		for range 3 {
 			synctest.Wait()
 			time.Sleep(5 * time.Minute)
-			(<-opened).Stop()
+			(<-begun).Stop()
 			require.True(t, w.Healthy())
 		}
 		synctest.Wait()
 		require.True(t, w.Healthy())
 		require.Empty(t, messages(log))
-		(<-opened).Add(webPod())
+		(<-begun).Add(webPod())
 		synctest.Wait()
 		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
 	})
@@ -151,13 +151,13 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// An open watch that reports nothing leads to a new list. After that it is healthy again. This happens at most once
+// A connected watch that reports nothing leads to a new list. After that it is healthy again. This happens at most once
 // in five minutes.
 func TestAMuteWatchIsListedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset(webPod())
-		opened, _ := watches(api) // no event comes from these
+		begun, _ := watches(api) // no event comes from these
 		w, told, log, stop := run(t, api)
 		defer stop()
 		synctest.Wait()
@@ -173,7 +173,7 @@ func TestAMuteWatchIsListedAgain(t *testing.T) {
 		w.ListAnew(time.Now(), "a container runs")
 		require.ErrorContains(t, w.Err(), "a container runs")
 		require.Len(t, messages(log), 1)
-		(<-opened).Stop() // as every watch does after some minutes; the next one is as mute
+		(<-begun).Stop() // as every watch does after some minutes; the next one is as mute
 		synctest.Wait()
 		require.Empty(t, told.take())
 		require.False(t, w.Healthy())
@@ -197,14 +197,14 @@ func TestAWatchRemembersItsLastReportOfAPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewClientset()
-		opened, _ := watches(api)
+		begun, _ := watches(api)
 		w, _, _, stop := run(t, api)
 		defer stop()
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		pod := webPod()
 		pod.ResourceVersion = "7"
-		(<-opened).Add(pod)
+		(<-begun).Add(pod)
 		synctest.Wait()
 		require.Equal(t, time.Now(), w.Heard("uid-1"))
 	})

@@ -92,16 +92,16 @@ func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { namespaces.Run(ctx, k); done <- nil }()
-		open := <-api.watches
+		watching := <-api.watches
 		time.Sleep(time.Second) // client-go checks ten times a second whether all namespaces are known
 		require.Len(t, k.groups(time.Now(), pod("a", nil, 1)), 1)
 		hook.Reset()
 		for range 2 { // the API server goes away twice
 			api.away.Store(true)
-			open.Stop()
+			watching.Stop()
 			time.Sleep(time.Hour)
 			api.away.Store(false)
-			open = <-api.watches
+			watching = <-api.watches
 			synctest.Wait()
 			require.Len(t, hook.AllEntries(), 2)
 			require.Equal(t, "watching namespaces again", hook.LastEntry().Message)
