@@ -149,7 +149,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		d.cluster.follow(d)
 	}
 	d.observer.Collect(observe.Scraped{
-		Limiter: d.limiter, Signals: d.sensors.now, Policies: d.policyStates, Claims: d.cluster.claims, Connected: d.connection.Paces,
+		Limiter: d.limiter, Signals: d.sensors.measure, Policies: d.policyStates, Claims: d.cluster.claims, Connected: d.connection.Paces,
 		RegistrationWaits: d.connection.RegistrationWaits, GateWaiters: d.waiting.Gate.Waiters,
 		Room: d.roomStatus, LogDropped: o.LogDropped, Version: o.Version,
 	})

@@ -22,16 +22,16 @@ type sensors struct {
 	limiter *throttle.Limiter
 	sampler *sensor.Sampler
 	log     logrus.FieldLogger
-	// notice writes an event on the node; it must not block.
-	notice func(kind, reason, message string)
+	// writeEvent writes an event on the node; it must not block.
+	writeEvent func(kind, reason, message string)
 
 	mu       sync.Mutex
 	settings throttle.Settings          // guarded by mu
 	blind    map[throttle.Signal]string // guarded by mu: why signals that were reported cannot be measured
 }
 
-func newSensors(o Options, l *throttle.Limiter, notice func(kind, reason, message string)) *sensors {
-	s := &sensors{limiter: l, log: o.Log, notice: notice, blind: map[throttle.Signal]string{}}
+func newSensors(o Options, l *throttle.Limiter, writeEvent func(kind, reason, message string)) *sensors {
+	s := &sensors{limiter: l, log: o.Log, writeEvent: writeEvent, blind: map[throttle.Signal]string{}}
 	s.sampler = sensor.New(o.ProcRoot, s)
 	return s
 }
@@ -45,7 +45,7 @@ func (s *sensors) prepare(settings throttle.Settings, window time.Duration) {
 	s.mu.Unlock()
 	s.sampler.SetWindow(window)
 	if !watched && s.Watched() {
-		s.Observe(time.Now(), s.now())
+		s.Observe(time.Now(), s.measure())
 	}
 }
 
@@ -78,10 +78,10 @@ func (s *sensors) Observe(now time.Time, signals throttle.Signals) {
 		blind, measured := missed(settings, signal)
 		if r.Err != nil {
 			log.WithError(r.Err).Warnf("the signal %s cannot be measured: %s", signal, blind)
-			s.notice(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
+			s.writeEvent(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
 		} else {
 			log.Infof("the signal %s is measured again: %s", signal, measured)
-			s.notice(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
+			s.writeEvent(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
 		}
 	}
 }
@@ -129,5 +129,5 @@ func (s *sensors) cannotMeasure() (all []v1alpha1.BlindSignal) {
 	return all
 }
 
-// now measures all signals, also those that no limit needs. It may take 250 ms.
-func (s *sensors) now() throttle.Signals { return s.sampler.Measure(context.Background()) }
+// measure measures all signals, also those that no limit needs. It may take 250 ms.
+func (s *sensors) measure() throttle.Signals { return s.sampler.Measure(context.Background()) }

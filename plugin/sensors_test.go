@@ -71,7 +71,7 @@ func (n *toldNode) all() []string {
 
 // signal returns a signal of the status.
 func (n *node) signal(signal throttle.Signal) admin.Signal {
-	all := admin.NewSignals(n.d.sensors.now(), n.d.limiter.Snapshot(time.Now()).Settings)
+	all := admin.NewSignals(n.d.sensors.measure(), n.d.limiter.Snapshot(time.Now()).Settings)
 	return all[signal]
 }
 

@@ -29,8 +29,8 @@ const (
 func (i *Informer[T]) Err() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.doubt != nil {
-		return i.doubt
+	if i.distrust != nil {
+		return i.distrust
 	}
 	return i.err
 }
@@ -39,7 +39,7 @@ func (i *Informer[T]) Err() error {
 // again from the newest state. Distrust does not begin that list: call Relist.
 func (i *Informer[T]) Distrust(why error) {
 	i.mu.Lock()
-	i.doubt, i.said = why, unreachable
+	i.distrust, i.said = why, unreachable
 	i.mu.Unlock()
 	i.options.Log.WithError(why).Warnf("%s are listed again: %v", i.options.What, why)
 }
@@ -73,9 +73,9 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 func (i *Informer[T]) works() {
 	i.mu.Lock()
 	i.err = nil
-	doubted := i.doubt != nil
+	distrusted := i.distrust != nil
 	i.mu.Unlock()
-	if !doubted && i.become(reachable) {
+	if !distrusted && i.become(reachable) {
 		i.options.Log.Infof("watching %s again", i.options.What)
 	}
 }
@@ -83,7 +83,7 @@ func (i *Informer[T]) works() {
 // listed records that the list is complete.
 func (i *Informer[T]) listed() {
 	i.mu.Lock()
-	i.doubt, i.completed, i.version = nil, i.began, ""
+	i.distrust, i.completed, i.version = nil, i.began, ""
 	streams := i.streams
 	i.mu.Unlock()
 	if streams {

@@ -65,7 +65,7 @@ type Informer[T metav1.Object] struct {
 	end       context.CancelFunc // ends the reflector that runs now
 	version   string             // the next list must not be older than this; empty: any
 	err       error              // of the last request; nil: a watch is connected
-	doubt     error              // the argument of Distrust, until the next list is complete
+	distrust  error              // the argument of Distrust, until the next list is complete
 	said      string             // the state that was logged last
 	began     time.Time          // when the last list began
 	streams   bool               // that list is the first part of a watch
@@ -122,7 +122,7 @@ func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	defer i.mu.Unlock()
 	i.began, i.streams = time.Now(), streams
 	switch {
-	case i.doubt != nil:
+	case i.distrust != nil:
 		lo.ResourceVersion = ""
 		if !streams {
 			lo.ResourceVersionMatch = ""

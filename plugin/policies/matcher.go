@@ -33,9 +33,9 @@ type Matcher struct {
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
 	// since, and one will at next. Zero: none.
 	since, next time.Time
-	extracting  bool               // the pod watch extracts facts
-	needs       startpolicy.Needs  // what it extracts
-	pods        map[string]*member // by UID
+	extracting  bool                   // the pod watch extracts facts
+	needs       startpolicy.Needs      // what it extracts
+	pods        map[string]*groupedPod // by UID
 
 	namespaces      map[string]map[string]string // the labels of those that are known
 	namespacesFault string                       // why not all are known; empty: they are
@@ -49,7 +49,7 @@ func New(limiter Limiter, server bool) *Matcher {
 		fault = namespacesUnknown
 	}
 	return &Matcher{
-		limiter: limiter, server: server, pods: map[string]*member{},
+		limiter: limiter, server: server, pods: map[string]*groupedPod{},
 		namespaces: map[string]map[string]string{}, namespacesFault: fault,
 	}
 }

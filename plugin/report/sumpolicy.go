@@ -45,16 +45,16 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 		if i < 0 || n.Connection == v1alpha1.Stopped {
 			continue
 		}
-		told := n.Policies[i]
+		reported := n.Policies[i]
 		status.Nodes++
-		status.GroupCount = max(status.GroupCount, told.GroupCount)
-		if told.Generation != policy.Generation {
+		status.GroupCount = max(status.GroupCount, reported.GroupCount)
+		if reported.Generation != policy.Generation {
 			late = append(late, n.NodeName)
 		}
-		if told.Fault != "" {
-			unable, why = append(unable, n.NodeName), told.Fault
+		if reported.Fault != "" {
+			unable, why = append(unable, n.NodeName), reported.Fault
 		}
-		for _, g := range told.Groups {
+		for _, g := range reported.Groups {
 			groups[g.Group] = add(groups[g.Group], g)
 		}
 	}

@@ -18,8 +18,8 @@ type Pod struct {
 	Facts startpolicy.Facts
 }
 
-// member is what a Matcher knows of a pod.
-type member struct {
+// groupedPod is what a Matcher knows of a pod.
+type groupedPod struct {
 	Pod
 	groups         []throttle.Membership
 	running, ready bool
@@ -27,19 +27,19 @@ type member struct {
 
 // Groups returns the groups of a pod, which must not be changed.
 func (m *Matcher) Groups(now time.Time, pod Pod) []throttle.Membership {
-	one := m.member(pod)
+	one := m.pod(pod)
 	return m.put(now, one, one.running, one.ready)
 }
 
 // Rests notes that no container of a pod runs: where it was admitted before, it is not ready any more.
 func (m *Matcher) Rests(now time.Time, pod Pod) {
-	one := m.member(pod)
+	one := m.pod(pod)
 	m.put(now, one, one.running, false)
 }
 
 // Runs notes that a container of a pod runs that was admitted and has not finished; ready reports whether its
 // containers are ready.
-func (m *Matcher) Runs(now time.Time, pod Pod, ready bool) { m.put(now, m.member(pod), true, ready) }
+func (m *Matcher) Runs(now time.Time, pod Pod, ready bool) { m.put(now, m.pod(pod), true, ready) }
 
 // Finished notes that a pod runs no longer. It may start anew. The pod may be unknown.
 func (m *Matcher) Finished(now time.Time, uid string) {
@@ -55,10 +55,10 @@ func (m *Matcher) Forget(now time.Time, uid string) {
 	m.limiter.Finished(now, uid)
 }
 
-func (m *Matcher) member(pod Pod) *member {
+func (m *Matcher) pod(pod Pod) *groupedPod {
 	one := m.pods[pod.UID]
 	if one == nil {
-		one = &member{}
+		one = &groupedPod{}
 		m.pods[pod.UID] = one
 	}
 	one.Pod = pod
@@ -66,7 +66,7 @@ func (m *Matcher) member(pod Pod) *member {
 }
 
 // put finds the groups of a pod, and informs the limiter where anything changed.
-func (m *Matcher) put(now time.Time, one *member, running, ready bool) []throttle.Membership {
+func (m *Matcher) put(now time.Time, one *groupedPod, running, ready bool) []throttle.Membership {
 	groups := m.match(one.Pod)
 	if one.running != running || one.ready != ready || !sameGroups(one.groups, groups) {
 		one.groups, one.running, one.ready = groups, running, ready
@@ -75,8 +75,8 @@ func (m *Matcher) put(now time.Time, one *member, running, ready bool) []throttl
 	return one.groups
 }
 
-func (m *member) toLimiter() throttle.PodGroups {
-	return throttle.PodGroups{UID: m.UID, Groups: m.groups, Running: m.running, Ready: m.ready}
+func (p *groupedPod) toLimiter() throttle.PodGroups {
+	return throttle.PodGroups{UID: p.UID, Groups: p.groups, Running: p.running, Ready: p.ready}
 }
 
 // regroup matches all pods anew, and returns those whose groups changed. The limiter has to take them over in
