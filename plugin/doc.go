@@ -22,8 +22,8 @@
 //  2. [starts.RuntimeEvents.Sandbox] adds the sandbox to the book, adds the pod to the queue if it is not there yet, and
 //     asks for a reservation. Without a reservation, [waiting.Refusals] refuses the sandbox, and kubelet tries again.
 //  3. kubelet pulls the images. The runtime creates a container, and [waiting.Chooser.Container] asks
-//     [starts.RuntimeEvents.Container] what it starts. If the container begins a start, [throttle.Ticket.TryStart] asks
-//     for a slot.
+//     [starts.RuntimeEvents.Container] whether it may start now. If the container begins a start,
+//     [throttle.Ticket.TryStart] asks for a slot.
 //  4. There is no free slot: the first way of waiting in the table of package waiting takes the container. The gate asks
 //     for a reservation ([starts.Starts.ReserveGate]) and gives the container a hook.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket by [starts.Starts.HookTicket] and

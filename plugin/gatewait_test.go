@@ -265,12 +265,12 @@ func TestTheHookIsToldTheCgroupOfItsContainer(t *testing.T) {
 	var hooks []string
 	for _, p := range processes {
 		line, _ := os.ReadFile(p) // a process may have ended meanwhile
-		if strings.Contains(string(line), "--container\x00"+a.ctr.ID()+"\x00") {
+		if strings.Contains(string(line), " container="+a.ctr.ID()+" ") {
 			hooks = append(hooks, string(line))
 		}
 	}
 	require.NotEmpty(t, hooks)
 	for _, hook := range hooks { // and the shell that runs it
-		assert.Contains(t, hook, "\x00--cgroup\x00/kubepods/pod1/"+a.ctr.ID()+"\x00")
+		assert.Contains(t, hook, "\x00/kubepods/pod1/"+a.ctr.ID()+"\x00")
 	}
 }
