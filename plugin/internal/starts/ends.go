@@ -140,11 +140,11 @@ func (e *ends) review(now time.Time, starting map[string]struct{}) (next time.Ti
 
 // reviewOne is review of one start. A panic does not affect the others.
 func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
-	defer e.s.o.Observer.Caught("review")
 	t := e.s.o.Limiter.Lookup(uid)
 	if t == nil {
 		return time.Time{}
 	}
+	defer e.s.o.Observer.CaughtPod("review", uid, t.Name())
 	v, _ := e.s.View(now, uid)
 	if e.s.o.Pods != nil && e.s.o.Pods.Healthy() {
 		if pod, ok := e.s.o.Pods.Get(uid); ok {

@@ -20,11 +20,11 @@ type course struct {
 
 // begin measures a start that begins for the first time.
 func (l *loop) begin(now time.Time, uid string) {
-	defer l.s.o.Observer.Caught("begin")
-	v, ok := l.s.o.Limiter.View(now, uid)
+	v, ok := l.s.View(now, uid)
 	if !ok {
 		return
 	}
+	defer l.s.o.Observer.CaughtPod("begin", uid, v.Name)
 	c := &course{restart: v.Repeats > 0, expected: learning.Expectation{Basis: learning.None}}
 	if pod, known := l.s.Known(uid); known {
 		c.expected = l.s.o.Memory.Expect(pod, c.restart)
@@ -36,11 +36,12 @@ func (l *loop) begin(now time.Time, uid string) {
 
 // finish learns what a start took, if the reason of its end allows that.
 func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
-	defer l.s.o.Observer.Caught("finish")
 	c := l.courses[uid]
 	if c == nil {
 		return
 	}
+	v, _ := l.s.View(now, uid)
+	defer l.s.o.Observer.CaughtPod("finish", uid, v.Name)
 	delete(l.courses, uid)
 	l.measureOne(now, uid)
 	took, measured := l.measured.Took(uid)
@@ -165,8 +166,8 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 
 // measureOne measures one start, and reports whether it is under way. A panic does not affect the others.
 func (l *loop) measureOne(now time.Time, uid string) (under bool) {
-	defer l.s.o.Observer.Caught("measure")
 	name, place, under := l.s.Ledger.underWay(uid)
+	defer l.s.o.Observer.CaughtPod("measure", uid, name)
 	if !under {
 		return false
 	}
