@@ -126,10 +126,11 @@ func (s *source) node(n ast.Node, packages map[string]string) bool {
 	case *ast.SelectStmt: // with a default, it does not wait
 		waits := true
 		for _, c := range n.Body.List {
-			clause := c.(*ast.CommClause)
-			waits = waits && clause.Comm != nil
-			for _, does := range clause.Body {
-				ast.Inspect(does, func(n ast.Node) bool { return s.node(n, packages) })
+			if clause, ok := c.(*ast.CommClause); ok {
+				waits = waits && clause.Comm != nil
+				for _, does := range clause.Body {
+					ast.Inspect(does, func(n ast.Node) bool { return s.node(n, packages) })
+				}
 			}
 		}
 		if waits {
