@@ -15,12 +15,13 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // How many requests for Kubernetes' own kinds the daemon sends a second in the long run, and at once: as many as kubelet.
@@ -68,28 +69,11 @@ type cluster struct {
 	source     *crd.Source // of the configuration and the StartPolicies in force
 }
 
-// newCluster returns a cluster without claimer and source, which makeClaimer and follow add.
-func newCluster(d *Daemon, c clients) *cluster {
-	o := d.options
-	cl := &cluster{
-		clients: c, recorder: observe.NewRecorder(c.kube, o.NodeName, o.Instance), namespaces: policies.NewNamespaces(c.kube, o.Log),
-	}
-	cl.watch = podwatch.New(podwatch.Options{
-		Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnPanic: func() { d.observer.CountPanic("podwatch") },
-		OnChange: func(pod podwatch.Pod, deleted bool) {
-			defer func() {
-				if fault := recover(); fault != nil {
-					d.observer.Panicked("podChanged", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
-				}
-			}()
-			d.starts.PodChanged(pod, deleted)
-		},
-	})
-	cl.reporter = report.New(report.Options{
-		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance,
-		Object: o.nameOnNode(), Lease: o.ofInstance("pod-pacemaker-summary", "-"), Log: o.Log,
-	})
-	return cl
+// changes is what a cluster calls when the API server reports a change.
+type changes interface {
+	podChanged(pod podwatch.Pod, deleted bool)
+	configure(e crd.Effective)
+	setPolicies(inForce []*v1alpha1.StartPolicy)
 }
 
 // Reasons of the node's events about policies of the scope Cluster.
@@ -98,20 +82,37 @@ const (
 	policiesHeld   = "StartPoliciesClosed"
 )
 
-// makeClaimer adds the claimer of slots for policies of the scope Cluster.
-func (c *cluster) makeClaimer(d *Daemon) {
-	o, observer := d.options, d.observer
-	c.claimer = leases.New(leases.Options{
-		API: c.kube.Leases(o.Namespace), Holder: o.nameOnNode(), Limiter: d.limiter, Nodes: c.reporter.Nodes, Log: o.Log,
-		Unheld: func(names []string, why error) {
-			if why == nil {
-				observer.Node(corev1.EventTypeNormal, policiesHeld, "the StartPolicies of the scope Cluster hold again")
-				return
-			}
-			observer.Node(corev1.EventTypeWarning, policiesUnheld,
-				observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
-		},
+// newCluster returns a cluster, and an observer that writes events to its API server.
+func newCluster(o Options, c clients, l *throttle.Limiter, file crd.Documents, to changes, onNode func(*corev1.Node)) (*cluster, *observe.Observer) {
+	recorder, slots := observe.NewRecorder(c.kube, o.NodeName, o.Instance), c.kube.Leases(o.Namespace)
+	reporter := report.New(report.Options{
+		API: c.dynamic, Leases: slots, NodeName: o.NodeName, Instance: o.Instance,
+		Object: o.nameOnNode(), Lease: o.ofInstance("pod-pacemaker-summary", "-"), Log: o.Log,
 	})
+	observer := observe.New(observe.Options{Log: o.Log, Events: recorder, Nodes: reporter.Nodes})
+	return &cluster{
+		clients: c, recorder: recorder, reporter: reporter, namespaces: policies.NewNamespaces(c.kube, o.Log),
+		watch: podwatch.New(podwatch.Options{
+			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: to.podChanged, OnPanic: func() { observer.CountPanic("podwatch") },
+		}),
+		claimer: leases.New(leases.Options{
+			API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: reporter.Nodes, Log: o.Log,
+			Unheld: func(names []string, why error) {
+				if why == nil {
+					observer.Node(corev1.EventTypeNormal, policiesHeld, "the StartPolicies of the scope Cluster hold again")
+					return
+				}
+				observer.Node(corev1.EventTypeWarning, policiesUnheld,
+					observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
+			},
+		}),
+		source: crd.NewSource(crd.SourceOptions{
+			Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
+			ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Fallback: file.Config, FilePolicies: file.Policies,
+			OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: onNode,
+			OnPanic: func(part string) { observer.CountPanic("crd " + part) },
+		}),
+	}, observer
 }
 
 // policiesChanged returns a function that writes events about the policies, and watches what they need to know.
@@ -127,17 +128,6 @@ func (c *cluster) policiesChanged(observer *observe.Observer) func(policies.Chan
 			c.watch.ExtractFacts(changes.Extract, relistWithin(c.reporter.Nodes()))
 		}
 	}
-}
-
-// follow adds the sources of the configuration and the policies, and of the state of the node.
-func (c *cluster) follow(d *Daemon) {
-	o := d.options
-	c.source = crd.NewSource(crd.SourceOptions{
-		Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Fallback: d.file.Config, Log: o.Log,
-		ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), FilePolicies: d.file.Policies,
-		OnChange: d.configure, OnPolicies: d.setPolicies, OnNode: nodecondition.New(d.starts.Valve.ShutsDown, d.starts.Valve.Pressed).Observe,
-		OnPanic: func(part string) { d.observer.CountPanic("crd " + part) },
-	})
 }
 
 // run follows the API server until ctx ends.

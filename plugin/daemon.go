@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -17,12 +18,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -101,56 +104,54 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 
 // newDaemon returns a daemon that uses the API server through c; nil: it is standalone.
 func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *Daemon {
-	d := &Daemon{
-		options: o, since: time.Now(), cores: cores, file: file, limits: make(chan struct{}),
-		limiter: throttle.New(time.Now(), throttle.Settings{}),
-	}
-	nodes := func() int { return 0 }
-	policiesChanged := func(policies.Changes) {}
-	if c != nil {
-		d.cluster = newCluster(d, *c)
-		nodes, t.events, t.pods, t.stops = d.cluster.reporter.Nodes, d.cluster.recorder, d.cluster.watch, d.cluster.watch
-	}
-	d.observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: nodes})
-	d.sensors = newSensors(o, d.limiter, d.observer.Node)
-	if c != nil {
-		d.cluster.makeClaimer(d)
-		t.round, policiesChanged = d.cluster.claimer.Wake, d.cluster.policiesChanged(d.observer)
+	d := new(Daemon) // complete at the end; only Run calls the functions that use it
+	limiter, policiesChanged := throttle.New(time.Now(), throttle.Settings{}), func(policies.Changes) {}
+	var cl *cluster
+	var observer *observe.Observer
+	if c == nil {
+		observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: func() int { return 0 }})
+	} else {
+		node := nodecondition.New(func(begins bool) { d.starts.Valve.ShutsDown(begins) }, func(begins bool) { d.starts.Valve.Pressed(begins) })
+		cl, observer = newCluster(o, *c, limiter, file, d, node.Observe)
+		t.pods, t.stops, t.round, policiesChanged = cl.watch, cl.watch, cl.claimer.Wake, cl.policiesChanged(observer)
 		t.matcher = func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, true) }
 	}
 	if o.CNI && t.timing.Settle == 0 {
 		t.timing.Settle = roomSettles
 	}
-	d.memory = learning.New(o.costsPath(), machineOf(o, cores), o.Log)
-	board := turns.NewBoard()
-	d.starts = starts.New(starts.Options{
-		Limiter: d.limiter, Pods: t.pods, Matcher: t.matcher(d.limiter), Observer: d.observer, Memory: d.memory, Board: board, Log: o.Log,
+	measured, board := newSensors(o, limiter, observer.Node), turns.NewBoard()
+	memory := learning.New(o.costsPath(), machineOf(o, cores), o.Log)
+	paced := starts.New(starts.Options{
+		Limiter: limiter, Pods: t.pods, Matcher: t.matcher(limiter), Observer: observer, Memory: memory, Board: board, Log: o.Log,
 		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 		Round: func(now time.Time, held []throttle.TicketView) (map[string]bool, time.Time) {
-			d.sensors.sampler.Wake()
+			measured.sampler.Wake()
 			t.round()
 			return d.waiting.Room.Round(now, held)
 		},
 	})
-	d.waiting = waiting.New(waiting.Options{
-		Starts: d.starts, BreakerPause: t.firstTrip, Pods: t.pods, Observer: d.observer, Board: board, Log: o.Log,
+	chooser := waiting.New(waiting.Options{
+		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board, Log: o.Log,
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
 	})
+	var room *cni.Installer
 	if o.CNI {
-		d.cni = newCNI(o, d.waiting.Room.Shut)
+		room = newCNI(o, chooser.Room.Shut)
 	}
-	d.handler = handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
-	d.connection = nri.New(nri.Options{
+	calls, limits := handler{starts: paced, waiting: chooser, observer: observer}, make(chan struct{})
+	connection := nri.New(nri.Options{
 		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
-		Handler: d.handler, Limits: d.limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
+		Handler: calls, Limits: limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
 	})
-	if c != nil {
-		d.cluster.follow(d)
+	*d = Daemon{
+		options: o, since: time.Now(), cores: cores, file: file, limiter: limiter, observer: observer, sensors: measured,
+		starts: paced, waiting: chooser, memory: memory, handler: calls, connection: connection, cni: room, cluster: cl,
+		limits: limits,
 	}
-	d.observer.Collect(observe.Scraped{
-		Limiter: d.limiter, Signals: d.sensors.measure, Policies: d.policyStates, Claims: d.cluster.claims, Connected: d.connection.Paces,
-		RegistrationWaits: d.connection.RegistrationWaits, GateWaiters: d.waiting.Gate.Waiters,
+	observer.Collect(observe.Scraped{
+		Limiter: limiter, Signals: measured.measure, Policies: d.policyStates, Claims: cl.claims, Connected: connection.Paces,
+		RegistrationWaits: connection.RegistrationWaits, GateWaiters: chooser.Gate.Waiters,
 		Room: d.roomStatus, LogDropped: o.LogDropped, Version: o.Version,
 	})
 	return d
@@ -173,6 +174,16 @@ func (d *Daemon) configure(e crd.Effective) {
 	if d.cluster == nil || e.Origin != crd.OriginNone {
 		d.limited.Do(func() { close(d.limits) })
 	}
+}
+
+// podChanged passes a change of a pod on. A pod that makes that panic ends nothing.
+func (d *Daemon) podChanged(pod podwatch.Pod, deleted bool) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			d.observer.Panicked("podChanged", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
+		}
+	}()
+	d.starts.PodChanged(pod, deleted)
 }
 
 // setPolicies puts policies in force.

@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -26,12 +29,11 @@ func TestTheDaemonContinuesWhenItsReportsPanic(t *testing.T) {
 
 func TestAPodWatchThatPanicsEndsNothing(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
-	assert.NotPanics(t, func() {
-		defer n.d.observer.Caught("podChanged")
-		panic("an unforeseen pod")
-	})
-	n.occupy("paced")
+	log, logged := logtest.NewNullLogger()
+	d := &Daemon{observer: observe.New(observe.Options{Log: log, Events: observe.NoEvents{}})}
+	assert.NotPanics(t, func() { d.podChanged(podwatch.Pod{Namespace: "ns", Name: "unforeseen"}, false) })
+	require.Len(t, logged.AllEntries(), 1)
+	assert.Contains(t, logged.LastEntry().Message, "podChanged for pod ns/unforeseen")
 }
 
 // panicsAt panics once, or again and again, at a line of the log that contains its text.
