@@ -2,16 +2,29 @@
 // packages below, each of which can be read alone. A package imports only packages further down this list, which the
 // linter checks:
 //
-//	plugin             one file for each part of [Daemon.Run]; handlers.go passes the runtime's calls on
-//	internal/waiting   how a pod waits that may not start now: waiting room, gate, hold, refusal
-//	internal/starts    which start is admitted, and when it is over; only this package uses the limiter's tickets
-//	internal/pods      the book of pods: what the runtime has reported
-//	internal/observe   log, metrics, Kubernetes events
-//	internal/turns     when a waiting pod is expected to be admitted
-//	internal/usage     what pods use of the node
-//	internal/learning  what starts took, and what the next start is expected to take; imports none of the others
-//	internal/cni       installs the waiting room on the node; imports none of the others
-//	internal/nri       the connection to the runtime; imports none of the others
+//	plugin                  one file for each part of [Daemon.Run]; handlers.go passes the runtime's calls on
+//	internal/waiting        how a pod waits that may not start now: waiting room, gate, hold, refusal
+//	internal/starts         which start is admitted, and when it is over; only this package uses the limiter's tickets
+//	internal/pods           the book of pods: what the runtime has reported
+//	internal/observe        log, metrics, Kubernetes events
+//	internal/turns          when a waiting pod is expected to be admitted
+//	internal/usage          what pods use of the node
+//	internal/learning       what starts took, and what the next start is expected to take; imports only podwatch
+//	internal/cni            installs the waiting room on the node; imports none of the others
+//	internal/nri            the connection to the runtime; imports none of the others
+//	internal/nodecondition  whether kubelet shuts the node down, and whether the node is under pressure; the same
+//	metricsproxy            serves the metrics to other hosts, in a process of its own
+//	admin                   what the daemon reports of its state, and to whom it serves that
+//	gate                    where hooks wait for their turn; gate/wire is the protocol, gate/waiter the side of the hook
+//	policies                which pods are in which group of a StartPolicy; imports none of the others
+//	leases                  slots of the whole cluster; the same
+//	report                  writes how pods start to the API server; the same
+//	podwatch                the pods of this node in the API server; the same
+//	journal                 sends the log to journald
+//	logqueue                keeps a slow log from blocking; imports none of the others
+//	socket, cgroup          the daemon's unix sockets, and what containers have used; the same
+//
+// The commands, and what only they use (preflight, herdpage), stand above.
 //
 // This is one pod, from its sandbox to the end of its slot:
 //
