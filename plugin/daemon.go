@@ -21,6 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
@@ -39,7 +40,7 @@ type Daemon struct {
 	file       crd.Documents
 	limiter    *throttle.Limiter
 	observer   *observe.Observer
-	sensors    *sensors
+	signals    *signals.Monitor
 	starts     *starts.Starts
 	waiting    *waiting.Chooser
 	memory     *learning.Memory
@@ -119,13 +120,13 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	if o.CNI && t.timing.Settle == 0 {
 		t.timing.Settle = roomSettles
 	}
-	measured, board := newSensors(o, limiter, observer.Node), turns.NewBoard()
+	measured, board := signals.New(o.ProcRoot, limiter, o.Log, observer.Node), turns.NewBoard()
 	memory := learning.New(o.costsPath(), machineOf(o, cores), o.Log)
 	paced := starts.New(starts.Options{
 		Limiter: limiter, Pods: t.pods, Matcher: t.matcher(limiter), Observer: observer, Memory: memory, Board: board, Log: o.Log,
 		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 		Round: func(now time.Time, held []throttle.TicketView) (map[string]bool, time.Time) {
-			measured.sampler.Wake()
+			measured.Wake()
 			t.round()
 			return d.waiting.Room.Round(now, held)
 		},
@@ -145,12 +146,12 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		Handler: calls, Limits: limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
 	})
 	*d = Daemon{
-		options: o, since: time.Now(), cores: cores, file: file, limiter: limiter, observer: observer, sensors: measured,
+		options: o, since: time.Now(), cores: cores, file: file, limiter: limiter, observer: observer, signals: measured,
 		starts: paced, waiting: chooser, memory: memory, handler: calls, connection: connection, cni: room, cluster: cl,
 		limits: limits,
 	}
 	observer.Collect(observe.Scraped{
-		Limiter: limiter, Signals: measured.measure, Policies: d.policyStates, Claims: cl.claims, Connected: connection.Paces,
+		Limiter: limiter, Signals: measured.Measure, Policies: d.policyStates, Claims: cl.claims, Connected: connection.Paces,
 		RegistrationWaits: connection.RegistrationWaits, GateWaiters: chooser.Gate.Waiters,
 		Room: d.roomStatus, LogDropped: o.LogDropped, Version: o.Version,
 	})
@@ -164,9 +165,9 @@ func (d *Daemon) configure(e crd.Effective) {
 	defer d.observer.Caught("configure")
 	d.observer.Configured(e.Name, string(e.Origin), e.Generation)
 	s := SettingsOf(e.Spec, d.cores)
-	d.sensors.prepare(s, pressureWindow(e.Spec.ThrottleConfig))
+	d.signals.Prepare(s, pressureWindow(e.Spec.ThrottleConfig))
 	d.starts.Configure(time.Now(), e, s)
-	d.sensors.sampler.Wake()
+	d.signals.Wake()
 	d.options.Log.WithFields(map[string]any{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
 		"mode": e.Spec.GetMode(), "limits": admin.LimitsText(s),
@@ -247,7 +248,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now
 	parts := []part{
-		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.sensors.sampler.Run}, {"memory", d.memory.Run},
+		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},
 		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) }},
 	}

@@ -6,6 +6,7 @@
 //	internal/waiting        how a pod waits that may not start now: waiting room, gate, hold, refusal
 //	internal/starts         which start is admitted, and when it is over; only this package uses the limiter's tickets
 //	internal/pods           the book of pods: what the runtime has reported
+//	internal/signals        how busy the node is, for the limits on that
 //	internal/observe        log, metrics, Kubernetes events
 //	internal/turns          when a waiting pod is expected to be admitted
 //	internal/usage          what pods use of the node

@@ -20,7 +20,6 @@ const (
 	mostConflicts = 16
 	mostMessage   = 512 // bytes
 	mostVersion   = 64  // bytes
-	mostBlind     = 256 // bytes
 )
 
 // report writes the PacemakerNode of this node, and takes its turn to sum up those of all nodes, until ctx ends.
@@ -62,7 +61,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 		n.Ready, n.Message = false, err.Error()
 	}
 	n.Message = observe.Cut(n.Message, mostMessage)
-	n.Blind = d.sensors.cannotMeasure()
+	n.Blind = d.signals.Blind()
 	n.Policies = observe.NodePolicies(d.policyStates(), d.limiter.Groups(time.Now()))
 	countPods(&n, d.limiter.Snapshot(time.Now()))
 	return n

@@ -12,7 +12,7 @@ import (
 
 // Status implements admin.Provider.
 func (d *Daemon) Status() admin.Status {
-	signals := d.sensors.measure()
+	signals := d.signals.Measure()
 	now := time.Now()
 	held := d.limiter.Snapshot(now)
 	s := d.podStatus(now, held)

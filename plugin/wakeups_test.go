@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
@@ -18,13 +19,13 @@ import (
 
 // counting counts the rounds of a sampler. Each round of the daemon wakes the sampler, so these are counted, too.
 type counting struct {
-	*sensors
+	*signals.Monitor
 	rounds *atomic.Int64
 }
 
 func (c counting) Watched() bool {
 	c.rounds.Add(1)
-	return c.sensors.Watched()
+	return c.Monitor.Watched()
 }
 
 // A daemon costs the node nothing while no pod starts: no timer fires more than once a second.
@@ -53,12 +54,12 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
-				d.sensors.sampler = sensor.New(proc.root, counting{d.sensors, rounds})
+				d.signals.Sampler = sensor.New(proc.root, counting{d.signals, rounds})
 				d.limiter.Configure(time.Now(), c.settings)
 				c.before(d.limiter)
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 2)
-				for _, loop := range []func(context.Context) error{d.starts.Run, d.sensors.sampler.Run} {
+				for _, loop := range []func(context.Context) error{d.starts.Run, d.signals.Run} {
 					go func() { ended <- loop(ctx) }()
 				}
 				time.Sleep(time.Minute) // until the daemon is idle

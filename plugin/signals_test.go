@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,7 +70,7 @@ func (n *toldNode) all() []string {
 
 // signal returns a signal of the status.
 func (n *node) signal(signal throttle.Signal) admin.Signal {
-	all := admin.NewSignals(n.d.sensors.measure(), n.d.limiter.Snapshot(time.Now()).Settings)
+	all := admin.NewSignals(n.d.signals.Measure(), n.d.limiter.Snapshot(time.Now()).Settings)
 	return all[signal]
 }
 
@@ -101,12 +100,12 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 	assert.Contains(t, s.Blind, "absent")
 	assert.InDelta(t, 4, s.Threshold, 0)
 	n.pod("unpaced").runs().startsNow("app")
-	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.d.sensors.cannotMeasure())
+	assert.Equal(t, []v1alpha1.BlindSignal{{Signal: "load", Message: s.Blind}}, n.d.signals.Blind())
 
 	proc.load("2.50")
 	n.eventually("the log says that the limit holds again", func() bool { return len(told.all()) == 2 })
 	assert.Empty(t, n.signal(throttle.SignalLoad).Blind)
-	assert.Empty(t, n.d.sensors.cannotMeasure())
+	assert.Empty(t, n.d.signals.Blind())
 	assert.Equal(t, 1, said("cannot be measured"))
 	assert.Equal(t, 1, said("measured again"))
 	assert.Equal(t, "Warning SignalBlind: The signal load cannot be measured, its limit is open: "+s.Blind, told.all()[0])
@@ -130,39 +129,10 @@ func TestALimitThatIsBlindFromTheBeginningIsReported(t *testing.T) {
 	n.reconfigure(`spec: {throttleConfig: {pressure: {memory: {full: "20"}}}}`)
 	n.eventually("the other limit is reported", func() bool { return len(told.all()) == 2 })
 	assert.Contains(t, told.all()[1], "pressure.memory.full")
-	blind := n.d.sensors.cannotMeasure()
+	blind := n.d.signals.Blind()
 	require.Len(t, blind, 1, "no limit needs pressure.io.some any more")
 	assert.Equal(t, "pressure.memory.full", blind[0].Signal)
 }
-
-// The lock of the sensors is a leaf: the log and the events are called without it.
-func TestTheLockOfTheSensorsIsFreeWhileOthersAreCalled(t *testing.T) {
-	t.Parallel()
-	var s *sensors
-	calls := 0
-	free := func() {
-		calls++
-		if assert.True(t, s.mu.TryLock(), "the lock is held") {
-			s.mu.Unlock()
-		}
-	}
-	o := Options{Log: discard()}
-	o.Log.AddHook(everyLine(free))
-	s = newSensors(o, throttle.New(time.Now(), throttle.Settings{}), func(string, string, string) { free() })
-	s.settings.Signals[throttle.SignalLoad].Max = 4
-	now := time.Now()
-	for _, r := range []throttle.Reading{{Err: errors.New("gone")}, {To: now}} {
-		s.Observe(now, throttle.Signals{throttle.SignalLoad: r})
-	}
-	assert.Equal(t, 4, calls)
-}
-
-// everyLine is a hook that calls a function for every line of a log.
-type everyLine func()
-
-func (everyLine) Levels() []logrus.Level { return logrus.AllLevels }
-
-func (h everyLine) Fire(*logrus.Entry) error { h(); return nil }
 
 // What a blind signal means depends on which limit needs it: only the signal's own limit opens.
 func TestTheMessageOfABlindSignalNamesItsEffect(t *testing.T) {
