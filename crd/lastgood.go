@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
@@ -66,8 +67,9 @@ func (f *follower[T]) load() (found []*T, err error) {
 		// A later version of the daemon may have kept fields that this one does not know.
 		one, _, errs := decode(object, f.validate)
 		if len(errs) > 0 { // another version of the daemon accepted it
+			name, _, _ := unstructured.NestedString(object, "metadata", "name")
 			f.Log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
-				Warnf("a %s on disk is ignored until the API server answers", f.name)
+				Warnf("%s %s on disk is ignored until the API server answers", f.name, name)
 			continue
 		}
 		found = append(found, one)

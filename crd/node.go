@@ -39,7 +39,7 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 		},
 		Complete: func() {
 			if n.node.Load() == nil {
-				n.Log.WithField("node", n.NodeName).Warn("the API server has no such node: until it has, only a PacemakerConfig without nodeSelector can be in force")
+				n.Log.WithField("node", n.NodeName).Warnf("the API server has no node %s: until it has, only a PacemakerConfig without nodeSelector can be in force", n.NodeName)
 			}
 			n.listed.Store(true)
 			n.changed()

@@ -234,7 +234,7 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		require.NoError(t, os.WriteFile(other, data, 0o600))
 		partly := next(other)
 		require.Len(t, partly.inForce, 1, "an invalid one does not affect the others")
-		assert.Equal(t, 1, w.count("a StartPolicy on disk is ignored until the API server answers"))
+		assert.Equal(t, 1, w.count("StartPolicy b on disk is ignored until the API server answers"))
 
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()

@@ -150,7 +150,8 @@ func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 		before = *known
 	}
 	if len(next.Ties) > 0 && !slices.Equal(next.Ties, before.Ties) {
-		s.options.Log.WithField("config", next.Name).Warnf("PacemakerConfigs of the same priority also select this node: %s; the first by name is in force", strings.Join(next.Ties, ", "))
+		s.options.Log.WithField("config", next.Name).
+			Warnf("PacemakerConfigs of the same priority also select this node: %s; %s, the first by name, is in force", strings.Join(next.Ties, ", "), next.Name)
 	}
 	isNew := !reflect.DeepEqual(before, next) // always at first: every origin has a name
 	if origin == OriginAPI {

@@ -342,7 +342,7 @@ func TestSourceNamesTies(t *testing.T) {
 		w.create(testObject("a", 1, 1, nil))
 		w.run()
 		w.inForce("a", OriginAPI, 1)
-		const tie = "warning: PacemakerConfigs of the same priority also select this node: b; the first by name is in force"
+		const tie = "warning: PacemakerConfigs of the same priority also select this node: b; a, the first by name, is in force"
 		assert.Equal(t, []string{tie}, w.logged())
 		w.relabel(map[string]string{"other": ""})
 		assert.Empty(t, w.logged(), "a tie is logged once")
@@ -355,7 +355,7 @@ func TestSourceWorksWithoutANodeObject(t *testing.T) {
 		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
 		w.run()
 		w.inForce("", OriginNone, 0)
-		assert.Contains(t, w.logged()[0], "warning: the API server has no such node")
+		assert.Contains(t, w.logged()[0], "warning: the API server has no node node-1")
 
 		require.NoError(t, w.nodes.Tracker().Add(node(map[string]string{"size": "big"})))
 		synctest.Wait()

@@ -155,7 +155,7 @@ func relistWithin(nodes int) time.Duration {
 	return min(time.Duration(max(nodes, 1))*relistPerNode, relistAll)
 }
 
-// policiesWithin bounds how long the gate stays closed while the policies are not known.
+// policiesWithin bounds how long the gate answers no hook while the policies are not known.
 const policiesWithin = 5 * time.Second
 
 // awaitPolicies blocks until the policies are known, and returns false if ctx ends before. If the API server is away and

@@ -220,14 +220,14 @@ func TestTheDaemonIsNotReadyBeforeItsConfigurationIsKnown(t *testing.T) {
 	})
 	c.starts()
 	require.ErrorIs(t, c.d.Ready(), errNoConfiguration)
-	isOpen := func() bool {
+	answers := func() bool {
 		_, err := os.Lstat(c.options.SocketPath())
 		return err == nil
 	}
-	assert.Never(t, isOpen, 200*time.Millisecond, 10*time.Millisecond, "hooks of an earlier daemon would be let go")
+	assert.Never(t, answers, 200*time.Millisecond, 10*time.Millisecond, "hooks of an earlier daemon would be let go")
 	mute.Store(false)
 	c.eventually("the daemon is ready", func() bool { return c.d.Ready() == nil })
-	c.eventually("the gate is open", isOpen)
+	c.eventually("the gate answers", answers)
 }
 
 func TestAnInvalidObjectLeavesTheLastGoodOneInForce(t *testing.T) {

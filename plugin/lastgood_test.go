@@ -68,7 +68,7 @@ func TestTheDaemonFailsOpenWithoutTheCustomResourceDefinition(t *testing.T) {
 	said := c.logged()
 	c.starts()
 	c.eventually("the daemon is ready", func() bool { return c.get("/readyz") == http.StatusOK })
-	c.eventually("the gate is open", func() bool {
+	c.eventually("the gate answers", func() bool {
 		_, err := os.Lstat(c.options.SocketPath())
 		return err == nil
 	})
