@@ -33,7 +33,8 @@ type Source struct {
 	configs  *follower[v1alpha1.PacemakerConfig]
 	policies *follower[v1alpha1.StartPolicy]
 	node     *nodeFollower
-	current  atomic.Pointer[Effective] // nil until Run
+	begin    func()
+	current  atomic.Pointer[Effective] // nil until Begin
 
 	decided bool // the API server has answered; only the goroutine of configs uses it
 	// Only the goroutine of policies uses these.
@@ -86,6 +87,7 @@ func NewSource(o SourceOptions) *Source {
 	s.node = newNodeFollower(o, func() { s.configs.wake(); s.policies.wake() })
 	s.configs = newFollower(configKind, o, o.ConfigsPath, s.node, s.put)
 	s.policies = newFollower(policyKind, o, o.PoliciesPath, s.node, s.putPolicies)
+	s.begin = sync.OnceFunc(func() { s.policies.begin(); s.configs.begin() })
 	return s
 }
 
@@ -115,10 +117,13 @@ func (s *Source) NodeUID() types.UID {
 	return ""
 }
 
+// Begin puts in force what the disk holds, the policies first. It reads two small files. Only its first call does
+// anything, and Run calls it, too.
+func (s *Source) Begin() { s.begin() }
+
 // Run watches the API server until ctx ends. Call it once.
 func (s *Source) Run(ctx context.Context) {
-	s.configs.begin()
-	s.policies.begin()
+	s.Begin()
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })

@@ -200,6 +200,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {
 		defer d.cluster.recorder.Start()()
+		d.cluster.source.Begin() // before containerd calls
 		g.Go(func() error { return d.cluster.run(ctx, d.starts.Policies) })
 	} else {
 		d.setPolicies(d.file.Policies)

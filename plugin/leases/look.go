@@ -45,10 +45,13 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 	}
 	c.health.note(&c.health.read, nil, sent, now)
 	c.looked, c.stray = now, false
-	slots := map[string]map[int]slot{}
+	slots, known := map[string]map[int]slot{}, map[string]*group{}
+	for _, g := range c.groups {
+		known[g.id] = g
+	}
 	for i := range list.Items {
 		s, id, n := readSlot(&list.Items[i], now)
-		if n < 0 {
+		if g := known[id]; n < 0 || g != nil && s.name != leaseName(g.demand, n) {
 			continue
 		}
 		if before := c.slots[id][n]; before.version == s.version {

@@ -70,11 +70,12 @@ type proxy struct {
 	Options
 	daemon     httputil.ReverseProxy
 	statuses   *cache.LRUExpireCache // by the hash of the token, so that no token stays in memory
-	complained atomic.Int64          // when an error was last logged, in nanoseconds
+	began      time.Time
+	complained atomic.Int64 // when an error may be logged again, in nanoseconds since began
 }
 
 func newProxy(o Options, transport http.RoundTripper) *proxy {
-	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered)}
+	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered), began: time.Now()}
 	p.daemon = httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -127,8 +128,8 @@ func (p *proxy) status(ctx context.Context, token string) (int, error) {
 
 // complain logs an error, unless one was logged less than [complaints] ago.
 func (p *proxy) complain(err error) {
-	now, last := time.Now().UnixNano(), p.complained.Load()
-	if now-last >= int64(complaints) && p.complained.CompareAndSwap(last, now) {
+	now, next := time.Since(p.began), p.complained.Load() // on the monotonic clock
+	if int64(now) >= next && p.complained.CompareAndSwap(next, int64(now+complaints)) {
 		p.Log.WithError(err).Warn("cannot serve the metrics")
 	}
 }

@@ -35,18 +35,18 @@ func (w *Watch) extractorNow() extractor {
 	return w.facts
 }
 
-// relistLocked makes the informer list all pods again, at a random moment within the given time. While it is going to do
-// that anyway, only an earlier moment counts. w.mu must be held.
+// relistLocked makes the informer list all pods again, at a random moment within the given time. If it is going to do
+// that within this time anyway, that moment stays: the earliest of many moments would not be spread over the time. w.mu
+// must be held.
 func (w *Watch) relistLocked(within time.Duration) {
-	wait := rand.N(within + 1)
-	at := time.Now().Add(wait)
+	now, wait := time.Now(), rand.N(within+1)
 	if w.relisting != nil {
-		if !at.Before(w.relistAt) {
+		if !w.relistAt.After(now.Add(within)) {
 			return
 		}
 		w.relisting.Stop()
 	}
-	w.relisting, w.relistAt = time.AfterFunc(wait, w.relist), at
+	w.relisting, w.relistAt = time.AfterFunc(wait, w.relist), now.Add(wait)
 }
 
 func (w *Watch) relist() {

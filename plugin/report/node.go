@@ -34,7 +34,7 @@ type Facts struct {
 // error once and tries again.
 func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 	// All daemons of a cluster may have started at the same moment.
-	for next := rand.N(interval(leastWrite, r.Nodes())); ; next = spread(interval(leastWrite, r.Nodes())) {
+	for next := rand.N(interval(leastWrite, r.Nodes())); ; {
 		select {
 		case <-ctx.Done():
 			r.stop(context.WithoutCancel(ctx), f)
@@ -42,6 +42,11 @@ func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 		case <-time.After(next):
 		}
 		err := r.report(ctx, time.Now(), f)
+		if err != nil && r.Nodes() == 0 {
+			next = min(2*next+leastWrite, heartbeat/2) // nobody knows how many nodes fail
+		} else {
+			next = spread(interval(leastWrite, r.Nodes()))
+		}
 		if ctx.Err() == nil {
 			r.nodeFaults.log(r.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",
 				"this node's PacemakerNode is written again")

@@ -12,10 +12,10 @@ func Argv(socket string, h Hello, turn Answer, cgroup string) []string {
 	return []string{socket, string(hello[:len(hello)-1]), string(first[:len(first)-1]), cgroup}
 }
 
-// ParseArgv parses the result of [Argv]. The error wraps [ErrMalformed] and says what is wrong.
+// ParseArgv parses the result of [Argv]. It ignores further arguments. The error wraps [ErrMalformed] and says what is wrong.
 func ParseArgv(argv []string) (socket string, h Hello, turn Answer, cgroup string, err error) {
-	if len(argv) != 4 {
-		return "", Hello{}, Answer{}, "", malformed(strconv.Itoa(len(argv)) + " arguments, must be 4: socket, hello, turn and cgroup")
+	if len(argv) < 4 { // a newer daemon may give more
+		return "", Hello{}, Answer{}, "", malformed(strconv.Itoa(len(argv)) + " arguments, must be at least 4: socket, hello, turn and cgroup")
 	}
 	if err = checkLength("socket", argv[0], maxSocket); err == nil { // any characters: it is never sent on a line
 		h, err = ParseHello(argv[1])

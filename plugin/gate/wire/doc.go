@@ -1,8 +1,8 @@
 // Package wire is the protocol of the gate: the arguments of the hook pacemaker-gate, and
 // the lines that the hook and the daemon exchange over a unix stream socket.
 //
-// The runtime runs the hook with three arguments: the path of the daemon's socket, and the first
-// line of either end, a hello and a turn. See [Argv].
+// The runtime runs the hook with four arguments: the path of the daemon's socket, the first line of
+// either end, a hello and a turn, and the container's cgroup. See [Argv].
 //
 // The hook sends one line, its hello, and then only reads:
 //

@@ -35,8 +35,8 @@ func TestParseArgvSaysWhatIsWrong(t *testing.T) {
 		argv []string
 		says string
 	}{
-		{nil, "0 arguments, must be 4"},
-		{[]string{"/s", hello, turn}, "3 arguments, must be 4"},
+		{nil, "0 arguments, must be at least 4"},
+		{[]string{"/s", hello, turn}, "3 arguments, must be at least 4"},
 		{[]string{"/s", hello, turn, "/" + strings.Repeat("x", 4095)}, "cgroup has 4096 bytes"},
 		{[]string{"", hello, turn, ""}, "socket has 0 bytes, must have 1 to 107"},
 		{[]string{"/" + strings.Repeat("x", 107), hello, turn, ""}, "socket has 108 bytes, must have 1 to 107"},
