@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -109,6 +111,35 @@ func TestTheNextDaemonFindsItsLeases(t *testing.T) {
 		a.end(ticket)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 1, b.starting())
+	})
+}
+
+// A user who may create Leases could otherwise take a slot from all nodes.
+func TestALeaseOfAStrangeNameTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		a := startClaiming(t, api, "a", 1)
+		first := a.join("1")
+		time.Sleep(time.Second)
+		for _, of := range api.leases {
+			strange := of.DeepCopy()
+			strange.Name = "pod-pacemaker-zzz-" + of.Labels[SlotLabel] + "-0"
+			*strange.Spec.HolderIdentity = "stranger"
+			_, err := api.Create(t.Context(), strange, metav1.CreateOptions{})
+			require.NoError(t, err)
+			break
+		}
+		a.end(first)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{"stranger"}, api.held())
+		for i := range 5 { // in any order of the list
+			next := a.join(strconv.Itoa(i + 2))
+			time.Sleep(3 * time.Second)
+			require.Equal(t, 1, a.starting())
+			a.end(next)
+			time.Sleep(3 * time.Second)
+		}
 	})
 }
 

@@ -28,7 +28,7 @@ const (
 
 // Bounds of the status of a StartPolicy.
 const (
-	namesShown    = 5    // in a message
+	namesShown    = 5        // in a message
 	mostMessage   = 16 << 10 // bytes: the faults of all overrides fit
 	mostGroups    = 32
 	mostThrottled = 64
