@@ -92,9 +92,9 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	return w.Wait()
 }
 
-// valid reports whether the daemon can parse the hello.
+// valid reports whether the daemon can parse the hello, with its name.
 func valid(h wire.Hello) bool {
 	line := string(wire.AppendHello(nil, h))
-	_, err := wire.ParseHello(strings.TrimSuffix(line, "\n"))
-	return err == nil
+	parsed, err := wire.ParseHello(strings.TrimSuffix(line, "\n"))
+	return err == nil && parsed.Name == h.Name
 }

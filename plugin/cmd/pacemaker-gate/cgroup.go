@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,11 +34,8 @@ func removeCgroup(root, cgroup string) {
 		folders = append(folders, path.Join(root, hierarchy, cgroup))
 	}
 	for end := time.Now().Add(removeMost); ; time.Sleep(removeEvery) {
-		busy := false
-		for _, folder := range folders {
-			busy = errors.Is(unix.Rmdir(folder), unix.EBUSY) || busy
-		}
-		if !busy || time.Now().After(end) {
+		folders = slices.DeleteFunc(folders, func(folder string) bool { return !errors.Is(unix.Rmdir(folder), unix.EBUSY) })
+		if len(folders) == 0 || time.Now().After(end) {
 			return
 		}
 	}

@@ -145,7 +145,7 @@ func TestWrongArgumentsFailOpen(t *testing.T) {
 		{"must be a turn", []string{"/nowhere", hello, "alive", ""}},
 		{"2 arguments", []string{"/nowhere", hello}},
 		{"3 arguments", []string{"/nowhere", hello, turn}},
-		{"8 arguments", strings.Fields("--socket /nowhere --pod u1 --container c1 --name ns/p")},
+		{"not a hello", strings.Fields("--socket /nowhere --pod u1 --container c1 --name ns/p")},
 	} {
 		code, said := start(t, nil, tt.argv...).exit(t)
 		assert.Zero(t, code, "%q", tt.argv)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +43,6 @@ type PreRegistered struct {
 	delayed atomic.Pointer[error] // what the daemon waits for; nil: nothing
 	answer  atomic.Pointer[error] // why the configuration was refused; nil: it was not
 
-	once     sync.Once
 	assigned chan struct{} // closed when the fields below are set
 	plugin   plugin
 	serve    ttrpc.UnaryServerInterceptor
@@ -141,13 +139,16 @@ func (l *PreRegistered) shareOf(share float64) time.Duration {
 	return time.Duration(share * float64(timeout))
 }
 
-// assign makes a daemon's Connection serve the runtime. Only the first call has an effect.
+// assign makes a daemon's Connection serve the runtime. Only the first call has an effect. Calls must not overlap.
 func (l *PreRegistered) assign(owner *Connection) {
+	select {
+	case <-l.assigned:
+		return
+	default:
+	}
 	p, serve := owner.plugin(owner.begin(), l.stub.RequestTimeout), owner.intercept(newLateAnswers(owner.requestTimeout))
-	l.once.Do(func() {
-		l.plugin, l.serve = p, serve
-		close(l.assigned)
-	})
+	l.plugin, l.serve = p, serve
+	close(l.assigned)
 }
 
 // intercept runs around every call of the runtime. It answers a configuration that was refused, because the stub would

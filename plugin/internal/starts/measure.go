@@ -166,6 +166,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 
 // measureOne measures one start, and reports whether it is under way. A panic does not affect the others.
 func (l *loop) measureOne(now time.Time, uid string) (under bool) {
+	defer l.s.o.Observer.Caught("measure")
 	name, place, under := l.s.Ledger.underWay(uid)
 	defer l.s.o.Observer.CaughtPod("measure", uid, name)
 	if !under {

@@ -67,16 +67,22 @@ func (b *Board) Of(uid string, deadline time.Time) (Turn, <-chan struct{}) {
 	return Turn{b.from.Add(grace + time.Duration(position)*step), position, step}, b.moved
 }
 
-// Post counts the turns from a snapshot of the limiter if other pods wait, or in another order, if the pace has changed
-// by more than a quarter, or if the first turn is over. Then it wakes the waiters. It returns when to call it again,
-// even if nothing happens: old turns would all be over when the daemon goes away. Zero: no pod waits.
+// Post counts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the pace has
+// changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list join the turns that
+// were counted before, because each new count moves the turns of all. Then Post wakes the waiters. It returns when to
+// call it again, even if nothing happens: old turns would all be over when the daemon goes away. Zero: no pod waits.
 func (b *Board) Post(now time.Time, s throttle.Snapshot) (again time.Time) {
 	uids := order(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	over := b.from.Add(max(leaveTolerance, b.pace))
-	if !slices.Equal(uids, b.uids) || len(uids) > 0 && (!now.Before(over) || (s.Pace-b.pace).Abs() > b.pace/4) {
-		b.uids, b.from, b.pace = uids, now, s.Pace
+	moved := len(b.uids) == 0 || len(uids) < len(b.uids) || !slices.Equal(uids[:len(b.uids)], b.uids)
+	outdated := len(uids) > 0 && (moved || !now.Before(over) || (s.Pace-b.pace).Abs() > b.pace/4)
+	if outdated {
+		b.from, b.pace = now, s.Pace
+	}
+	if outdated || len(uids) != len(b.uids) {
+		b.uids = uids
 		close(b.moved)
 		b.moved = make(chan struct{})
 	}

@@ -133,3 +133,21 @@ func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 		}
 	}
 }
+
+// If each pod that comes moved the turns of those before it, hooks would hold turns of different counts.
+func TestAPodThatComesLaterMovesNoTurn(t *testing.T) {
+	t.Parallel()
+	b, now := NewBoard(), time.Unix(1000, 0)
+	deadline := now.Add(time.Hour)
+	b.Post(now, waits(10*time.Second, "a", "b"))
+	before, _ := b.Of("b", deadline)
+	b.Post(now.Add(5*time.Second), waits(10*time.Second, "a", "b", "c"))
+	after, _ := b.Of("b", deadline)
+	assert.Equal(t, before, after)
+	last, _ := b.Of("c", deadline)
+	assert.Equal(t, before.LeaveAt.Add(10*time.Second), last.LeaveAt)
+	b.Post(now.Add(6*time.Second), waits(10*time.Second, "b", "c"))
+	first, _ := b.Of("b", deadline)
+	assert.Equal(t, 1, first.Position)
+	assert.Equal(t, now.Add(6*time.Second+RestartGrace+10*time.Second), first.LeaveAt, "counted anew")
+}

@@ -23,7 +23,7 @@ const (
 	causeLost = "containers with a hook failed, and their hooks did not contact the daemon " +
 		"(can the host execute the hook? Is default_validator.reject_oci_hook_adjustment set?)"
 	causeSilent = "a container with a hook started though its hook had not contacted the daemon " +
-		"(is the run directory the same folder on the host, and does the runtime run hooks?)"
+		"(is the run directory the same folder on the host, is the hook that of this version, and does the runtime run hooks?)"
 )
 
 // breaker finds out whether hooks work. A hook contacts the gate before its container starts. The runtime may
@@ -91,7 +91,8 @@ func (b *breaker) contact(id string) {
 }
 
 // started records a container that started, and returns the cause if that trips the breaker. If any hook
-// ever contacted the gate, the hook of this container just had no time to.
+// ever contacted the gate, one may have had no time to, but not several in a row: they may be the hooks of
+// another version.
 func (b *breaker) started(now time.Time, id string) (cause string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,10 +100,7 @@ func (b *breaker) started(now time.Time, id string) (cause string) {
 		return ""
 	}
 	delete(b.pending, id)
-	if b.contacted {
-		return ""
-	}
-	return b.tripLocked(now, id, causeSilent)
+	return b.failedLocked(now, id, causeSilent)
 }
 
 // gone records a container that ended, or that was never started. It returns the cause if that trips the
@@ -116,10 +114,15 @@ func (b *breaker) gone(now time.Time, id string) (cause string) {
 	}
 	delete(b.pending, id)
 	b.failed[uid] = true
+	return b.failedLocked(now, id, causeLost)
+}
+
+// failedLocked counts a hook that did not contact the gate, and trips the breaker if that is one too many.
+func (b *breaker) failedLocked(now time.Time, id, cause string) string {
 	if b.failures++; b.contacted && b.failures < failuresMost {
 		return ""
 	}
-	return b.tripLocked(now, id, causeLost)
+	return b.tripLocked(now, id, cause)
 }
 
 // tripLocked trips the breaker because a container failed, and returns the cause. If the breaker is tripped

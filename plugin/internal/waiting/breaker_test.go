@@ -106,4 +106,7 @@ func TestHooksThatDoNotFindTheDaemonOpenTheBreaker(t *testing.T) {
 	assert.Empty(t, b.bars(now, "u9"))
 	assert.Empty(t, start(now, "3"), "hooks find the daemon, so this failure has another cause")
 	assert.Empty(t, b.tripped())
+	assert.Contains(t, start(now, "4"), "hook that of this version", "two in a row")
+	b.contact("a hook works after all")
+	assert.Empty(t, start(now, "5"))
 }
