@@ -4,7 +4,7 @@
 //
 //	plugin                  one file for each part of [Daemon.Run]; handlers.go passes the runtime's calls on
 //	internal/waiting        how a pod waits that may not start now: waiting room, gate, hold, refusal
-//	internal/starts         which start is admitted, and when it is over; only this package uses the limiter's tickets
+//	internal/starts         which start is admitted, and when it is over; only this package adds pods to the queue
 //	internal/pods           the book of pods: what the runtime has reported
 //	internal/signals        how busy the node is, for the limits on that
 //	internal/observe        log, metrics, Kubernetes events

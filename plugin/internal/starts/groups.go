@@ -43,8 +43,7 @@ func (l *Ledger) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
 }
 
 // countRunningLocked counts a pod among those that run if one of its containers does, by the runtime or by the kubelet's
-// report, and reports whether it does. A
-// start that continued in the mode Shadow counts when its turn has come.
+// report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come.
 func (l *Ledger) countRunningLocked(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, recorded := l.book.Get(uid)
 	run := l.book.Progress(uid, time.Time{}, pod)

@@ -131,15 +131,15 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 
 // ContainerStarted records that a container started. If its hook has not contacted the gate, hooks may
 // not work.
-func (g *Gate) ContainerStarted(id string) { g.report(g.breaker.started(time.Now(), id)) }
+func (g *Gate) ContainerStarted(id string) { g.report(id, g.breaker.started(time.Now(), id)) }
 
 // ContainerGone records that a container ended, or was never started.
-func (g *Gate) ContainerGone(id string) { g.report(g.breaker.gone(time.Now(), id)) }
+func (g *Gate) ContainerGone(id string) { g.report(id, g.breaker.gone(time.Now(), id)) }
 
-// report logs why the breaker has tripped; empty: it has not.
-func (g *Gate) report(cause string) {
+// report logs why a container has tripped the breaker; empty: it has not.
+func (g *Gate) report(id, cause string) {
 	if cause != "" {
-		g.o.Log.WithField("no_gate", cause).Warn("the gate is given up for a while: containers are refused instead")
+		g.o.Log.WithFields(logrus.Fields{"no_gate": cause, "container_id": id}).Warn("the gate is given up for a while: containers are refused instead")
 		g.o.Observer.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+cause)
 	}
 }
