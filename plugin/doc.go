@@ -34,25 +34,25 @@
 //     until its turn is near. Then the runtime creates the sandbox, and nri calls handler.RunPodSandbox, which calls
 //     [waiting.Chooser.Sandbox].
 //  2. [starts.RuntimeEvents.Sandbox] adds the sandbox to the book, adds the pod to the queue if it is not there yet, and
-//     asks for a reservation. Without a reservation, [waiting.Refusals] refuses the sandbox, and kubelet tries again.
+//     asks for a reservation. Without a reservation, [waiting.Refusals] may refuse the sandbox, and kubelet tries again.
 //  3. kubelet pulls the images. The runtime creates a container, and [waiting.Chooser.Container] asks
 //     [starts.RuntimeEvents.Container] whether it may start now. If the container begins a start,
 //     [throttle.Ticket.TryStart] asks for a slot.
 //  4. There is no free slot: the first way of waiting in the table of package waiting takes the container. The gate asks
 //     for a reservation ([starts.Starts.ReserveGate]) and gives the container a hook.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket by [starts.Starts.HookTicket] and
-//     blocks until the ticket is admitted, [starts.Valve] ends all waits, or the deadline is reached.
+//     blocks until the ticket is admitted, [starts.Valve] ends the wait, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go and ends, and runc starts the process.
 //  7. nri reports the start. [waiting.Gate.ContainerStarted] checks that the hook has asked, and
 //     [starts.RuntimeEvents.ContainerStarted] notes in the book what runs.
 //  8. The loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
-//  9. kubelet reports the pod ready. podwatch calls [starts.Starts.PodChanged], which ends the ticket with the reason
+//  9. kubelet reports the pod ready. podwatch calls Daemon.podChanged, and that [starts.Starts.PodChanged], which ends the ticket with the reason
 //     Ready. If kubelet's report is missing, the loop decides by what usage measures. What the start took is learned.
 //  10. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod with its
 //     sandbox.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
-// second, which a budget over all pods bounds. After any failure the pod starts, and a log line and a metric report that.
+// second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric report that.
 //
 // Two locks lie on the way of a start: that of [starts.Ledger], which guards the book of pods and
 // their groups, and then the limiter's. Under either there is no I/O, no log and no wait. Under the first, only the

@@ -17,7 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// handler passes the calls of the runtime on to the rooms. It decides nothing.
+// handler passes the calls of the runtime on to the packages of the daemon. It decides nothing.
 type handler struct {
 	starts   *starts.Starts
 	waiting  *waiting.Chooser

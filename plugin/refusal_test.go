@@ -24,7 +24,7 @@ func (n *node) fillGate() (waiting []*attempt, refused *testPod) {
 	for i := 0; ; i++ {
 		p := n.pod(fmt.Sprintf("waits-%d", i))
 		if err := p.run(); err != nil {
-			require.ErrorContains(n.t, err, string(reasons.GateRoom))
+			require.ErrorContains(n.t, err, string(reasons.GateFull))
 			return waiting, p
 		}
 		waiting = append(waiting, p.waitsAtGate("app"))
@@ -131,11 +131,11 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 		p := n.pod(fmt.Sprintf("crowd-%d", i))
 		err := p.run()
 		if err != nil {
-			require.ErrorContains(t, err, string(reasons.GateRoom))
+			require.ErrorContains(t, err, string(reasons.GateFull))
 			continue
 		}
 		if _, err = p.create("app"); err != nil {
-			require.ErrorContains(t, err, string(reasons.GateRoom))
+			require.ErrorContains(t, err, string(reasons.GateFull))
 			assert.EqualValues(t, 12, sandboxes, "0.2 CPU-seconds each: 2 % of two cores for a minute")
 			return
 		}

@@ -47,8 +47,8 @@
 //
 // A decision is one scan of that slice (candidates). For each ticket:
 //
-//   - If it has no waiter but is awaited, which means that it is to have one within seconds, the
-//     scan reserves what it asks for of the bounds of Running of its groups. A pod is awaited
+//   - If no process waits for it, but one should within seconds, the ticket is awaited. The scan
+//     sets aside for it what it asks for of the bounds of Running of its groups. A pod is awaited
 //     for 20 seconds after a refusal (kubelet retries within 15) and for 10 after a
 //     reservation. After that, the scan passes over it: a refused pod that kubelet has not
 //     retried does not block the pods behind it.
@@ -144,16 +144,20 @@
 // bounds on the starts of a group allow what the same estimate expects to start in time. A pod
 // gets it if none of its groups holds it in that scan, fewer tickets than the room come before
 // it, and fewer than twice the room have a waiter or a reservation. Restarts and pods of a
-// lower priority do not count among these, so that they keep out nobody, until all together
-// are four times the room. Its own groups have room for it in any case, and groups without
-// claims for any number. A free place to pull images goes to the first pod that comes back,
+// lower priority do not count among these, until all together are four times the room. Its
+// own groups have room for this pod in any case, and a group without claims has room for any
+// number. A free place to pull images goes to the first pod that comes back,
 // unless it is kept for a pod of a higher priority that is awaited. (With places kept for the
 // first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
-// The parts of this rule, left out one by one, cost (make sim): the median of the last 2, 24
-// deadlines in the gate instead of 10, and now and then two at once; twice the room, 57
-// instead of 10; the 25 seconds, 1.18 instead of 1.06 times its work for a herd of 16; the
-// room for loans, 92 instead of 65 seconds for a jam of 40 clients.
+// What each part of this rule is for, by what happens without it (make sim):
+//
+//	without                    what happens                                with all parts
+//	the median of the last     24 deadlines in the gate, at times two at   10
+//	                           once
+//	twice the room             57 deadlines in the gate                    10
+//	the 25 seconds             a herd of 16 takes 1.18 times its work      1.06 times
+//	the room for loans         a jam of 40 clients takes 92 seconds        65 seconds
 //
 // # Time and concurrency
 //
@@ -163,7 +167,7 @@
 // must have a monotonic reading, or come from a clock that is not set. A time that is earlier
 // than one given before counts as that one.
 //
-// One mutex guards all state, and every call holds it. Under it, the package calls package
+// One mutex guards all state, and every call that reads or changes it holds the mutex. Under it, the package calls package
 // adaptive, which uses figures of package costs, and golang.org/x/time/rate. They only
 // compute: there is no I/O, no log, no wait and no callback (TestTheLimiterOnlyComputes). A
 // decision holds the mutex for the times below. With an adaptive limit, a start that ends, a

@@ -62,7 +62,7 @@ func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) 
 		return true
 	})
 	if held.none() && (before >= room || occupied >= 2*room || occupiedByAny >= 4*room) {
-		held = Held{Reason: reasons.GateRoom, Measured: float64(max(before, occupiedByAny)), Threshold: float64(room)}
+		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(room)}
 	}
 	return held
 }

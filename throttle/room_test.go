@@ -35,8 +35,8 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	require.Equal(t, 7, n.reserve("pod", 20))
 	d := n.join("late").Reserve(n.now, waitable)
 	require.False(t, d.Admitted)
-	require.Equal(t, reasons.GateRoom, d.Reason)
-	require.Equal(t, Held{Reason: reasons.GateRoom, Measured: 20, Threshold: 7}, d.Held)
+	require.Equal(t, reasons.GateFull, d.Reason)
+	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 7}, d.Held)
 	require.Equal(t, 20, d.Ahead)
 }
 
@@ -220,7 +220,7 @@ func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	d := n.l.Lookup("pod-00").Reserve(n.now, waitable)
 	require.False(t, d.Admitted, "three other pods are before it now")
 	d = n.l.Lookup("pod-01").Reserve(n.now, waitable)
-	require.Equal(t, Held{Reason: reasons.GateRoom, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before this pod")
+	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before this pod")
 }
 
 func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {

@@ -133,7 +133,7 @@ type Held struct {
 	Signal Signal
 	// Measured and Threshold are what is compared, in the unit of the limit: starts at a time for
 	// Concurrency, seconds until the next start and seconds per start for Rate, pods for Queued,
-	// GateRoom and Pulling, and otherwise the unit of the signal.
+	// GateFull and Pulling, and otherwise the unit of the signal.
 	Measured, Threshold float64
 	// Owed is the part of Measured that is owed by starts which the signal does not show yet, for
 	// CPULoad, IOLoad and LoadAverage.

@@ -35,7 +35,7 @@ func HeldText(h throttle.Held) string {
 		return "no pod starts any more"
 	case reasons.Deleted:
 		return "the pod is deleted"
-	case reasons.GateRoom:
+	case reasons.GateFull:
 		return fmt.Sprintf("%g are ahead, room for %g near their turn", h.Measured, h.Threshold)
 	default:
 		return ""

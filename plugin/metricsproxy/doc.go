@@ -4,7 +4,7 @@
 //
 // A request needs a bearer token. A TokenReview returns the user of the token, and a SubjectAccessReview whether that user
 // may get the non-resource URL /metrics. The answer is kept for a minute, so a client that scrapes every few seconds costs
-// the API server two requests a minute. All tokens together cost it at most 10 a second. Whoever sends many unknown tokens
+// the API server two requests a minute. All tokens together cost it at most 10 a second. A user who sends many unknown tokens
 // can keep others from reading.
 //
 // If the API server does not answer, the request is refused.

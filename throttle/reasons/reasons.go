@@ -16,7 +16,7 @@ const (
 	Pulling        Reason = "Pulling"        // as many pods as allowed are between their sandbox and their first container
 	Queued         Reason = "Queued"         // pods before it in the queue start first
 	NotPresent     Reason = "NotPresent"     // no limit holds it, but kubelet has not retried it since it was refused
-	GateRoom       Reason = "GateRoom"       // the gate is full: as many pods wait or are expected there as will start in time
+	GateFull       Reason = "GateFull"       // the gate is full: as many pods wait or are expected there as will start in time
 	PolicyStarting Reason = "PolicyStarting" // as many pods of the policy's group as allowed start
 	PolicyRunning  Reason = "PolicyRunning"  // as many pods of the policy's group as allowed run
 	PolicyPacer    Reason = "PolicyPacer"    // as many pods of the group start as its pacer allows for the number that is ready

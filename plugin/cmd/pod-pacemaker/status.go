@@ -20,7 +20,7 @@ Reasons to wait:
                   a signal of the node is at its limit
   Pulling         enough pods pull images
   Queued          other pods are ahead
-  GateRoom        enough pods wait near their turn
+  GateFull        enough pods wait near their turn
   NotPresent      no limit holds it, but kubelet has not retried it yet
   PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
                   a StartPolicy holds it

@@ -3,5 +3,5 @@
 //
 // The other packages report to [Observer]: the events of the limiter ([Observer.Happened]), how pods wait, what
 // handlers cost, and what failed. The collectors of this package read the rest, [Scraped], at each scrape.
-// Nothing here makes decisions, blocks, or calls the reporting package.
+// It decides nothing about pods. Only [Observer.Supervised] and a scrape may block.
 package observe

@@ -12,8 +12,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// Book is what the runtime has reported of pods. Make it with NewBook. It is not safe for concurrent use. Every method
-// accepts a pod that the book does not know: it counts as a pod without sandboxes and containers, and is not added.
+// Book is what the runtime has reported of pods. Make it with NewBook. It is not safe for concurrent use. Update,
+// Create, Start, Hook and Rebuild add a pod that the book does not know. For every other method, such a pod has no sandboxes
+// and no containers.
 type Book struct{ pods map[string]*podState } // by Key
 
 // NewBook returns an empty book.
@@ -95,8 +96,8 @@ func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 	return true
 }
 
-// RemoveSandbox notes that a sandbox was removed, and reports whether it was the pod's latest and was not refused.
-func (b *Book) RemoveSandbox(uid, sandbox string) (last bool) {
+// IsLatest reports whether a sandbox is the pod's latest, and was not refused.
+func (b *Book) IsLatest(uid, sandbox string) bool {
 	return b.at(uid).lastSandbox == sandbox
 }
 

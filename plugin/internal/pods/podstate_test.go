@@ -81,10 +81,10 @@ func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 		assert.True(t, b.StopSandbox("u", "old"))
 		b.Refuse("u")
 		for _, id := range order {
-			assert.False(t, b.RemoveSandbox("u", id), id)
+			assert.False(t, b.IsLatest("u", id), id)
 		}
 		b.SetSandbox("u", "new")
-		assert.False(t, b.RemoveSandbox("u", "old"))
-		assert.True(t, b.RemoveSandbox("u", "new"))
+		assert.False(t, b.IsLatest("u", "old"))
+		assert.True(t, b.IsLatest("u", "new"))
 	}
 }

@@ -174,10 +174,15 @@ func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Contain
 	var uid string
 	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
 	pod, _ := r.s.Known(uid)
-	r.s.change(uid, func(now time.Time) {
-		r.s.Ledger.book.EndContainer(now, uid, ctr, removed)
-		r.s.Ledger.endExitedLocked(now, uid, pod, false)
-	})
+	r.s.Ledger.endContainer(time.Now(), uid, pod, ctr, removed)
+	r.s.forgetEmpty(uid)
+}
+
+func (l *Ledger) endContainer(now time.Time, uid string, pod podwatch.Pod, ctr *api.Container, removed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock() // also after a panic
+	l.book.EndContainer(now, uid, ctr, removed)
+	l.endExitedLocked(now, uid, pod, false)
 }
 
 // endExitedLocked ends the start of a pod whose app containers have all exited since it was admitted. The next

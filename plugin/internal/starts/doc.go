@@ -1,13 +1,13 @@
 // Package starts decides which pod starts next, and when its start is over. It is the only package that joins the
-// queue of the limiter, and ends starts. Package waiting gets a pod's ticket from it, and waits on the ticket. (What
-// the limiter measures and what is configured comes from others: sensors and the claims of a cluster's policies.)
+// queue of the limiter, and ends starts. Package waiting gets a pod's ticket from it, waits on the ticket, and may ask
+// it for a slot (hold) or a reservation (room). Package signals gives the limiter readings, package leases claims.
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
-// into the book of pods. [Starts] handles the reports of the kubelet (PodChanged) and the requests of hooks
-// (HookTicket, ReserveGate). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
+// into the book of pods. [Starts] handles the reports of the kubelet (PodChanged) and the requests of package
+// waiting (Arrive, ReserveGate, HookTicket). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
 // starts that are over, measures and learns what starts take, and passes events to the observer.
-// [Policies] puts StartPolicies in force. [Valve] ends all waits: by the mode, or when the node shuts down or is
-// short of a resource.
+// [Policies] puts StartPolicies in force. [Valve] ends waits: by the mode or when the node shuts down, those in the
+// gate and in the room; when the node is short of a resource, those in the gate.
 //
 // # Locks
 //

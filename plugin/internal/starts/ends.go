@@ -79,8 +79,9 @@ func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ticke
 	return e.endStart(now, t, v.Admitted, reason, since)
 }
 
-// endStart ends a start that was admitted and was over at the given times. A start that continued at once, in the mode
-// Shadow, keeps its slot for as long as the start took: until again.
+// endStart ends a start that was admitted and was over at the given times. In the mode Shadow the pod started before its
+// ticket was admitted. Then the ticket keeps its slot for as long as the real start took, and endStart returns when that
+// is over.
 func (e *ends) endStart(now time.Time, t *throttle.Ticket, admitted time.Time, reason reasons.Reason, over time.Time) (again time.Time) {
 	if took, ok := e.s.Ledger.noteOver(t, over, reason); ok {
 		if until := admitted.Add(took); now.Before(until) {

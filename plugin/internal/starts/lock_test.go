@@ -183,7 +183,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, reasons.Adopted, reason)
 
-	s.Ledger.forgetDeleted(time.Now(), "u")
+	s.Ledger.forget(time.Now(), "u", true, true)
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
@@ -225,7 +225,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
 	s.locked(func(l *Ledger) { l.countRunningLocked(time.Now(), "u", pod) }) // the runtime reports the pod in between
-	s.Ledger.forgetDeleted(time.Now(), "u")
+	s.Ledger.forget(time.Now(), "u", true, true)
 	assert.Zero(t, running())
 }
 

@@ -178,7 +178,7 @@ func (l *loop) forget(uid string) {
 // their images take to pull.
 func (l *loop) sweep(now time.Time) {
 	for _, uid := range l.s.Ledger.sweep(now) {
-		l.s.change(uid, func(time.Time) {})
+		l.s.forgetEmpty(uid)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
 	}
 	blind := slices.DeleteFunc(logged.AllEntries(), func(e *logrus.Entry) bool {
-		return !strings.Contains(e.Message, "the use of pod default/holder cannot be read")
+		return !strings.Contains(e.Message, "cannot read what pod default/holder uses")
 	})
 	require.Len(t, blind, 1, "the fault is logged once")
 	assert.Equal(t, "holder", blind[0].Data["pod_name"])

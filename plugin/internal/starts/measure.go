@@ -173,7 +173,7 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 		return false
 	}
 	if blind := l.measured.Measure(now, uid, place); blind != nil {
-		l.s.o.Observer.PodLog(uid, name).WithError(blind).Warnf("the use of pod %s cannot be read: it counts as making progress, no slot is lent for it, and nothing is learned of it; if its start would end by its CPU use, it ends once its containers have run for %s", name, l.s.o.Timing.RunFor)
+		l.s.o.Observer.PodLog(uid, name).WithError(blind).Warnf("cannot read what pod %s uses: it counts as making progress, so its slot is not lent, and nothing is learned of it; without a report of kubelet, its start ends when its containers have run for %s", name, l.s.o.Timing.RunFor)
 	}
 	return true
 }

@@ -64,15 +64,17 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	return t
 }
 
-// ReserveGate decides whether a container of a pod may wait in the gate.
-func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) throttle.Decision {
+// ReserveGate decides whether a container of a pod may wait in the gate, and returns a copy of its ticket.
+func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
 	return s.Ledger.reserve(now, t, s.Valve.ShutsOut())
 }
 
-func (l *Ledger) reserve(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
+func (l *Ledger) reserve(now time.Time, t *throttle.Ticket, shut bool) (d throttle.Decision, v throttle.TicketView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reserveLocked(now, t, shut)
+	d = l.reserveLocked(now, t, shut)
+	v, _ = l.limiter.View(now, t.UID())
+	return d, v
 }
 
 // reserveLocked asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
@@ -82,7 +84,7 @@ func (l *Ledger) reserveLocked(now time.Time, t *throttle.Ticket, shut bool) thr
 		return barred(gate.NodeShutdown)
 	}
 	d := t.Reserve(now, l.waitable)
-	d.Admitted = d.Admitted || d.Reason == reasons.GateRoom && l.byRoom[t.UID()] == t
+	d.Admitted = d.Admitted || d.Reason == reasons.GateFull && l.byRoom[t.UID()] == t
 	return d
 }
 
@@ -108,17 +110,29 @@ func (l *Ledger) joinLocked(now time.Time, p pods.Pod, pod podwatch.Pod, request
 // SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused
 // sandbox changes nothing: its pod keeps its place in the queue.
 func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
-	r.s.Ledger.stopSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId())
+	r.s.Ledger.endSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId(), false)
 }
 
-// stopSandbox is RuntimeEvents.SandboxStopped. From now on the pod counts for no policy until it starts again,
-// although the runtime has not reported the exits of its containers yet.
-func (l *Ledger) stopSandbox(now time.Time, uid, sandbox string) {
+// SandboxRemoved handles a sandbox that was removed. Without an API server, which would report that the pod was deleted,
+// the pod is gone with its latest sandbox. Another sandbox of the pod may be removed while the pod lives.
+func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
+	uid := pods.Key(sandbox)
+	r.s.Ledger.endSandbox(time.Now(), uid, sandbox.GetId(), r.s.o.Pods == nil)
+	r.s.forgetEmpty(uid)
+}
+
+// endSandbox handles the end of a sandbox. From now on the pod counts for no policy until it starts again, although the
+// runtime has not reported the exits of its containers yet. gone: if it was the latest sandbox, the pod is gone.
+func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	t := l.limiter.Lookup(uid)
 	if l.book.StopSandbox(uid, sandbox) {
 		l.matcher.Finished(now, uid)
-		sandboxGone(now, l.limiter.Lookup(uid))
+		sandboxGone(now, t)
+	}
+	if gone && t != nil && l.book.IsLatest(uid, sandbox) {
+		t.End(now, reasons.SandboxGone)
 	}
 }
 
@@ -135,42 +149,35 @@ func sandboxGone(now time.Time, t *throttle.Ticket) {
 	}
 }
 
-// SandboxRemoved handles a sandbox that was removed.
-func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
-	r.SandboxStopped(sandbox)
-	uid := pods.Key(sandbox)
-	r.s.change(uid, func(now time.Time) {
-		if r.s.Ledger.book.RemoveSandbox(uid, sandbox.GetId()) && r.s.o.Pods == nil {
-			// There is no API server to report that the pod was deleted. Another sandbox of the pod
-			// may be removed while the pod lives.
-			if t := r.s.o.Limiter.Lookup(uid); t != nil {
-				t.End(now, reasons.SandboxGone)
-			}
-		}
-	})
-}
-
-// change calls change, with the lock of the book held, and forgets the pod if nothing is left of it.
-func (s *Starts) change(uid string, change func(now time.Time)) {
+// forgetEmpty forgets a pod if nothing is left of it.
+func (s *Starts) forgetEmpty(uid string) {
 	_, known := s.Known(uid)
-	if s.Ledger.change(uid, known, change) {
+	if s.Ledger.forget(time.Now(), uid, false, known) {
 		s.forgotten(uid)
 	}
 }
 
-// change is Starts.change. It reports whether the pod was forgotten.
-func (l *Ledger) change(uid string, known bool, change func(now time.Time)) (forgotten bool) {
+// forget forgets a pod, and reports whether it was forgotten now. A pod that was deleted from the API server is forgotten
+// in any case, and its start ends: the kubelet has removed all of it, and the runtime does not report the removal of
+// sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the pod
+// watch knows it.
+func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock() // also when change panics
-	now := time.Now()
-	change(now)
-	_, has := l.book.Get(uid)
-	if kept := has || l.byRoom[uid] != nil; !kept || isLeft(l.book, uid, l.limiter.Lookup(uid)) {
+	defer l.mu.Unlock()
+	t := l.limiter.Lookup(uid)
+	_, recorded := l.book.Get(uid)
+	switch {
+	case deleted && t != nil:
+		t.End(now, reasons.Deleted)
+	case deleted:
+	case !recorded && l.byRoom[uid] == nil, isLeft(l.book, uid, t):
 		return false
 	}
-	l.dropLocked(uid)
-	if !known {
-		l.matcher.Forget(now, uid)
+	l.book.Drop(uid)
+	delete(l.shadows, uid)
+	delete(l.byRoom, uid)
+	if deleted || !known {
+		l.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
 	}
 	return true
 }
@@ -184,23 +191,4 @@ func isLeft(b *pods.Book, uid string, t *throttle.Ticket) bool {
 		}
 	}
 	return !b.Empty(uid)
-}
-
-// dropLocked forgets a pod.
-func (l *Ledger) dropLocked(uid string) {
-	l.book.Drop(uid)
-	delete(l.shadows, uid)
-	delete(l.byRoom, uid)
-}
-
-// forgetDeleted ends the start of a pod that was deleted from the API server, and forgets the pod: the kubelet has
-// removed all of it. The runtime does not report the removal of sandboxes that are older than itself.
-func (l *Ledger) forgetDeleted(now time.Time, uid string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t := l.limiter.Lookup(uid); t != nil {
-		t.End(now, reasons.Deleted)
-	}
-	l.dropLocked(uid)
-	l.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
 }

@@ -29,13 +29,13 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 	return nil
 }
 
-// LetGo lets a start continue in the mode Shadow, though its ticket waits.
-func (s *Starts) LetGo(now time.Time, t *throttle.Ticket) {
+// StartUnheld lets a start continue in the mode Shadow, though its ticket waits.
+func (s *Starts) StartUnheld(now time.Time, t *throttle.Ticket) {
 	v, _ := s.View(now, t.UID())
 	s.goOn(now, t, v.Reason)
 }
 
-// goOn is LetGo; why is the limit that would have held the start.
+// goOn is StartUnheld; why is the limit that would have held the start.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if !s.Ledger.beginShadow(now, t, why) {
 		return

@@ -135,7 +135,7 @@ func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
 func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	now := time.Now()
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
-		s.Ledger.forgetDeleted(now, pod.UID)
+		s.Ledger.forget(now, pod.UID, true, true)
 		s.forgotten(pod.UID)
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // pods must not be refused for ever.
 const longestShutdown = 10 * time.Minute
 
-// Valve decides whether pods are held at all, and ends all waits. It is part of a Starts, and safe for concurrent use.
+// Valve decides whether pods are held at all, and ends waits. It is part of a Starts, and safe for concurrent use.
 type Valve struct {
 	limiter  *throttle.Limiter
 	observer *observe.Observer
@@ -70,8 +70,8 @@ func (v *Valve) set(change func(*ValveState)) (changed bool) {
 	return true
 }
 
-// expect calls f when a shutdown that begins now lasts too long. It cancels an earlier call.
-func (v *Valve) expect(begins bool, f func()) {
+// limitShutdown calls f after longestShutdown if begins is true. It stops an earlier timer in any case.
+func (v *Valve) limitShutdown(begins bool, f func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.over != nil {
@@ -89,7 +89,7 @@ func (v *Valve) ShutsDown(begins bool) {
 	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
 		return
 	}
-	v.expect(begins, func() { v.ShutsDown(false) })
+	v.limitShutdown(begins, func() { v.ShutsDown(false) })
 	if begins {
 		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
 			Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")

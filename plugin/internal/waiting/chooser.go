@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Options configure a Chooser. All fields are required unless they say otherwise.
@@ -54,11 +54,11 @@ type heldContainer struct {
 
 // way is a way in which a container waits. Methods are safe for concurrent use.
 type way interface {
-	// bars returns why the container cannot wait in this way now, or "" if it can. It does not block.
+	// bars returns why the container cannot wait in this way now, or "" if it can. It may read the files of the host.
 	bars(now time.Time, held *heldContainer) string
-	// take makes the container wait, and returns the hook in which it waits. Without a hook, the wait is over: the
-	// container starts if the decision admits it, and is refused otherwise. It may block for as long as a hold.
-	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, throttle.Decision)
+	// take makes the container wait, and returns the hook in which it waits. Without a hook and an error, the
+	// container starts; an error refuses it. take may block for as long as a hold.
+	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 
 // Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting
@@ -76,12 +76,13 @@ type Chooser struct {
 func New(o Options) *Chooser {
 	s := &shared{o: o}
 	s.runtime.Store(notConnected)
-	g, h := newGate(s), newHold(s)
-	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: newRefusals(s), hold: h, ways: []way{g, h}}
+	refusals := newRefusals(s)
+	g, h := newGate(s, refusals), newHold(s, refusals)
+	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: refusals, hold: h, ways: []way{g, h, refusals}}
 }
 
-// Sandbox decides whether a pod may have its sandbox, in which its containers may wait. An error refuses the
-// sandbox. It may block for as long as a hold.
+// Sandbox decides whether the runtime may make a pod's sandbox now. An error refuses the sandbox. It may block for as
+// long as a hold, and while it reads files of the host.
 func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
@@ -103,29 +104,16 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
 	start := c.o.Starts.Runtime.Container(now, sandbox, ctr, pod, known)
-	d := start.Decision
-	if start.MayWait {
-		var hook *api.Hook
-		held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
-		if hook, d = c.wait(ctx, held); hook != nil {
-			return hook, nil
-		}
+	held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
+	switch {
+	case start.Decision.Admitted:
+		return nil, nil
+	case !start.MayWait:
+		return c.Refusals.take(ctx, now, held)
 	}
-	if !d.Admitted {
-		return nil, c.Refusals.refuse(start.Pod, ctr.GetId(), d)
-	}
-	return nil, nil
-}
-
-// wait makes a container wait in the first way that does not bar it. If every way bars it, it is not admitted.
-func (c *Chooser) wait(ctx context.Context, held *heldContainer) (*api.Hook, throttle.Decision) {
-	now := time.Now()
-	for _, w := range c.ways {
-		if w.bars(now, held) == "" {
-			return w.take(ctx, now, held)
-		}
-	}
-	return nil, held.Decision
+	now = time.Now()
+	i := slices.IndexFunc(c.ways, func(w way) bool { return w.bars(now, held) == "" })
+	return c.ways[i].take(ctx, now, held) // refusal bars nothing
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know the pod yet, and the pod

@@ -1,4 +1,4 @@
-// Package waiting chooses how a pod waits that may not start now, and makes it wait.
+// Package waiting decides how a pod that may not start yet has to wait, and makes it wait.
 //
 // The runtime asks twice. When it makes a sandbox, [Chooser.Sandbox] lets the pod have it or refuses it. When it
 // makes a container, [Chooser.Container] lets the start continue, or the container waits in the first of these
@@ -11,10 +11,10 @@
 //	          and no limit may hold it for hours                     then refuses it if its turn has not come
 //	refusal   always                                                 it is refused, and kubelet tries again
 //
-// Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, so
-// that neither point has to refuse them.
+// Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, and the runtime asks
+// when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still refused.
 //
-// Gate and hold are each a type with the methods of the interface way. A new way is one more such type in the list
-// that New makes. refusal.go decides whether a pod is refused at the sandbox or at the container:
+// Each of the three is a type with the two methods of the interface way. A new way for containers is one more such type
+// in the list that New makes. refusal.go also decides whether a pod is refused at the sandbox or at the container:
 // refusals cost CPU time, and some versions of containerd do not clean up refused sandboxes.
 package waiting

@@ -12,7 +12,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // GateMode says where containers may wait in the gate.
@@ -42,21 +41,22 @@ type GateOptions struct {
 // the hook asks the daemon at a socket. It is safe for concurrent use.
 type Gate struct {
 	*shared
-	breaker *breaker
-	shims   *shimBook
-	waiters atomic.Int64
+	refusals *Refusals
+	breaker  *breaker
+	shims    *shimBook
+	waiters  atomic.Int64
 }
 
-func newGate(s *shared) *Gate {
-	return &Gate{shared: s, breaker: newBreaker(s.o.BreakerPause), shims: newShimBook(s.o.ProcRoot, &s.runtime)}
+func newGate(s *shared, refusals *Refusals) *Gate {
+	return &Gate{shared: s, refusals: refusals, breaker: newBreaker(s.o.BreakerPause), shims: newShimBook(s.o.ProcRoot, &s.runtime)}
 }
 
 // take implements way. The container gets a hook if its pod gets a reservation.
-func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, throttle.Decision) {
-	if d := g.o.Starts.ReserveGate(now, held.Ticket); !d.Admitted {
-		return nil, d
+func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
+	d, v := g.o.Starts.ReserveGate(now, held.Ticket)
+	if !d.Admitted {
+		return nil, g.refusals.refuse(held.Pod, held.id, d)
 	}
-	v, _ := g.o.Starts.View(now, held.UID)
 	g.o.Observer.Waits(now, observe.Wait{
 		UID: held.UID, Name: held.NamespacedName(), Decision: held.Decision, Since: v.Arrived,
 		Message: "waits in the gate", Fields: logrus.Fields{"container_id": held.id},
@@ -66,7 +66,7 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
 	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, g.o.Gate.Timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
-	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}, throttle.Decision{}
+	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}, nil
 }
 
 // Waiters returns how many hooks wait in the gate now.

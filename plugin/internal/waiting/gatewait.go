@@ -86,7 +86,7 @@ func (g *Gate) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan st
 	case isClosed(t.Decided()), isClosed(gone):
 		return decided(t, gone), true
 	case state.LetGo:
-		g.o.Starts.LetGo(time.Now(), t)
+		g.o.Starts.StartUnheld(time.Now(), t)
 		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true

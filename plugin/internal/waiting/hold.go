@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/time/rate"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -21,11 +20,12 @@ const (
 // hold is the way to wait for a moment inside a handler. It is safe for concurrent use.
 type hold struct {
 	*shared
+	refusals *Refusals
 	holdBudget
 }
 
-func newHold(s *shared) *hold {
-	return &hold{shared: s, holdBudget: newHoldBudget(cmp.Or(s.o.SavedHold, holdSaved))}
+func newHold(s *shared, refusals *Refusals) *hold {
+	return &hold{shared: s, refusals: refusals, holdBudget: newHoldBudget(cmp.Or(s.o.SavedHold, holdSaved))}
 }
 
 // bars implements way. A container may be admitted within a hold if it is the first in the queue, and does not
@@ -42,7 +42,7 @@ func (h *hold) bars(_ time.Time, held *heldContainer) string {
 }
 
 // take implements way.
-func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api.Hook, throttle.Decision) {
+func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
 	h.wait(ctx, func(ctx context.Context) {
 		held.Ticket.Wait(time.Now())
 		defer func() { held.Ticket.StopWaiting(time.Now()) }()
@@ -51,7 +51,11 @@ func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api
 		case <-ctx.Done():
 		}
 	})
-	return nil, held.Ticket.TryStart(time.Now())
+	d := held.Ticket.TryStart(time.Now())
+	if !d.Admitted {
+		return nil, h.refusals.refuse(held.Pod, held.id, d)
+	}
+	return nil, nil
 }
 
 // longest returns how long one handler may wait in all. It is at most half of the time after which the

@@ -1,10 +1,12 @@
 package waiting
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -36,6 +38,14 @@ type Refusals struct {
 
 func newRefusals(s *shared) *Refusals {
 	return &Refusals{shared: s, cost: refusalCost{cores: s.o.Cores}}
+}
+
+// bars implements way: a container can always be refused.
+func (r *Refusals) bars(time.Time, *heldContainer) string { return "" }
+
+// take implements way.
+func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
+	return nil, r.refuse(held.Pod, held.id, held.Decision)
 }
 
 // refuse counts a refusal and returns the error that kubelet shows on the pod. container is the ID of the

@@ -109,7 +109,7 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 				close(w.near)
 			}
 			// Full for the pods behind this one, too, but perhaps not for an overdue one.
-			full = full || d.Reason == reasons.GateRoom
+			full = full || d.Reason == reasons.GateFull
 		}
 	}
 	return inRoom, now.Add(roomRound)
@@ -178,9 +178,9 @@ func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
 	return true
 }
 
-// ended returns the answer to a process whose wait is over. sent reports whether the process was sent its
-// turn: only after a round, which decides whether its pod may leave, can it be sent away because the room
-// is shut.
+// ended returns the answer to a process whose wait is over. sent reports whether the process was sent a
+// turn. One that was not is not sent away because the room is shut: a round must first decide whether its pod
+// may leave.
 func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.Verdict, ends bool) {
 	shut, _ := r.shut.Load().(string)
 	switch {
