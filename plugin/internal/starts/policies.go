@@ -50,13 +50,13 @@ func (p *Policies) change(change func(*policies.Matcher) *policies.Changes) {
 		return
 	}
 	for name, fault := range c.Faults {
-		p.s.o.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warn("the StartPolicy cannot be evaluated: it holds no pod")
+		p.s.o.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warnf("StartPolicy %s cannot be evaluated, and holds no pod: %s", name, fault)
 	}
 	for _, name := range c.Evaluated {
-		p.s.o.Log.WithField("policy", name).Info("the StartPolicy can be evaluated again, or is gone")
+		p.s.o.Log.WithField("policy", name).Infof("StartPolicy %s can be evaluated again, or is gone", name)
 	}
 	for _, name := range c.Overridden {
-		p.s.o.Log.WithField("policy", name).Info("a temporary override of the StartPolicy began or ended")
+		p.s.o.Log.WithField("policy", name).Infof("a temporary override of StartPolicy %s began or ended", name)
 	}
 	p.s.o.PoliciesChanged(*c)
 }

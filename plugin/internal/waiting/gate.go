@@ -129,17 +129,17 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	return ""
 }
 
-// ContainerStarted records that a container started. If its hook has not contacted the gate, hooks may
-// not work.
-func (g *Gate) ContainerStarted(id string) { g.report(id, g.breaker.started(time.Now(), id)) }
+// ContainerStarted records that a container of the pod started. If its hook has not contacted the gate, hooks may
+// not work. pod is "namespace/name".
+func (g *Gate) ContainerStarted(pod, id string) { g.report(pod, id, g.breaker.started(time.Now(), id)) }
 
-// ContainerGone records that a container ended, or was never started.
-func (g *Gate) ContainerGone(id string) { g.report(id, g.breaker.gone(time.Now(), id)) }
+// ContainerGone records that a container of the pod ended, or was never started.
+func (g *Gate) ContainerGone(pod, id string) { g.report(pod, id, g.breaker.gone(time.Now(), id)) }
 
 // report logs why a container has tripped the breaker; empty: it has not.
-func (g *Gate) report(id, cause string) {
+func (g *Gate) report(pod, id, cause string) {
 	if cause != "" {
-		g.o.Log.WithFields(logrus.Fields{"no_gate": cause, "container_id": id}).Warn("the gate is given up for a while: containers are refused instead")
+		g.o.Log.WithFields(logrus.Fields{"no_gate": cause, "container_id": id}).Warnf("the gate is given up for a while, and containers are refused instead, after one of pod %s: %s", pod, cause)
 		g.o.Observer.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+cause)
 	}
 }
