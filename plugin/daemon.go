@@ -15,7 +15,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
@@ -28,7 +27,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -260,40 +258,6 @@ func (d *Daemon) pace(ctx context.Context) error {
 		parts = append(parts, part{"installRoom", d.cni.Run})
 	}
 	return d.runParts(ctx, parts...)
-}
-
-// answerHooks serves the gate's socket once the limits and the starts under way are known. Before that, the daemon would
-// admit at once every hook that waits since an earlier daemon. Until then the hooks keep to the pace of their
-// last answer.
-func (d *Daemon) answerHooks(ctx context.Context) error {
-	select {
-	case <-d.limits:
-	case <-d.answered():
-	case <-ctx.Done():
-		return nil
-	}
-	if d.cluster != nil && !d.cluster.awaitPolicies(ctx, d.options.Log) {
-		return nil
-	}
-	select {
-	case <-d.connection.Synced():
-	case <-ctx.Done():
-		return nil
-	}
-	parts := []part{{"gate", d.serveGate}}
-	if d.starts.Hooks.Freeze() { // before any hook asks again
-		parts = append(parts, part{"thaw", d.starts.Hooks.Thaw})
-	}
-	return d.runParts(ctx, parts...)
-}
-
-// serveGate answers the hooks until ctx ends.
-func (d *Daemon) serveGate(ctx context.Context) error {
-	listener, err := socket.Listen(d.options.SocketPath())
-	if err != nil {
-		return err
-	}
-	return gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log).Serve(ctx, listener)
 }
 
 // answered returns a channel that is closed once it is known whether the API server has a configuration for this node,

@@ -1,0 +1,42 @@
+package plugin
+
+import (
+	"context"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+)
+
+// answerHooks serves the gate's socket once the limits and the starts under way are known. Before that, the daemon would
+// admit at once every hook that waits since an earlier daemon. Until then the hooks keep to the pace of their
+// last answer.
+func (d *Daemon) answerHooks(ctx context.Context) error {
+	select {
+	case <-d.limits:
+	case <-d.answered():
+	case <-ctx.Done():
+		return nil
+	}
+	if d.cluster != nil && !d.cluster.awaitPolicies(ctx, d.options.Log) {
+		return nil
+	}
+	select {
+	case <-d.connection.Synced():
+	case <-ctx.Done():
+		return nil
+	}
+	parts := []part{{"gate", d.serveGate}}
+	if d.starts.Hooks.Freeze() { // before any hook asks again
+		parts = append(parts, part{"thaw", d.starts.Hooks.Thaw})
+	}
+	return d.runParts(ctx, parts...)
+}
+
+// serveGate answers the hooks until ctx ends.
+func (d *Daemon) serveGate(ctx context.Context) error {
+	listener, err := socket.Listen(d.options.SocketPath())
+	if err != nil {
+		return err
+	}
+	return gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log).Serve(ctx, listener)
+}
