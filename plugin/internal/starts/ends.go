@@ -131,16 +131,16 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 }
 
 // review judges every start under way, and returns the time of the next review; zero: none is needed before
-// something changes or is measured. Only the loop calls it.
-func (e *ends) review(now time.Time, starting map[string]struct{}) (next time.Time) {
+// something changes or is measured. quiet reports whether a pod was quiet in the last measurements. Only the loop calls it.
+func (e *ends) review(now time.Time, starting map[string]struct{}, quiet func(uid string) bool) (next time.Time) {
 	for uid := range starting {
-		next = sooner(next, e.reviewOne(now, uid))
+		next = sooner(next, e.reviewOne(now, uid, quiet))
 	}
 	return next
 }
 
 // reviewOne is review of one start. A panic does not affect the others.
-func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
+func (e *ends) reviewOne(now time.Time, uid string, quiet func(string) bool) (next time.Time) {
 	t := e.s.o.Limiter.Lookup(uid)
 	if t == nil {
 		return time.Time{}
@@ -152,12 +152,12 @@ func (e *ends) reviewOne(now time.Time, uid string) (next time.Time) {
 			return e.judgeStarting(now, t, v, pod)
 		}
 	}
-	e.judgeBySigns(now, t, v)
+	e.judgeBySigns(now, t, v, quiet)
 	return time.Time{}
 }
 
 // judgeBySigns ends the slot of a pod that has started by the last measurement of the node's own signs.
-func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket, v throttle.TicketView) {
+func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket, v throttle.TicketView, quiet func(string) bool) {
 	var run pods.Progress
 	var ended bool // all its containers have ended, and none was started again
 	e.s.Ledger.Read(func(b *pods.Book) {
@@ -167,7 +167,7 @@ func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket, v throttle.Ticket
 	switch {
 	case ended:
 		t.End(now, reasons.Completed)
-	case run.Begun && now.Sub(run.Youngest) >= e.s.o.Timing.RunFor && e.s.loop.measured.Quiet(t.UID()):
+	case run.Begun && now.Sub(run.Youngest) >= e.s.o.Timing.RunFor && quiet(t.UID()):
 		t.End(now, reasons.Inferred)
 	}
 }

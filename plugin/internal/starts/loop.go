@@ -82,7 +82,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	l.followShadows(now)
 	l.findMute(now)
 	next = sooner(next, l.measure(now))
-	next = sooner(next, s.ends.review(now, l.starting))
+	next = sooner(next, s.ends.review(now, l.starting, l.measured.Quiet))
 	snapshot := s.o.Limiter.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {

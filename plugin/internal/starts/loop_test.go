@@ -123,7 +123,7 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	}
 	s.loop.publish(now)
 	broken = true
-	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.starting) })
+	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.starting, s.loop.measured.Quiet) })
 	for _, uid := range uids {
 		_, reason := s.o.Limiter.Lookup(uid).Status()
 		if uid == "broken" {
