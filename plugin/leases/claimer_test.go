@@ -122,14 +122,14 @@ func TestALeaseOfAStrangeNameTakesNoSlot(t *testing.T) {
 		a := startClaiming(t, api, "a", 1)
 		first := a.join("1")
 		time.Sleep(time.Second)
-		for _, of := range api.leases {
-			strange := of.DeepCopy()
-			strange.Name = "pod-pacemaker-zzz-" + of.Labels[SlotLabel] + "-0"
-			*strange.Spec.HolderIdentity = "stranger"
-			_, err := api.Create(t.Context(), strange, metav1.CreateOptions{})
-			require.NoError(t, err)
-			break
-		}
+		leases, err := api.List(t.Context(), metav1.ListOptions{LabelSelector: SlotLabel})
+		require.NoError(t, err)
+		require.Len(t, leases.Items, 1)
+		strange := &leases.Items[0]
+		strange.Name = "pod-pacemaker-zzz-" + strange.Labels[SlotLabel] + "-0"
+		*strange.Spec.HolderIdentity = "stranger"
+		_, err = api.Create(t.Context(), strange, metav1.CreateOptions{})
+		require.NoError(t, err)
 		a.end(first)
 		time.Sleep(3 * time.Second)
 		require.Equal(t, []string{"stranger"}, api.held())
