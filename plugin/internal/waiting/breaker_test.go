@@ -74,7 +74,7 @@ func TestOneFailureAmongWorkingHooksHasNoEffect(t *testing.T) {
 }
 
 // Two failures at the same moment count as one.
-func TestEarlierFailuresDoNotProlongTheOpenBreaker(t *testing.T) {
+func TestEarlierFailuresDoNotProlongTheTrippedBreaker(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
 	b.begins(now0, "c1", "u1")
@@ -89,7 +89,7 @@ func TestEarlierFailuresDoNotProlongTheOpenBreaker(t *testing.T) {
 
 // The host executes hooks, but they do not find the daemon. In a DaemonSet, this happens if another folder of the
 // host is mounted as its run directory.
-func TestHooksThatDoNotFindTheDaemonOpenTheBreaker(t *testing.T) {
+func TestHooksThatDoNotFindTheDaemonTripTheBreaker(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
 	start := func(now time.Time, id string) string {
