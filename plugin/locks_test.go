@@ -39,7 +39,7 @@ var underLocks = map[string]string{
 // underLedger matches what is called under the lock of the Ledger: the book and the matcher of policies, which only
 // compute and have no lock, values, and the limiter with its tickets, whose lock is the second one.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
-	`((l\.)?(book|matcher|shadows|config|limiter)|p\.s\.Ledger\.matcher|l\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|sh\.ticket)\.\w+$`)
+	`(([el]\.)?(book|matcher|shadows|config|limiter)|p\.s\.Ledger\.matcher|[el]\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|sh\.ticket)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
 // other package is called. This test reads what the source does between Lock and Unlock, also in the functions of the

@@ -80,7 +80,7 @@ func (p *testPod) isInRoom() *roomWaiter {
 	p.n.t.Helper()
 	w := p.entersRoom(time.Hour)
 	p.n.eventually("the pod is in the room", func() bool {
-		return p.n.d.waiting.Room.Contains(p.uid) || len(w.verdict) > 0
+		return p.n.d.waiting.Room.Pods()[p.uid] || len(w.verdict) > 0
 	})
 	return w
 }
@@ -126,7 +126,7 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	for i, w := range all {
 		assert.Equal(t, i < 3, w.isOut(), w.p.spec.Name)
 	}
-	assert.Equal(t, 3, n.d.waiting.Room.Waiters())
+	assert.Len(t, n.d.waiting.Room.Pods(), 3)
 	assert.InDelta(t, 3, counted(t, n, "pod_pacemaker_room_waiters"), 0)
 	assert.Equal(t, map[string]uint64{"TurnNear": 3}, leftRoom(t, n))
 	for i, w := range all {
@@ -244,7 +244,7 @@ func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
 
 	hungUp := n.pod("hung-up", neverRestarted).isInRoom()
 	require.NoError(t, hungUp.conn.Close())
-	n.eventually("no pod is in the room", func() bool { return n.d.waiting.Room.Waiters() == 0 })
+	n.eventually("no pod is in the room", func() bool { return len(n.d.waiting.Room.Pods()) == 0 })
 	waiting, _ := n.names()
 	assert.Equal(t, []string{"late", "shut", "hung-up"}, waiting, "the pods keep their places")
 	assert.Equal(t, map[string]uint64{"RoomTimeout": 1, "Deleted": 1, "RoomShut": 1, "HungUp": 1}, leftRoom(t, n))

@@ -49,16 +49,15 @@ func (d *Daemon) Status() admin.Status {
 // podStatus returns the part of the status that is about pods and the limiter.
 func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
 	s := admin.NewStatus(now, held, d.limiter.Recent())
+	shadows, inRoom := d.starts.Ledger.InShadow(), d.waiting.Room.Pods()
 	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
 		for i := range pods {
 			p := &pods[i]
-			if t := d.limiter.Lookup(p.UID); t != nil {
-				_, p.Shadow = d.starts.Ledger.Shadowed(t)
-			}
+			p.Shadow = shadows[p.UID]
 			if p.State == throttle.Waiting || p.State == throttle.Starting {
 				p.Cost = d.costOf(p.UID, p.Repeats)
 			}
-			p.InRoom = p.State == throttle.Waiting && d.waiting.Room.Contains(p.UID)
+			p.InRoom = p.State == throttle.Waiting && inRoom[p.UID]
 		}
 	}
 	return s

@@ -28,7 +28,7 @@ func asksForRoom(args []string) bool {
 
 // roomStatus returns the state of the waiting room.
 func (d *Daemon) roomStatus() admin.Room {
-	r := admin.Room{Waiters: d.waiting.Room.Waiters()}
+	r := admin.Room{Waiters: len(d.waiting.Room.Pods())}
 	if d.cni != nil {
 		s := d.cni.State()
 		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.CopiedFrom, d.cni.Changes()

@@ -147,9 +147,13 @@ func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container,
 	return r.Pod
 }
 
-// EndContainer notes that a container's process ended. removed reports whether the container was removed, too.
-func (b *Book) EndContainer(now time.Time, uid string, ctr *api.Container, removed bool) {
-	r := b.at(uid)
+// EndContainer notes that a container's process ended, and returns its pod; empty: the pod is unknown. removed reports
+// whether the container was removed, too.
+func (b *Book) EndContainer(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, removed bool) (uid string) {
+	r := b.owner(sandbox, ctr.GetId())
+	if r == nil {
+		return ""
+	}
 	// The runtime reports a stop also of a container that never started, but not with the state stopped.
 	c := r.containers[ctr.GetId()]
 	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
@@ -158,20 +162,21 @@ func (b *Book) EndContainer(now time.Time, uid string, ctr *api.Container, remov
 	if removed {
 		r.remove(ctr.GetId())
 	}
+	return r.UID
 }
 
-// Owner returns the pod of a container. It returns false if the pod is unknown.
-func (b *Book) Owner(sandbox *api.PodSandbox, ctr *api.Container) (uid string, ok bool) {
+// owner returns the pod of a container; nil: it is unknown.
+func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 	if r := b.pods[Key(sandbox)]; r != nil {
-		return r.UID, true
+		return r
 	}
 	// If the runtime has forgotten the sandbox, only the container's ID is known.
 	for _, r := range b.pods {
-		if r.containers[ctr.GetId()] != nil {
-			return r.UID, true
+		if r.containers[container] != nil {
+			return r
 		}
 	}
-	return "", false
+	return nil
 }
 
 // Hook adds the pod of a hook that waits for a container. gone is closed when the container was removed, or replaced by a

@@ -28,6 +28,7 @@ const (
 // ContainerStart is a container that the runtime is about to make, and whether it may start.
 type ContainerStart struct {
 	pods.NewContainer
+	Valve    ValveState
 	Ticket   *throttle.Ticket // the pod's ticket; nil: it has none, and the container may start
 	Decision throttle.Decision
 	MayWait  bool // the container may not start now, but may wait for its turn
@@ -36,7 +37,9 @@ type ContainerStart struct {
 // Container handles a container that the runtime is about to make, and decides whether it may start now. pod is the pod
 // watch's record, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
-	a, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, r.s.Valve.Enforces())
+	enforces := r.s.Valve.Enforces()
+	a, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, enforces)
+	a.Valve, _ = r.s.Valve.Now()
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
@@ -46,11 +49,11 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 	case kind == never:
 		_, reason := a.Ticket.Status()
 		a.Decision = barred(reason)
-	case r.s.Valve.ShutsOut():
+	case enforces && a.Valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
 	default:
 		a.Decision = a.Ticket.TryStart(now)
-		if !a.Decision.Admitted && !r.s.Valve.Enforces() {
+		if !a.Decision.Admitted && !enforces {
 			r.s.goOn(now, a.Ticket, a.Decision.Reason)
 			a.Decision.Admitted = true
 		}
@@ -68,14 +71,14 @@ func (l *Ledger) container(
 	defer l.mu.Unlock()
 	a := ContainerStart{NewContainer: l.book.Create(now, sandbox, ctr, l.matcher.Needs(), pod)}
 	if a.Again {
-		l.endExitedLocked(now, a.UID, pod, true)
+		l.endExited(now, a.UID, pod, true)
 	}
 	a.Ticket = l.limiter.Lookup(a.UID)
 	kind := a.kind(pod, known, enforces, a.Ticket != nil && l.shadows.of(a.Ticket) != nil, l.config.Load().Spec.PacesRestarts())
 	if kind == continues || kind == never {
 		return a, kind
 	}
-	a.Ticket = l.joinLocked(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	a.Ticket = l.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
 	if pods.Exempt(l.config.Load().Spec.Exemptions, a.Pod, pod, known) {
 		kind = atOnce
 	}
@@ -143,7 +146,7 @@ func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, p
 	defer l.mu.Unlock()
 	now := time.Now()
 	p = l.book.Start(now, sandbox, ctr, l.matcher.Needs())
-	l.countRunningLocked(now, p.UID, pod)
+	l.countRunning(now, p.UID, pod)
 	if pod.Containers[ctr.GetName()].Kind == podwatch.Ephemeral {
 		return p, false
 	}
@@ -153,7 +156,7 @@ func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, p
 			return p, false
 		}
 	}
-	l.adoptLocked(now, p.UID, pod)
+	l.adopt(now, p.UID, pod)
 	return p, true
 }
 
@@ -171,30 +174,30 @@ func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Conta
 // containerEnded ends the start of a pod if this was the last of its containers to exit. removed reports
 // whether the container was removed, too.
 func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
-	var uid string
-	r.s.Ledger.Read(func(b *pods.Book) { uid, _ = b.Owner(sandbox, ctr) })
-	pod, _ := r.s.Known(uid)
-	r.s.Ledger.endContainer(time.Now(), uid, pod, ctr, removed)
-	r.s.forgetEmpty(uid)
+	pod, _ := r.s.Known(pods.Key(sandbox))
+	r.s.forgetEmpty(r.s.Ledger.endContainer(time.Now(), sandbox, pod, ctr, removed))
 }
 
-func (l *Ledger) endContainer(now time.Time, uid string, pod podwatch.Pod, ctr *api.Container, removed bool) {
+// endContainer is containerEnded, and returns the UID of the container's pod. pod is what the pod watch knows of the
+// sandbox's.
+func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, ctr *api.Container, removed bool) (uid string) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also after a panic
-	l.book.EndContainer(now, uid, ctr, removed)
-	l.endExitedLocked(now, uid, pod, false)
+	uid = l.book.EndContainer(now, sandbox, ctr, removed)
+	l.endExited(now, uid, pod, false)
+	return uid
 }
 
-// endExitedLocked ends the start of a pod whose app containers have all exited since it was admitted. The next
+// endExited ends the start of a pod whose app containers have all exited since it was admitted. The next
 // container is a new start, and may come much later. again reports whether the kubelet makes that container
 // now; before, only a pod with restartPolicy Always is sure to get one.
-func (l *Ledger) endExitedLocked(now time.Time, uid string, pod podwatch.Pod, again bool) {
+func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
 		return // the pod watch reports whether it completed or failed
 	}
-	v, ok := l.limiter.View(now, uid)
-	t := l.limiter.Lookup(uid)
-	if ok && v.State == throttle.Starting && l.shadows.of(t) == nil && l.book.AllExited(uid, v.Admitted, pod) {
+	v, ok := e.limiter.View(now, uid)
+	t := e.limiter.Lookup(uid)
+	if ok && v.State == throttle.Starting && e.shadows.of(t) == nil && e.book.AllExited(uid, v.Admitted, pod) {
 		t.End(now, reasons.Exited)
 	}
 }
@@ -218,5 +221,5 @@ func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string
 			return t, gone
 		}
 	}
-	return l.joinLocked(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+	return l.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }

@@ -11,80 +11,58 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// ends finds out when starts are over. It uses the kubelet's report. Without one it uses the node's own signs: every
-// container has run for some time, and the pod is quiet.
-type ends struct{ s *Starts }
-
-// podChanged judges the start of a pod that changed.
-func (e *ends) podChanged(now time.Time, pod podwatch.Pod) {
-	t := e.s.o.Limiter.Lookup(pod.UID)
-	switch {
-	case t == nil:
-		return
-	case pod.Deleting:
+// podChanged updates the groups of a pod, and judges its start, by what the pod watch knows now. mirror reports whether
+// the mirror of a static pod was deleted. It returns when to judge the start again even without a change; zero: never.
+func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (again time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.regroup(now, pod, mirror)
+	t := l.limiter.Lookup(pod.UID)
+	if t == nil {
+		return time.Time{}
+	}
+	if pod.Deleting {
 		t.End(now, reasons.Deleted)
-		return
+		return time.Time{}
 	}
-	v, _ := e.s.View(now, pod.UID)
-	e.s.updateProfile(now, pod, v.Repeats)
-	switch v.State {
+	switch v, _ := l.limiter.View(now, pod.UID); v.State {
 	case throttle.Waiting:
-		e.judgeWaiting(now, t, v, pod)
+		l.judgeWaiting(now, t, v, pod)
 	case throttle.Starting:
-		if again := e.judgeStarting(now, t, v, pod); !again.IsZero() {
-			e.s.Wake()
-		}
+		return l.judgeStarting(now, t, v, pod)
 	}
+	return time.Time{}
 }
 
 // judgeWaiting updates the priority of a pod that waits, and whether it is exempt. The pod may have joined
 // before the watch knew it.
-func (e *ends) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) {
-	if _, ok := e.s.Ledger.Shadowed(t); ok {
+func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) {
+	if sh := e.shadows.of(t); sh != nil {
 		// It continued at once, and may be over while its ticket still waits.
 		if reason, since, _ := e.howItEnded(now, v, pod); reason != "" {
-			e.s.Ledger.noteOver(t, since, reason)
+			sh.end(since, reason)
 		}
 	} else if pod.Terminal() {
 		t.End(now, terminal(pod))
 		return
 	}
-	var p pods.Pod
-	var recorded bool
-	e.s.Ledger.Read(func(b *pods.Book) { p, recorded = b.Get(pod.UID) })
-	if recorded && pods.Exempt(e.s.config.Load().Spec.Exemptions, p, pod, true) {
+	if p, recorded := e.book.Get(pod.UID); recorded && pods.Exempt(e.config.Load().Spec.Exemptions, p, pod, true) {
 		t.StartExempt(now)
 		return
 	}
-	e.s.o.Limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
-}
-
-// judgeAllWaiting judges all pods that wait, because other pods may be exempt now.
-func (e *ends) judgeAllWaiting(now time.Time) {
-	for _, v := range e.s.o.Limiter.Snapshot(now).Waiting {
-		t := e.s.o.Limiter.Lookup(v.UID)
-		if pod, known := e.s.Known(v.UID); known && t != nil {
-			e.judgeWaiting(now, t, v, pod)
-		}
-	}
+	e.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
 }
 
 // judgeStarting ends the slot of a pod that has started, by the kubelet's report. It returns when to judge again;
-// zero: when the pod changes.
-func (e *ends) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
+// zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted. Then the ticket keeps its
+// slot for as long as the real start took.
+func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
 	reason, since, again := e.howItEnded(now, v, pod)
 	if reason == "" {
 		return again
 	}
-	return e.endStart(now, t, v.Admitted, reason, since)
-}
-
-// endStart ends a start that was admitted and was over at the given times. In the mode Shadow the pod started before its
-// ticket was admitted. Then the ticket keeps its slot for as long as the real start took, and endStart returns when that
-// is over.
-func (e *ends) endStart(now time.Time, t *throttle.Ticket, admitted time.Time, reason reasons.Reason, over time.Time) (again time.Time) {
-	if took, ok := e.s.Ledger.noteOver(t, over, reason); ok {
-		if until := admitted.Add(took); now.Before(until) {
+	if sh := e.shadows.of(t); sh != nil {
+		if until := v.Admitted.Add(sh.end(since, reason)); now.Before(until) {
 			return until
 		}
 	}
@@ -94,15 +72,14 @@ func (e *ends) endStart(now time.Time, t *throttle.Ticket, admitted time.Time, r
 
 // howItEnded returns how, and since when, the start of a pod is over. With an empty reason it is not over, and
 // again is when to judge it again, even without a change; zero: never.
-func (e *ends) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
+func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
 		return reasons.Deleted, now, time.Time{}
 	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
-	var run pods.Progress
-	e.s.Ledger.Read(func(b *pods.Book) { run = b.Progress(v.UID, v.Arrived, pod) })
+	run := e.book.Progress(v.UID, v.Arrived, pod)
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}
@@ -116,7 +93,7 @@ func (e *ends) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod
 	if pod.Probed || !pod.AllRunning {
 		return "", time.Time{}, time.Time{}
 	}
-	settled := run.Youngest.Add(e.s.config.Load().Spec.GetSettleTime())
+	settled := run.Youngest.Add(e.config.Load().Spec.GetSettleTime())
 	if now.Before(settled) {
 		return "", time.Time{}, settled
 	}
@@ -130,44 +107,27 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 	return reasons.Failed
 }
 
-// review judges every start under way, and returns the time of the next review; zero: none is needed before
-// something changes or is measured. quiet reports whether a pod was quiet in the last measurements. Only the loop calls it.
-func (e *ends) review(now time.Time, starting map[string]struct{}, quiet func(uid string) bool) (next time.Time) {
-	for uid := range starting {
-		next = sooner(next, e.reviewOne(now, uid, quiet))
-	}
-	return next
+// review judges a start under way by the kubelet's report. It returns when to judge it again; zero: when something
+// changes.
+func (l *Ledger) review(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, _ := l.limiter.View(now, t.UID())
+	return l.judgeStarting(now, t, v, pod)
 }
 
-// reviewOne is review of one start. A panic does not affect the others.
-func (e *ends) reviewOne(now time.Time, uid string, quiet func(string) bool) (next time.Time) {
-	t := e.s.o.Limiter.Lookup(uid)
-	if t == nil {
-		return time.Time{}
-	}
-	defer e.s.o.Observer.CaughtPod("review", uid, t.Name())
-	v, _ := e.s.View(now, uid)
-	if e.s.o.Pods != nil && e.s.o.Pods.Healthy() {
-		if pod, ok := e.s.o.Pods.Get(uid); ok {
-			return e.judgeStarting(now, t, v, pod)
-		}
-	}
-	e.judgeBySigns(now, t, v, quiet)
-	return time.Time{}
-}
-
-// judgeBySigns ends the slot of a pod that has started by the last measurement of the node's own signs.
-func (e *ends) judgeBySigns(now time.Time, t *throttle.Ticket, v throttle.TicketView, quiet func(string) bool) {
-	var run pods.Progress
-	var ended bool // all its containers have ended, and none was started again
-	e.s.Ledger.Read(func(b *pods.Book) {
-		run = b.Progress(v.UID, v.Arrived, podwatch.Pod{})
-		ended = len(run.IDs) == 0 && b.ExitedSince(v.UID, "", v.Admitted) && !b.ExitedSince(v.UID, "", now.Add(-e.s.o.Timing.Quiet.Window))
-	})
+// reviewSigns judges a start under way without a report of the kubelet, by the node's own signs: all containers have run
+// for some time, and the pod is quiet, or all have ended, and none was started again. quiet reports whether the pod was
+// quiet in the last measurements.
+func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, timing Timing, quiet bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, _ := l.limiter.View(now, t.UID())
+	run := l.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
 	switch {
-	case ended:
+	case len(run.IDs) == 0 && l.book.ExitedSince(v.UID, "", v.Admitted) && !l.book.ExitedSince(v.UID, "", now.Add(-timing.Quiet.Window)):
 		t.End(now, reasons.Completed)
-	case run.Begun && now.Sub(run.Youngest) >= e.s.o.Timing.RunFor && quiet(t.UID()):
+	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)
 	}
 }

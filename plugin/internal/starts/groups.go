@@ -24,37 +24,36 @@ func subject(p pods.Pod, pod podwatch.Pod) policies.Pod {
 	return s
 }
 
-// regroup updates the groups of a pod by what the pod watch knows now.
-func (l *Ledger) regroup(now time.Time, pod podwatch.Pod, deleted bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p, recorded := l.book.Get(pod.UID)
+// regroup updates the groups of a pod by what the pod watch knows now. mirror reports whether the mirror of a
+// static pod was deleted.
+func (e *entries) regroup(now time.Time, pod podwatch.Pod, mirror bool) {
+	p, recorded := e.book.Get(pod.UID)
 	if !recorded {
 		p = pods.Pod{UID: pod.UID, Namespace: pod.Namespace}
 	}
 	switch {
-	case deleted && !recorded: // a mirror pod; where the runtime has the pod, it is forgotten with its sandbox
-		l.matcher.Forget(now, pod.UID)
+	case mirror && !recorded: // where the runtime has the pod, it is forgotten with its sandbox
+		e.matcher.Forget(now, pod.UID)
 	case pod.Terminal():
-		l.matcher.Finished(now, pod.UID)
-	case !l.countRunningLocked(now, pod.UID, pod):
-		l.matcher.Rests(now, subject(p, pod))
+		e.matcher.Finished(now, pod.UID)
+	case !e.countRunning(now, pod.UID, pod):
+		e.matcher.Rests(now, subject(p, pod))
 	}
 }
 
-// countRunningLocked counts a pod among those that run if one of its containers does, by the runtime or by the kubelet's
+// countRunning counts a pod among those that run if one of its containers does, by the runtime or by the kubelet's
 // report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come.
-func (l *Ledger) countRunningLocked(now time.Time, uid string, pod podwatch.Pod) bool {
-	p, recorded := l.book.Get(uid)
-	run := l.book.Progress(uid, time.Time{}, pod)
+func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
+	p, recorded := e.book.Get(uid)
+	run := e.book.Progress(uid, time.Time{}, pod)
 	if !recorded || len(run.IDs) == 0 || pod.Terminal() {
 		return false
 	}
-	if sh := l.shadows[uid]; sh != nil {
+	if sh := e.shadows[uid]; sh != nil {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
 			return false
 		}
 	}
-	l.matcher.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
+	e.matcher.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
 	return true
 }

@@ -15,22 +15,26 @@ import (
 // of it. The Ledger can call nothing but the limiter, so nothing is logged, asked or waited for under its lock. It is
 // safe for concurrent use.
 type Ledger struct {
+	mu sync.Mutex
+	entries
+}
+
+// entries are what a Ledger guards. The caller of a method holds its lock.
+type entries struct {
 	limiter  *throttle.Limiter
 	config   *atomic.Pointer[crd.Effective]
 	waitable time.Duration // Options.Waitable
-
-	mu      sync.Mutex
-	book    *pods.Book
-	matcher *policies.Matcher
-	shadows shadows                     // starts that continued at once in the mode Shadow
-	byRoom  map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID
+	book     *pods.Book
+	matcher  *policies.Matcher
+	shadows  shadows                     // starts that continued at once in the mode Shadow
+	byRoom   map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID
 }
 
 func newLedger(o Options, config *atomic.Pointer[crd.Effective]) *Ledger {
-	return &Ledger{
+	return &Ledger{entries: entries{
 		limiter: o.Limiter, config: config, waitable: o.Waitable,
 		book: pods.NewBook(), matcher: o.Matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
-	}
+	}}
 }
 
 // Read calls f with the book, under the lock. f must not change or keep the book, and must not call another package.

@@ -82,7 +82,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	l.followShadows(now)
 	l.findMute(now)
 	next = sooner(next, l.measure(now))
-	next = sooner(next, s.ends.review(now, l.starting, l.measured.Quiet))
+	next = sooner(next, l.review(now))
 	snapshot := s.o.Limiter.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
@@ -132,16 +132,51 @@ func (l *loop) wake() {
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
 	for _, e := range l.s.o.Limiter.Drain() {
-		reason, shadowed := l.s.Ledger.Shadowed(e.Ticket)
+		reason, shadowed, container := l.s.Ledger.about(e.Ticket)
 		l.track(now, e, shadowed)
 		if shadowed {
 			l.s.o.Observer.HappenedInShadow(e, reason)
 			continue
 		}
-		var container string
-		l.s.Ledger.Read(func(b *pods.Book) { container = b.LatestID(e.Ticket.UID()) })
 		l.s.o.Observer.Happened(e, container, l.s.off.Load())
 	}
+}
+
+// about returns the limit that would have held a start that continued at once in the mode Shadow, if it did, and the ID of
+// the pod's newest container; empty: there is none.
+func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool, container string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	container = l.book.LatestID(t.UID())
+	if sh := l.shadows.of(t); sh != nil {
+		return sh.reason, true, container
+	}
+	return "", false, container
+}
+
+// review judges every start under way, and returns the time of the next review; zero: none is needed before something
+// changes or is measured.
+func (l *loop) review(now time.Time) (next time.Time) {
+	for uid := range l.starting {
+		next = sooner(next, l.reviewOne(now, uid))
+	}
+	return next
+}
+
+// reviewOne is review of one start. A panic does not affect the others.
+func (l *loop) reviewOne(now time.Time, uid string) (next time.Time) {
+	t := l.s.o.Limiter.Lookup(uid)
+	if t == nil {
+		return time.Time{}
+	}
+	defer l.s.o.Observer.CaughtPod("review", uid, t.Name())
+	if l.s.o.Pods != nil && l.s.o.Pods.Healthy() {
+		if pod, known := l.s.o.Pods.Get(uid); known {
+			return l.s.Ledger.review(now, t, pod)
+		}
+	}
+	l.s.Ledger.reviewSigns(now, t, l.s.o.Timing, l.measured.Quiet(uid))
+	return time.Time{}
 }
 
 // track updates the set of starts under way. In the mode Shadow, the events of a start that continued at once are
@@ -212,12 +247,17 @@ func (l *loop) findMute(now time.Time) {
 		return
 	}
 	l.nextMute = now.Add(l.s.o.Timing.MuteEvery)
-	var long []pods.LongRunning
-	l.s.Ledger.Read(func(b *pods.Book) { long = b.RunFor(now, l.s.o.Timing.MuteAfter) })
-	for _, c := range long {
+	for _, c := range l.s.Ledger.runFor(now, l.s.o.Timing.MuteAfter) {
 		if l.s.o.Pods.Heard(c.UID).Before(c.Since) {
 			l.s.o.Pods.ListAnew(now, "pod "+c.NamespacedName()+" runs a container that the API server has not reported")
 			return
 		}
 	}
+}
+
+// runFor is that of the book.
+func (l *Ledger) runFor(now time.Time, atLeast time.Duration) []pods.LongRunning {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.book.RunFor(now, atLeast)
 }

@@ -13,6 +13,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
@@ -123,7 +124,7 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	}
 	s.loop.publish(now)
 	broken = true
-	require.NotPanics(t, func() { s.ends.review(now.Add(time.Minute), s.loop.starting, s.loop.measured.Quiet) })
+	require.NotPanics(t, func() { s.loop.review(now.Add(time.Minute)) })
 	for _, uid := range uids {
 		_, reason := s.o.Limiter.Lookup(uid).Status()
 		if uid == "broken" {
@@ -165,18 +166,18 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")
 	s.goOn(now, pod, reasons.Concurrency)
-	took, ok := s.Ledger.noteOver(pod, now.Add(30*time.Second), reasons.Ready)
-	require.True(t, ok)
-	assert.Equal(t, 30*time.Second, took)
-	took, _ = s.Ledger.noteOver(pod, now.Add(time.Hour), reasons.Failed)
-	assert.Equal(t, 30*time.Second, took, "the shadow gave its slot back")
+	report := podwatch.Pod{UID: "pod", Namespace: "default", Name: "pod", Phase: corev1.PodSucceeded}
+	s.Ledger.podChanged(now.Add(30*time.Second), report, false)
+	s.Ledger.podChanged(now.Add(50*time.Second), report, false)
+	require.Equal(t, throttle.Waiting, state(pod))
 
-	holder.End(now.Add(time.Minute), reasons.Ready)
+	admitted := now.Add(time.Minute)
+	holder.End(admitted, reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
-	over := now.Add(time.Minute + 30*time.Second)
-	assert.Equal(t, over, s.ends.endStart(over.Add(-1), pod, now.Add(time.Minute), reasons.Ready, now.Add(30*time.Second)))
+	over := admitted.Add(30 * time.Second)
+	assert.Equal(t, over, s.Ledger.podChanged(over.Add(-1), report, false))
 	assert.Equal(t, throttle.Starting, state(pod))
-	assert.Zero(t, s.ends.endStart(over, pod, now.Add(time.Minute), reasons.Ready, now.Add(30*time.Second)))
+	assert.Zero(t, s.Ledger.podChanged(over, report, false))
 	assert.Equal(t, throttle.Started, state(pod))
 }
 

@@ -81,7 +81,7 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 func (s *Starts) exits(now time.Time, uid string) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	s.Ledger.book.EndContainer(now, uid, &api.Container{Id: uid}, false)
+	s.Ledger.book.EndContainer(now, &api.PodSandbox{Uid: uid}, &api.Container{Id: uid}, false)
 }
 
 // starts lets a pod start now, in its turn.

@@ -137,8 +137,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	l.goOn(l.now, ticket, reasons.Concurrency)
 	l.loop.round(l.now)
 	l.burns(0, 3)
-	_, ok := l.Ledger.noteOver(ticket, l.now, reasons.Ready)
-	require.True(t, ok)
+	l.locked(func(ledger *Ledger) { ledger.shadows.of(ticket).end(l.now, reasons.Ready) })
 	l.loop.round(l.now)
 	assert.Equal(t, throttle.Waiting, state(ticket))
 	e := l.expected()
@@ -195,7 +194,7 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 	return l, watch
 }
 
-// joinLocked makes pods join. They wait once wait is called.
+// join makes pods join. They wait once wait is called.
 func (l *learner) join(uids ...string) (wait func()) {
 	all := []*throttle.Ticket{}
 	for _, uid := range uids {
@@ -225,7 +224,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			l.loop.round(l.now)
 			watch.pods = pods
 			for _, pod := range pods {
-				l.ends.podChanged(l.now, pod)
+				l.PodChanged(pod, false)
 			}
 		},
 	} {
@@ -323,7 +322,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	watch.pods = pods
 	for _, pod := range pods {
-		l.ends.podChanged(l.now, pod)
+		l.PodChanged(pod, false)
 	}
 	wait := l.join("3", "4", "5")
 	l.loop.round(l.now)

@@ -30,8 +30,8 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 	defer l.mu.Unlock()
 	p := l.book.Update(sandbox, l.matcher.Needs())
 	if !pods.Exempt(l.config.Load().Spec.Exemptions, p, pod, known) {
-		t := l.joinLocked(now, p, pod, request)
-		if d := l.reserveLocked(now, t, shut); !d.Admitted && refusable {
+		t := l.join(now, p, pod, request)
+		if d := l.reserve(now, t, shut); !d.Admitted && refusable {
 			l.book.Refuse(p.UID)
 			return p, d
 		}
@@ -59,32 +59,32 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	if pods.Exempt(l.config.Load().Spec.Exemptions, who, pod, known) {
 		return nil
 	}
-	t := l.joinLocked(now, who, pod, request)
+	t := l.join(now, who, pod, request)
 	l.byRoom[who.UID] = t
 	return t
 }
 
 // ReserveGate decides whether a container of a pod may wait in the gate, and returns a copy of its ticket.
 func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
-	return s.Ledger.reserve(now, t, s.Valve.ShutsOut())
+	return s.Ledger.reserveGate(now, t, s.Valve.ShutsOut())
 }
 
-func (l *Ledger) reserve(now time.Time, t *throttle.Ticket, shut bool) (d throttle.Decision, v throttle.TicketView) {
+func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, shut bool) (d throttle.Decision, v throttle.TicketView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d = l.reserveLocked(now, t, shut)
+	d = l.reserve(now, t, shut)
 	v, _ = l.limiter.View(now, t.UID())
 	return d, v
 }
 
-// reserveLocked asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
+// reserve asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
 // when it left the room, and pods that got their reservation since then wait longer.
-func (l *Ledger) reserveLocked(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
+func (e *entries) reserve(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
 	if shut {
 		return barred(gate.NodeShutdown)
 	}
-	d := t.Reserve(now, l.waitable)
-	d.Admitted = d.Admitted || d.Reason == reasons.GateFull && l.byRoom[t.UID()] == t
+	d := t.Reserve(now, e.waitable)
+	d.Admitted = d.Admitted || d.Reason == reasons.GateFull && e.byRoom[t.UID()] == t
 	return d
 }
 
@@ -99,12 +99,12 @@ func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool
 	return s.o.Limiter.View(now, uid)
 }
 
-// joinLocked returns the ticket of a pod that starts, in its groups. request holds the details of this start.
-func (l *Ledger) joinLocked(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+// join returns the ticket of a pod that starts, in its groups. request holds the details of this start.
+func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
-	request.Groups = l.matcher.Groups(now, subject(p, pod))
-	return l.limiter.Join(now, request)
+	request.Groups = e.matcher.Groups(now, subject(p, pod))
+	return e.limiter.Join(now, request)
 }
 
 // SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused

@@ -29,6 +29,14 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 	return nil
 }
 
+// end notes when and how the start really was over, unless that is known already, and returns how long it took.
+func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
+	if sh.over.IsZero() {
+		sh.over, sh.ended = at, how
+	}
+	return sh.over.Sub(sh.began)
+}
+
 // StartUnheld lets a start continue in the mode Shadow, though its ticket waits.
 func (s *Starts) StartUnheld(now time.Time, t *throttle.Ticket) {
 	v, _ := s.View(now, t.UID())
@@ -55,29 +63,15 @@ func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reas
 	return true
 }
 
-// Shadowed returns what a start that continued at once would have waited for. ok is false if it did not continue.
-func (l *Ledger) Shadowed(t *throttle.Ticket) (reason reasons.Reason, ok bool) {
+// InShadow returns the pods whose latest start continued at once in the mode Shadow, by UID.
+func (l *Ledger) InShadow() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if sh := l.shadows.of(t); sh != nil {
-		return sh.reason, true
+	all := make(map[string]bool, len(l.shadows))
+	for uid, sh := range l.shadows {
+		all[uid] = l.limiter.Lookup(uid) == sh.ticket
 	}
-	return "", false
-}
-
-// noteOver notes when and how a start that continued at once really was over, and returns how long it took. ok is
-// false if it did not continue at once.
-func (l *Ledger) noteOver(t *throttle.Ticket, at time.Time, how reasons.Reason) (took time.Duration, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sh := l.shadows.of(t)
-	if sh == nil {
-		return 0, false
-	}
-	if sh.over.IsZero() {
-		sh.over, sh.ended = at, how
-	}
-	return sh.over.Sub(sh.began), true
+	return all
 }
 
 // endShadows ends the mode Shadow. If the ticket of a start that continued at once still waits, the start counts as
@@ -94,6 +88,6 @@ func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	}
 	clear(l.shadows)
 	for _, uid := range waiting {
-		l.adoptLocked(now, uid, known[uid])
+		l.adopt(now, uid, known[uid])
 	}
 }

@@ -84,7 +84,6 @@ type Starts struct {
 	Ledger   *Ledger // the book of pods and the limiter, under one lock
 	Valve    *Valve  // ends all waits
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
-	ends     *ends
 	loop     *loop
 
 	config atomic.Pointer[crd.Effective]
@@ -102,7 +101,6 @@ func New(o Options) *Starts {
 	s.Ledger = newLedger(o, &s.config)
 	s.Valve = newValve(o, &s.config)
 	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
-	s.ends = &ends{s}
 	s.loop = newLoop(s)
 	return s
 }
@@ -117,7 +115,11 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.Policies.suspend(now, off)
 	s.config.Store(&e) // after the limits: status shows only a configuration that is in force
 	s.changeMode(now, before, waiting)
-	s.ends.judgeAllWaiting(now)
+	for _, v := range s.o.Limiter.Snapshot(now).Waiting {
+		if pod, known := s.Known(v.UID); known {
+			s.PodChanged(pod, false) // it may be exempt now
+		}
+	}
 }
 
 // Config returns the configuration in force.
@@ -139,8 +141,12 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 		s.forgotten(pod.UID)
 		return
 	}
-	s.Ledger.regroup(now, pod, deleted)
-	s.ends.podChanged(now, pod)
+	if v, ok := s.View(now, pod.UID); ok {
+		s.updateProfile(now, pod, v.Repeats)
+	}
+	if again := s.Ledger.podChanged(now, pod, deleted); !again.IsZero() {
+		s.Wake()
+	}
 }
 
 // forgotten informs others that a pod is forgotten.

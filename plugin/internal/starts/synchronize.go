@@ -33,23 +33,23 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	all := l.book.UIDs()
 	for _, uid := range all {
 		if run := l.book.Progress(uid, time.Time{}, podwatch.Pod{}); len(run.IDs) > 0 && now.Sub(run.Youngest) < l.config.Load().Spec.GetStartTimeout() {
-			l.adoptLocked(now, uid, known[uid])
+			l.adopt(now, uid, known[uid])
 		}
 	}
 	for _, uid := range all {
-		l.countRunningLocked(now, uid, known[uid])
+		l.countRunning(now, uid, known[uid])
 	}
 }
 
-// adoptLocked counts a start that is under way without having been admitted; pod is what the watch knows. The next
+// adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
 // review ends it if it is over.
-func (l *Ledger) adoptLocked(now time.Time, uid string, pod podwatch.Pod) {
-	p, _ := l.book.Get(uid)
-	run := l.book.Progress(uid, time.Time{}, podwatch.Pod{})
+func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod) {
+	p, _ := e.book.Get(uid)
+	run := e.book.Progress(uid, time.Time{}, podwatch.Pod{})
 	if len(run.IDs) == 0 {
 		return
 	}
-	if v, ok := l.limiter.View(now, uid); ok {
+	if v, ok := e.limiter.View(now, uid); ok {
 		switch v.State {
 		case throttle.Starting, throttle.Started:
 			return
@@ -60,6 +60,6 @@ func (l *Ledger) adoptLocked(now time.Time, uid string, pod podwatch.Pod) {
 		}
 	}
 	request := throttle.Request{UID: uid, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made}
-	request.Groups = l.matcher.Groups(now, subject(p, pod))
-	l.limiter.Adopt(now, request, run.Youngest)
+	request.Groups = e.matcher.Groups(now, subject(p, pod))
+	e.limiter.Adopt(now, request, run.Youngest)
 }

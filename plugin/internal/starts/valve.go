@@ -34,7 +34,7 @@ type Valve struct {
 
 // ValveState says why waits end. The zero value: they do not.
 type ValveState struct {
-	LetGo    bool // the mode holds no pod: pods that wait start
+	Unheld   bool // the mode holds no pod: pods that wait start
 	Shutdown bool // the node shuts down: pods that wait are refused
 	Pressure bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
@@ -152,6 +152,6 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
 		s.Ledger.endShadows(now, known)
 		s.Wake()
 	}
-	letGo := mode != v1alpha1.ModeEnforce
-	s.Valve.set(func(v *ValveState) { v.LetGo = letGo })
+	unheld := mode != v1alpha1.ModeEnforce
+	s.Valve.set(func(v *ValveState) { v.Unheld = unheld })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 )
 
@@ -75,17 +76,18 @@ func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 // Off returns why no container may wait in the gate now, or "" if some may. While the breaker is tripped it
 // returns why, although one container may try the gate.
 func (g *Gate) Off() string {
-	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown {
+	state, _ := g.o.Starts.Valve.Now()
+	if state.Shutdown {
 		return "the node is being shut down"
 	}
-	if closed := g.closed(); closed != "" {
+	if closed := g.closed(state); closed != "" {
 		return closed
 	}
 	return g.breaker.tripped()
 }
 
 // closed returns why no container may wait in the gate, or "" if only the breaker may forbid it.
-func (g *Gate) closed() string {
+func (g *Gate) closed(state starts.ValveState) string {
 	switch {
 	case g.o.Gate.Mode == GateNever:
 		return "switched off by --gate never"
@@ -98,7 +100,7 @@ func (g *Gate) closed() string {
 	if bars := g.runtime.Load().barsGate; g.o.Gate.Mode == GateAuto && bars != "" {
 		return bars
 	}
-	if state, _ := g.o.Starts.Valve.Now(); state.Pressure {
+	if state.Pressure {
 		return pressureBars
 	}
 	return ""
@@ -112,7 +114,7 @@ const pressureBars = "the node is short of memory, disk or process IDs, and kube
 
 // bars implements way.
 func (g *Gate) bars(now time.Time, held *heldContainer) string {
-	if closed := g.closed(); closed != "" {
+	if closed := g.closed(held.Valve); closed != "" {
 		return closed
 	}
 	if bars := g.breaker.bars(now, held.UID); bars != "" {

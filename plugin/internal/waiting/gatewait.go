@@ -85,7 +85,7 @@ func (g *Gate) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan st
 	switch {
 	case isClosed(t.Decided()), isClosed(gone):
 		return decided(t, gone), true
-	case state.LetGo:
+	case state.Unheld:
 		g.o.Starts.StartUnheld(time.Now(), t)
 		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:

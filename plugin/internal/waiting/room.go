@@ -77,11 +77,14 @@ func (r *Room) byPod() map[string][]*roomWaiter {
 	return waiters
 }
 
-// Waiters returns how many pods wait in the room.
-func (r *Room) Waiters() int { return len(r.byPod()) }
-
-// Contains reports whether a pod waits in the room.
-func (r *Room) Contains(uid string) bool { return len(r.byPod()[uid]) > 0 }
+// Pods returns which pods wait in the room, by UID.
+func (r *Room) Pods() map[string]bool {
+	all := map[string]bool{}
+	for uid := range r.byPod() {
+		all[uid] = true
+	}
+	return all
+}
 
 // Shut sends all pods out of the room and admits none, for the reason why. If why is empty, it admits
 // pods again.
@@ -186,7 +189,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 	switch {
 	case isClosed(w.ticket.Decided()):
 		return decided(w.ticket, nil), true
-	case state.LetGo:
+	case state.Unheld:
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true

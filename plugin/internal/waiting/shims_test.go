@@ -14,8 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 )
 
 // procRoot is a /proc made by a test.
@@ -117,7 +115,7 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	others := make(chan struct{})
 	go func() {
 		defer close(others)
-		c.o.Starts.Ledger.Read(func(*pods.Book) {})
+		c.o.Starts.Ledger.InShadow()
 		c.Gate.shims.barred(&api.PodSandbox{Id: "s"})
 	}()
 	select {
