@@ -167,9 +167,8 @@ func openByMetric(claimer *leases.Claimer, want int) bool {
 	o := observe.New(observe.Options{Log: discard(), Events: observe.NoEvents{}})
 	o.Collect(observe.Scraped{
 		Limiter: throttle.New(time.Now(), throttle.Settings{}), Claims: claimer.View,
-		Signals: func() (none throttle.Signals) { return none }, Policies: func() []policies.State { return nil },
-		Connected: func() error { return nil }, RegistrationWaits: func() bool { return false },
-		GateWaiters: func() int { return 0 }, Room: func() admin.Room { return admin.Room{} },
+		Status: func() admin.Status { return admin.Status{} }, Policies: func() []policies.State { return nil },
+		RegistrationWaits: func() bool { return false },
 	})
 	return testutil.GatherAndCompare(o.Registry(), strings.NewReader(text), name) == nil
 }

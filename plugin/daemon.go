@@ -149,9 +149,8 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		limits: limits,
 	}
 	observer.Collect(observe.Scraped{
-		Limiter: limiter, Signals: measured.Measure, Policies: d.policyStates, Claims: cl.claims, Connected: connection.Paces,
-		RegistrationWaits: connection.RegistrationWaits, GateWaiters: chooser.Gate.Waiters,
-		Room: d.roomStatus, LogDropped: o.LogDropped, Version: o.Version,
+		Limiter: limiter, Status: d.Status, Policies: d.policyStates, Claims: cl.claims,
+		RegistrationWaits: connection.RegistrationWaits, LogDropped: o.LogDropped,
 	})
 	return d
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Bounds in the CRD of PacemakerNode.
@@ -62,22 +60,22 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	}
 	n.Message = observe.Cut(n.Message, mostMessage)
 	n.Blind = d.signals.Blind()
-	n.Policies = observe.NodePolicies(d.policyStates(), d.limiter.Groups(time.Now()))
-	countPods(&n, d.limiter.Snapshot(time.Now()))
+	now := time.Now()
+	n.Policies = observe.NodePolicies(d.policyStates(), d.limiter.Groups(now))
+	countPods(&n, admin.NewStatus(now, d.limiter.Snapshot(now), nil))
 	return n
 }
 
 // countPods sets the numbers of pods that wait and start, and what holds those that wait.
-func countPods(n *v1alpha1.PacemakerNodeStatus, s throttle.Snapshot) {
-	n.Waiting, n.Starting, n.Limit = int32(len(s.Waiting)), int32(admin.SlotsUsed(s.Starting)), int32(s.Limit)
+func countPods(n *v1alpha1.PacemakerNodeStatus, s admin.Status) {
+	n.Waiting, n.Starting, n.Limit = int32(len(s.Waiting)), int32(admin.NewSlots(s).Used), int32(s.Limit)
 	if len(s.Waiting) == 0 {
 		return
 	}
-	first := slices.MinFunc(s.Waiting, func(a, b throttle.TicketView) int { return a.Arrived.Compare(b.Arrived) })
-	at := metav1.NewTime(first.Arrived).Rfc3339Copy() // as the API server returns it
-	n.WaitingSince, n.HeldBy = &at, string(s.Held.Reason)
-	switch s.Held.Reason {
-	case reasons.CPULoad, reasons.IOLoad, reasons.LoadAverage, reasons.Pressure:
-		n.Signal = s.Held.Signal.String()
+	first := slices.MinFunc(s.Waiting, func(a, b admin.Pod) int { return a.Joined.Compare(b.Joined) })
+	at := metav1.NewTime(first.Joined).Rfc3339Copy() // as the API server returns it
+	n.WaitingSince = &at
+	if s.HeldBy != nil {
+		n.HeldBy, n.Signal = string(s.HeldBy.Reason), s.HeldBy.Signal
 	}
 }

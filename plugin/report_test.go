@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -17,7 +18,7 @@ func TestANodeReportsWaitingPodsAndTheirReasons(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	var n v1alpha1.PacemakerNodeStatus
-	countPods(&n, throttle.Snapshot{
+	countPods(&n, admin.NewStatus(noon, throttle.Snapshot{
 		Limit: 2,
 		Held:  throttle.Held{Reason: reasons.Pressure, Signal: throttle.SignalIOPressure},
 		Starting: []throttle.TicketView{
@@ -26,7 +27,7 @@ func TestANodeReportsWaitingPodsAndTheirReasons(t *testing.T) {
 		Waiting: []throttle.TicketView{
 			{UID: "c", Arrived: noon}, {UID: "d", Arrived: noon.Add(-time.Minute)},
 		},
-	})
+	}, nil))
 	since := metav1.NewTime(noon.Add(-time.Minute).Truncate(time.Second))
 	require.NotNil(t, n.WaitingSince)
 	assert.True(t, n.WaitingSince.Equal(&since))
@@ -36,6 +37,6 @@ func TestANodeReportsWaitingPodsAndTheirReasons(t *testing.T) {
 	}, n)
 
 	var idle v1alpha1.PacemakerNodeStatus
-	countPods(&idle, throttle.Snapshot{Held: throttle.Held{Reason: reasons.Rate}})
+	countPods(&idle, admin.NewStatus(noon, throttle.Snapshot{Held: throttle.Held{Reason: reasons.Rate}}, nil))
 	assert.Zero(t, idle, "a limit that holds no pod is not reported")
 }

@@ -1,9 +1,6 @@
 package admin
 
-import (
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
-)
+import "github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 
 // Overview is the state of a node in numbers, which the page shows. Every process that reaches the HTTP address
 // can read it without permissions. So it names no pod and no namespace, except in the group of a
@@ -44,14 +41,19 @@ type Waiting struct {
 func newOverview(s Status) Overview {
 	o := Overview{
 		About: s.About,
-		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), Reasons: countReasons(s.Waiting)},
+		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), LongestSeconds: s.LongestWait(), Reasons: countReasons(s.Waiting)},
 		Policies: len(s.Policies), Ended: countReasons(s.Ended),
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
-	for _, p := range s.Waiting {
-		o.Waiting.LongestSeconds = max(o.Waiting.LongestSeconds, p.WaitedSeconds)
-	}
 	return o
+}
+
+// LongestWait returns how long the pod that waits longest has waited; 0: no pod waits.
+func (s Status) LongestWait() (longest Seconds) {
+	for _, p := range s.Waiting {
+		longest = max(longest, p.WaitedSeconds)
+	}
+	return longest
 }
 
 // NewSlots counts the starts under way in a status.
@@ -65,16 +67,6 @@ func NewSlots(s Status) Slots {
 		}
 	}
 	return slots
-}
-
-// SlotsUsed counts the starts that hold a slot.
-func SlotsUsed(starting []throttle.TicketView) (used int) {
-	for _, v := range starting {
-		if v.Slot {
-			used++
-		}
-	}
-	return used
 }
 
 func countReasons(pods []Pod) map[reasons.Reason]int {

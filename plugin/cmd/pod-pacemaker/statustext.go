@@ -174,11 +174,8 @@ func slotsText(s admin.Slots) string {
 
 // waitingText returns the length of the queue and its longest wait.
 func waitingText(s admin.Status) string {
-	text, longest := fmt.Sprintf("WAITING %d", len(s.Waiting)), admin.Seconds(0)
-	for _, p := range s.Waiting {
-		longest = max(longest, p.WaitedSeconds)
-	}
-	if longest > 0 {
+	text := fmt.Sprintf("WAITING %d", len(s.Waiting))
+	if longest := s.LongestWait(); longest > 0 {
 		text += fmt.Sprintf(", the longest for %s of %s", human(longest.Duration()), human(s.MaxWaitSeconds.Duration()))
 	}
 	return text

@@ -97,20 +97,16 @@ func (o *Observer) Configured(name, origin string, generation int64) {
 // Scraped is what the collectors read at each scrape.
 type Scraped struct {
 	Limiter           *throttle.Limiter
-	Signals           func() throttle.Signals // may block for 250 ms
+	Status            func() admin.Status // may block for 250 ms
 	Policies          func() []policies.State
 	Claims            func() leases.View // of policies with the scope Cluster
-	Connected         func() error       // returns why pods are not paced; nil: they are
 	RegistrationWaits func() bool        // reports whether registration waits until a container is stopped
-	GateWaiters       func() int         // returns how many hooks wait in the gate
-	Room              func() admin.Room  // the state of the waiting room
 	LogDropped        func() uint64      // returns how many log entries were dropped; nil: none
-	Version           string
 }
 
 // Collect adds collectors to the registry that read s at each scrape. Call it once.
 func (o *Observer) Collect(s Scraped) {
-	o.metrics.registry.MustRegister(newStateMetrics(s), newSignalMetrics(s.Signals, s.Limiter), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims))
+	o.metrics.registry.MustRegister(newStateMetrics(s), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims))
 }
 
 // Node writes an event on the node. kind is Normal or Warning; reason is one word.

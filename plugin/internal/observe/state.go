@@ -1,14 +1,12 @@
 package observe
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// newStateMetrics returns metrics of the limiter, the daemon and the places where pods wait.
+// newStateMetrics returns metrics of the limiter, the daemon, the places where pods wait, and the node's signals.
 func newStateMetrics(s Scraped) prometheus.Collector {
 	m := &scrape{}
 	waiting := m.gauge("waiting", "Pods in the queue.")
@@ -25,32 +23,38 @@ func newStateMetrics(s Scraped) prometheus.Collector {
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
 	roomWaiters := m.gauge("room_waiters", "Pods that wait in the waiting room.")
 	roomEmptied := m.counter("room_emptied_total", "How often the folder of the CNI configurations changed. All pods leave the waiting room then.")
+	value := m.gauge("signal_value", "Value of a signal, in percent; load in processes. Absent while it cannot be measured.", "signal")
+	threshold := m.gauge("signal_threshold", "The value from which a signal holds starts. Absent where no limit is set.", "signal")
+	blind := m.gauge("signal_blind", "1 while a signal cannot be measured: its limit holds no start then, and adaptive works without it.", "signal")
 	m.collect = func(put sample) {
-		now := time.Now()
-		snapshot := s.Limiter.Snapshot(now)
-		var longest time.Duration
-		for _, t := range snapshot.Waiting {
-			longest = max(longest, now.Sub(t.Arrived))
-		}
-		put(waiting, float64(len(snapshot.Waiting)))
-		put(starting, float64(admin.SlotsUsed(snapshot.Starting)))
-		put(slots, float64(snapshot.Limit))
-		put(lent, float64(snapshot.Lent))
-		put(pulling, float64(snapshot.Pulling))
-		put(longestWait, longest.Seconds())
-		put(maxWait, snapshot.Settings.MaxWait.Seconds())
-		put(buildInfo, 1, s.Version)
-		put(connected, oneIf(s.Connected() == nil))
+		now := s.Status()
+		put(waiting, float64(len(now.Waiting)))
+		put(starting, float64(admin.NewSlots(now).Used))
+		put(slots, float64(now.Limit))
+		put(lent, float64(now.Lent))
+		put(pulling, float64(now.Pulling))
+		put(longestWait, float64(now.LongestWait()))
+		put(maxWait, float64(now.MaxWaitSeconds))
+		put(buildInfo, 1, now.Version)
+		put(connected, oneIf(now.Runtime.Synchronized))
 		put(registrationWaits, oneIf(s.RegistrationWaits()))
 		dropped := uint64(0)
 		if s.LogDropped != nil {
 			dropped = s.LogDropped()
 		}
 		put(logDropped, float64(dropped))
-		put(gateWaiters, float64(s.GateWaiters()))
-		room := s.Room()
-		put(roomWaiters, float64(room.Waiters))
-		put(roomEmptied, float64(room.Emptied))
+		put(gateWaiters, float64(now.Gate.Waiters))
+		put(roomWaiters, float64(now.Room.Waiters))
+		put(roomEmptied, float64(now.Room.Emptied))
+		for _, signal := range now.Signals {
+			if signal.Threshold > 0 {
+				put(threshold, signal.Threshold, signal.Name)
+			}
+			put(blind, oneIf(signal.Blind != ""), signal.Name)
+			if signal.Value != nil {
+				put(value, *signal.Value, signal.Name)
+			}
+		}
 	}
 	return m
 }
