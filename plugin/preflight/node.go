@@ -111,15 +111,11 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	case o.GatePath == "":
 		return warning(check, "not used: --gate-path is empty", refused)
 	}
-	dir := existing(filepath.Dir(o.GatePath))
-	if flags, err := o.mountFlags(dir); err == nil && flags&unix.ST_NOEXEC != 0 {
-		return fault(check, dir+" is mounted with noexec: the runtime cannot execute the hook there", "choose another folder with --gate-path (chart: paths.gate)")
-	}
 	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
 		return warning(check, "there is no "+o.GatePath+" yet", "the DaemonSet installs it; on a host, run 'pod-pacemaker install-gate'; "+without)
 	}
 	if says := waiting.HookFault(o.GatePath); says != "" {
-		return fault(check, says, "'pod-pacemaker install-gate' replaces it; "+without)
+		return fault(check, says, "'pod-pacemaker install-gate' replaces the file, and --gate-path (chart: paths.gate) chooses another folder; "+without)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -131,17 +127,6 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 		return ok(check, o.GatePath+" can be executed, but is not used with this runtime")
 	}
 	return ok(check, fmt.Sprintf("%s can be executed, and a container may wait there for up to %s", o.GatePath, o.GateTimeout))
-}
-
-// existing returns the folder, or the nearest folder above it that exists.
-func existing(dir string) string {
-	for dir != "/" {
-		if _, err := os.Stat(dir); err == nil {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-	return dir
 }
 
 func cniFinding(dir string) Finding {

@@ -11,7 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// Options are the options of the daemon, which must pass [plugin.Options.Validate], and those of the checks.
+// Options are the options of the daemon, which must pass [plugin.Options.Validate], and those of the checks. CNI's
+// configuration is not checked if CNIConfDir is empty.
 type Options struct {
 	plugin.Options
 	// KubeletConfig is kubelet's configuration file; if empty, the file on kubelet's command line.
@@ -19,12 +20,8 @@ type Options struct {
 	// GateTimeoutSet reports whether the administrator set GateTimeout. If not, the daemon takes it from KubeletConfig,
 	// if that is set.
 	GateTimeoutSet bool
-	// CNIConfDir is the folder of CNI's configuration; if empty, it is not checked.
-	CNIConfDir string
 	// OfThePod reports whether the options are those of the daemon in this pod.
 	OfThePod bool
-
-	mountFlags func(dir string) (int64, error) // nil means [waiting.MountFlags]; tests set it
 }
 
 // Run makes all checks. It blocks for some seconds, or until ctx ends. It returns an error only if the configuration file
@@ -33,9 +30,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	config, err := configFinding(o.Options)
 	if err != nil {
 		return Report{}, err
-	}
-	if o.mountFlags == nil {
-		o.mountFlags = waiting.MountFlags
 	}
 	report := Report{Version: o.Version, Node: o.NodeName}
 	add := func(found ...Finding) { report.Findings = append(report.Findings, found...) }

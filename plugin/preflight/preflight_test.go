@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
@@ -46,9 +45,9 @@ func healthy(t *testing.T) (dir string, o Options) {
 		Options: plugin.Options{
 			Version: "v0.1.0", NodeName: "worker-3", ConfigFile: config, NRISocket: dir + "/nri.sock", RunDir: dir + "/run",
 			ProcRoot: dir + "/proc", CgroupRoot: dir, Gate: waiting.GateAuto, GateTimeout: 90 * time.Second,
-			GatePath: write(t, 0o755, dir+"/bin/pacemaker-gate", "#!/bin/sh\necho pacemaker-gate\n"),
+			GatePath:   write(t, 0o755, dir+"/bin/pacemaker-gate", "#!/bin/sh\necho pacemaker-gate\n"),
+			CNIConfDir: dir + "/cni",
 		},
-		CNIConfDir: dir + "/cni",
 	}
 }
 
@@ -115,7 +114,6 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"gate", Warning, "--gate never", func(_ string, o *Options) { o.Gate = waiting.GateNever }},
 		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
 		{"gate", Fault, "cannot be executed", func(_ string, o *Options) { write(t, 0o755, o.GatePath, "\x7fELF") }},
-		{"gate", Fault, "mounted with noexec", func(_ string, o *Options) { o.mountFlags = func(string) (int64, error) { return unix.ST_NOEXEC, nil } }},
 		{"cni", Warning, "has no CNI configuration", func(dir string, o *Options) { o.CNIConfDir = dir + "/none" }},
 		{"kubelet", Fault, "kubelet gives up before that", func(_ string, o *Options) { o.GateTimeout = 2 * time.Minute }},
 		{"kubelet", Warning, "was not found", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/7/comm", "other\n") }},

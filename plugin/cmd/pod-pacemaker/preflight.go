@@ -56,7 +56,7 @@ func (p *program) preflightCommand() *cobra.Command {
 			}
 			_, inPod := p.daemonsFlags()
 			return p.preflight(cmd.Context(), preflight.Options{
-				Options: f.Options, KubeletConfig: kubeletConfig, CNIConfDir: f.CNIConfDir,
+				Options: f.Options, KubeletConfig: kubeletConfig,
 				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: inPod,
 			}, o)
 		},
