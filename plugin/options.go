@@ -3,12 +3,16 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
@@ -109,10 +113,7 @@ func (o Options) statePath(name string) string {
 	if o.StateDir == "" {
 		return ""
 	}
-	if o.Instance != "" {
-		name += "-" + o.Instance
-	}
-	return filepath.Join(o.StateDir, name+".json")
+	return filepath.Join(o.StateDir, o.ofInstance(name, "-")+".json")
 }
 
 // Validate returns all faults of the options, joined; nil: they are valid.
@@ -124,6 +125,13 @@ func (o Options) Validate() error {
 		}
 	}
 	fault(!o.Standalone() && o.NodeName == "", "--node-name: must be set when an API server is used (in a DaemonSet: env NODE_NAME from spec.nodeName)")
+	name := func(flag, value string, expected []string) {
+		fault(value != "" && len(expected) > 0, "%s: %q: %s", flag, value, strings.Join(expected, "; "))
+	}
+	name("--node-name", o.NodeName, validation.IsDNS1123Subdomain(o.NodeName))
+	name("--namespace", o.Namespace, validation.IsDNS1123Label(o.Namespace))
+	name("--instance", o.Instance, validation.IsDNS1123Label(o.Instance))
+	fault(o.HTTPAddress != "" && !IsAddress(o.HTTPAddress), "--http: %q: must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none", o.HTTPAddress)
 	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
@@ -140,6 +148,16 @@ func (o Options) Validate() error {
 	fault(!slices.Contains([]waiting.GateMode{waiting.GateAuto, waiting.GateAlways, waiting.GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
 	fault(!slices.Contains([]waiting.RefuseAt{waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer}, o.RefuseAt), "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
 	return errors.Join(faults...)
+}
+
+// IsAddress reports whether a text is HOST:PORT with a port from 1 to 65535. HOST may be empty.
+func IsAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 // pluginName is the name under which the daemon registers with NRI.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/metricsproxy"
 )
 
@@ -32,7 +33,7 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, flag := range []struct{ name, address string }{{"--listen", o.Listen}, {"--upstream", o.Upstream}} {
-				if badAddress(flag.address) != nil {
+				if !plugin.IsAddress(flag.address) {
 					return invalidUsage("%s: %q: must be HOST:PORT with a port from 1 to 65535", flag.name, flag.address)
 				}
 			}

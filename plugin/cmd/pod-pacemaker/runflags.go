@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
@@ -93,36 +90,8 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 			f.GateTimeout = timeout
 		}
 	}
-	return f.check()
-}
-
-// check returns every fault of the options in one error, each with its flag.
-func (f *runFlags) check() error {
-	var faults invalid
 	if err := f.Validate(); err != nil {
-		faults = strings.Split(err.Error(), "\n")
-	}
-	fault := func(flag, value string, expected []string) {
-		if value != "" && len(expected) > 0 {
-			faults = append(faults, fmt.Sprintf("%s: %q: %s", flag, value, strings.Join(expected, "; ")))
-		}
-	}
-	fault("--node-name", f.NodeName, validation.IsDNS1123Subdomain(f.NodeName))
-	fault("--namespace", f.Namespace, validation.IsDNS1123Label(f.Namespace))
-	fault("--instance", f.Instance, validation.IsDNS1123Label(f.Instance))
-	fault("--http", f.HTTPAddress, badAddress(f.HTTPAddress))
-	if len(faults) > 0 {
-		return faults
+		return invalid(strings.Split(err.Error(), "\n"))
 	}
 	return nil
-}
-
-// badAddress returns what an address must be; nil if it is valid.
-func badAddress(address string) []string {
-	if _, port, err := net.SplitHostPort(address); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {
-			return nil
-		}
-	}
-	return []string{"must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none"}
 }
