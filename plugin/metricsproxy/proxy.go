@@ -9,10 +9,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/cert"
 
@@ -70,12 +70,11 @@ type proxy struct {
 	Options
 	daemon     httputil.ReverseProxy
 	statuses   *cache.LRUExpireCache // by the hash of the token, so that no token stays in memory
-	began      time.Time
-	complained atomic.Int64 // when an error may be logged again, in nanoseconds since began
+	complained *rate.Limiter
 }
 
 func newProxy(o Options, transport http.RoundTripper) *proxy {
-	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered), began: time.Now()}
+	p := &proxy{Options: o, statuses: cache.NewLRUExpireCache(mostRemembered), complained: rate.NewLimiter(rate.Every(complaints), 1)}
 	p.daemon = httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -128,8 +127,7 @@ func (p *proxy) status(ctx context.Context, token string) (int, error) {
 
 // complain logs an error, unless one was logged less than [complaints] ago.
 func (p *proxy) complain(err error) {
-	now, next := time.Since(p.began), p.complained.Load() // on the monotonic clock
-	if int64(now) >= next && p.complained.CompareAndSwap(next, int64(now+complaints)) {
+	if p.complained.Allow() {
 		p.Log.WithError(err).Warn("cannot serve the metrics")
 	}
 }
