@@ -69,14 +69,12 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 // views are the groups of all policies.
 func NodePolicies(states []policies.State, views []throttle.GroupView) (all []v1alpha1.NodePolicy) {
 	room := mostGroupsOfAll
-	for _, s := range states[:min(len(states), mostPolicies)] {
-		groups := groupsOf(views, s.Object.Name)
-		p := v1alpha1.NodePolicy{
-			Name: s.Object.Name, Generation: s.Object.Generation, Fault: Cut(s.Fault, mostFault), GroupCount: int32(len(groups)),
-		}
-		p.Groups = reportGroups(groups[:min(len(groups), mostGroups, room)])
-		room -= len(p.Groups)
-		all = append(all, p)
+	for _, p := range AdminPolicies(states[:min(len(states), mostPolicies)], views) {
+		groups := p.Groups[:min(len(p.Groups), room)]
+		room -= len(groups)
+		all = append(all, v1alpha1.NodePolicy{
+			Name: p.Name, Generation: p.Generation, Fault: Cut(p.Fault, mostFault), GroupCount: int32(p.GroupCount), Groups: groups,
+		})
 	}
 	return all
 }
@@ -88,24 +86,18 @@ func AdminPolicies(states []policies.State, views []throttle.GroupView) (all []a
 		groups := groupsOf(views, s.Object.Name)
 		p := admin.Policy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
-			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: reportGroups(groups[:min(len(groups), mostGroups)]),
+			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: []v1alpha1.PolicyGroup{},
+		}
+		for _, v := range groups[:min(len(groups), mostGroups)] {
+			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
+				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: slices.Sorted(maps.Keys(v.reached)),
+				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
+			})
 		}
 		if s.Policy != nil {
 			p.InvalidOverrides = s.Policy.Invalid()
 		}
 		all = append(all, p)
-	}
-	return all
-}
-
-// reportGroups returns groups as the API reports them. It never returns nil.
-func reportGroups(groups []policyGroup) []v1alpha1.PolicyGroup {
-	all := make([]v1alpha1.PolicyGroup, 0, len(groups))
-	for _, v := range groups {
-		all = append(all, v1alpha1.PolicyGroup{
-			Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: slices.Sorted(maps.Keys(v.reached)),
-			Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
-		})
 	}
 	return all
 }
