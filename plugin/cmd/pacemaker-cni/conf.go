@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostConf is the longest configuration that is read, in bytes.
-const mostConf = 1 << 20
-
 // conf is the configuration of the plugin. Package plugin/internal/cni writes it, and the runtime
 // adds the result of the plugins before this one.
 type conf struct {
@@ -22,10 +19,7 @@ type conf struct {
 	prevResult string // the result of the plugins before this one, unchanged
 }
 
-var (
-	errTooLong = errors.New("it is too long")
-	errNoJSON  = errors.New("it is no JSON object")
-)
+var errNoJSON = errors.New("it is no JSON object")
 
 // readConf reads the configuration from stdin, to its end.
 func readConf() (conf, error) {
@@ -43,9 +37,7 @@ func readConf() (conf, error) {
 		case n == 0:
 			return parseConf(string(read))
 		}
-		if read = read[:len(read)+n]; len(read) > mostConf {
-			return conf{}, errTooLong
-		}
+		read = read[:len(read)+n]
 	}
 }
 
