@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
@@ -90,7 +91,7 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 
 // removeFiles removes the files that the daemon and install-gate put on the host.
 func (o Options) removeFiles() error {
-	var faults []error
+	faults := []error{os.RemoveAll(filepath.Join(o.RunDir, wire.NoteFolder))}
 	if o.CNI { // the configuration before the program that it names
 		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir))
 	}

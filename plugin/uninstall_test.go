@@ -32,7 +32,7 @@ func endedDaemon(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Cl
 		Log: log, DaemonSet: "pacing/pod-pacemaker", Kubeconfig: "-",
 		RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
 	}}
-	for _, file := range append(d.options.runFiles(), d.options.GatePath, filepath.Join(dir, "bin", ".pacemaker-gate.123")) {
+	for _, file := range append(d.options.runFiles(), d.options.GatePath, filepath.Join(dir, "bin", ".pacemaker-gate.123"), filepath.Join(dir, "run", "room", "uid")) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
 	}

@@ -135,7 +135,7 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		told <- string(line[:n])
 		_, _ = io.Copy(io.Discard, c) // and the daemon sends nothing more
 	})
-	note := filepath.Join(filepath.Dir(path), noteFolder, "u1")
+	note := filepath.Join(filepath.Dir(path), wire.NoteFolder, "u1")
 	var first string
 	require.Eventually(t, func() bool {
 		a := room(t, path)
@@ -187,7 +187,7 @@ func noted(since time.Time) wire.Hello {
 func TestNotesThatAreOfNoUse(t *testing.T) {
 	t.Parallel()
 	path := gatetest.Socket(t)
-	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(path), noteFolder), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(path), wire.NoteFolder), 0o700))
 	n := noteOf(path, "u1")
 	now := time.Now()
 	assertNone := func(why string) {

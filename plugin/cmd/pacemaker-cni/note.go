@@ -9,12 +9,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-const (
-	// noteFolder is beside the daemon's socket.
-	noteFolder = "room"
-	// noteLasts is how long a note is valid after its time to leave.
-	noteLasts = 5 * time.Minute
-)
+// noteLasts is how long a note is valid after its time to leave.
+const noteLasts = 5 * time.Minute
 
 // note is a file of a pod. A process that has to leave the waiting room writes down since when
 // the pod waits, and the turn that the daemon sent last: a hello line and a turn line of the
@@ -22,7 +18,7 @@ const (
 type note struct{ folder, path string }
 
 func noteOf(socket, uid string) note {
-	folder := socket[:strings.LastIndexByte(socket, '/')+1] + noteFolder
+	folder := socket[:strings.LastIndexByte(socket, '/')+1] + wire.NoteFolder
 	if uid == "" || strings.ContainsAny(uid, "/.") {
 		return note{}
 	}

@@ -8,6 +8,8 @@ import (
 )
 
 const (
+	// NoteFolder is the folder beside the daemon's socket in which pacemaker-cni leaves notes, see note.go there.
+	NoteFolder = "room"
 	// MaxLine is the longest line that either end may send, in bytes, including the newline.
 	MaxLine = 1024
 
