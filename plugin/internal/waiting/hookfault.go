@@ -22,17 +22,17 @@ const mostLinks = 40
 // users there. The root folder is not checked: in a container it belongs to the image, not to the host. The
 // file system of the binary must not be mounted noexec: every container with the hook would fail.
 func HookFault(path string) string {
-	return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: MountFlags}.fault(path)
+	return walk{owners: [2]uint32{0, uint32(os.Geteuid())}, flags: mountFlags}.fault(path)
 }
 
 // walk follows a path as the kernel does.
 type walk struct {
 	owners [2]uint32                        // users who may change what is on the path
-	flags  func(path string) (int64, error) // MountFlags, except in tests
+	flags  func(path string) (int64, error) // mountFlags, except in tests
 }
 
-// MountFlags returns the flags of the mount that contains path, as statfs(2) does.
-func MountFlags(path string) (int64, error) {
+// mountFlags returns the flags of the mount that contains path, as statfs(2) does.
+func mountFlags(path string) (int64, error) {
 	var on unix.Statfs_t
 	err := unix.Statfs(path, &on)
 	return on.Flags, err

@@ -76,9 +76,9 @@ func TestALinkToTheHookIsFollowedIfOnlyRootCanChangeIt(t *testing.T) {
 func TestAHookOnAPathOfAnotherUserIsNotUsed(t *testing.T) {
 	t.Parallel()
 	hook := hookFile(t, filepath.Join(t.TempDir(), "hook"), 0o755)
-	assert.Contains(t, walk{owners: [2]uint32{0, 0}, flags: MountFlags}.fault("/nowhere"), "cannot be used", "all folders before it belong to root")
+	assert.Contains(t, walk{owners: [2]uint32{0, 0}, flags: mountFlags}.fault("/nowhere"), "cannot be used", "all folders before it belong to root")
 	another := uint32(os.Geteuid()) + 1
-	others := walk{owners: [2]uint32{another, another}, flags: MountFlags}
+	others := walk{owners: [2]uint32{another, another}, flags: mountFlags}
 	assert.Contains(t, others.fault(hook), "not to root")
 	assert.Contains(t, others.fault("/nowhere"), "there is no /nowhere", "the owner of / says nothing: a container has its own")
 }
