@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
 // Every file has one faulty field. Its first line is the path of that field, which the API server must name, too. Its
@@ -44,8 +42,7 @@ func TestParseAcceptsEveryValidPolicy(t *testing.T) {
 			require.Nil(t, found.Config)
 			require.Len(t, found.Policies, 1)
 			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), found.Policies[0].Name)
-			_, errs := startpolicy.Compile(found.Policies[0])
-			assert.Empty(t, errs)
+			requireUsable(t, found.Policies[0])
 		})
 	}
 }

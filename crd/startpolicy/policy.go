@@ -40,42 +40,25 @@ type Policy struct {
 // term is one alternative of a selector.
 type term struct{ pod, namespace labels.Selector }
 
-// Compile compiles a policy. If errs are returned, the policy is nil. An override with a
-// wrong time is not an error: it is ignored, and [Policy.Invalid] returns why.
-func Compile(policy *v1alpha1.StartPolicy) (p *Policy, errs field.ErrorList) {
-	spec, path := policy.Spec, field.NewPath("spec")
-	p = &Policy{
+// Compile compiles a valid policy. An override with a wrong time is ignored, and
+// [Policy.Invalid] returns why.
+func Compile(policy *v1alpha1.StartPolicy) *Policy {
+	spec := policy.Spec
+	p := &Policy{
 		Name: policy.Name, UID: policy.UID, Scope: spec.GetScope(),
 		OpenAfter: spec.GetOpenAfter(), GroupBy: spec.GroupBy, limits: *spec.Limits.DeepCopy(), bypass: labels.Nothing(),
 	}
-	read := func(at *field.Path, s *v1alpha1.LabelSelector) labels.Selector {
-		selector, err := s.Selector()
-		if err != nil {
-			errs = append(errs, field.Invalid(at, "", err.Error()))
-			return labels.Nothing()
-		}
-		return selector
-	}
-	for i, t := range spec.Selector.Terms {
-		at := path.Child("selector", "terms").Index(i)
-		one := term{pod: read(at.Child("podSelector"), t.PodSelector), namespace: read(at.Child("namespaceSelector"), t.NamespaceSelector)}
+	for _, t := range spec.Selector.Terms {
+		one := term{pod: t.PodSelector.Selector(), namespace: t.NamespaceSelector.Selector()}
 		p.terms = append(p.terms, one)
 		named, _ := one.namespace.Requirements()
 		p.NeedsNamespaces = p.NeedsNamespaces || slices.ContainsFunc(named, func(r labels.Requirement) bool { return r.Key() != NamespaceName })
 	}
 	if spec.BypassSelector != nil {
-		p.bypass = read(path.Child("bypassSelector"), spec.BypassSelector)
+		p.bypass = spec.BypassSelector.Selector()
 	}
-	if spec.GroupBy != "" {
-		if err := CheckGroupBy(spec.GroupBy); err != nil {
-			errs = append(errs, field.Invalid(path.Child("groupBy"), spec.GroupBy, "must be a JSONPath: "+err.Error()))
-		}
-	}
-	p.readOverrides(path.Child("temporaryOverrides"), spec.TemporaryOverrides)
-	if len(errs) > 0 {
-		return nil, errs
-	}
-	return p, nil
+	p.readOverrides(field.NewPath("spec", "temporaryOverrides"), spec.TemporaryOverrides)
+	return p
 }
 
 // Match is how a policy applies to a pod.

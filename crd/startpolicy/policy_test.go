@@ -26,9 +26,7 @@ func policy(t *testing.T, spec string) *v1alpha1.StartPolicy {
 
 func compile(t *testing.T, spec string) *Policy {
 	t.Helper()
-	p, errs := Compile(policy(t, spec))
-	require.Empty(t, errs)
-	return p
+	return Compile(policy(t, spec))
 }
 
 func pod(edit ...func(*corev1.Pod)) *corev1.Pod {
@@ -216,14 +214,9 @@ func TestAmountsAreReadable(t *testing.T) {
 	assert.Zero(t, Milli("many"))
 }
 
-func TestAPolicyWithoutAValidJSONPathIsUseless(t *testing.T) {
+func TestAGroupByMustBeAJSONPath(t *testing.T) {
 	t.Parallel()
 	for _, groupBy := range []string{".spec.containers[0", "{}", "{.a}{"} {
-		spec := policy(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}")
-		spec.Spec.GroupBy = groupBy
-		p, errs := Compile(spec)
-		assert.Nil(t, p, groupBy)
-		require.NotEmpty(t, errs, groupBy)
-		assert.Equal(t, "spec.groupBy", errs[0].Field)
+		require.Error(t, CheckGroupBy(groupBy), groupBy)
 	}
 }

@@ -1,17 +1,15 @@
 package v1alpha1
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selector returns s in the form that matches labels. A nil or empty s selects everything. An error
-// names the part of s that is not valid.
-func (s *LabelSelector) Selector() (labels.Selector, error) {
+// Selector returns s in the form that matches labels. A nil or empty s selects everything, and one that
+// is not valid selects nothing.
+func (s *LabelSelector) Selector() labels.Selector {
 	if s == nil {
-		return labels.Everything(), nil
+		return labels.Everything()
 	}
 	same := metav1.LabelSelector{MatchLabels: make(map[string]string, len(s.MatchLabels))}
 	for key, value := range s.MatchLabels {
@@ -28,7 +26,7 @@ func (s *LabelSelector) Selector() (labels.Selector, error) {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&same)
 	if err != nil {
-		return nil, fmt.Errorf("no selector: %w", err)
+		return labels.Nothing()
 	}
-	return selector, nil
+	return selector
 }

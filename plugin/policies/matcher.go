@@ -58,15 +58,11 @@ func New(limiter Limiter, server bool) *Matcher {
 func (m *Matcher) SetPolicies(now time.Time, compiled []State) *Changes {
 	c := m.update(now, compiled)
 	var needs startpolicy.Needs
-	extracting := false
 	for _, s := range compiled {
-		if s.Policy != nil {
-			extracting = true
-			needs.Add(s.Policy)
-			c.NeedsNamespaces = c.NeedsNamespaces || s.Policy.NeedsNamespaces
-		}
+		needs.Add(s.Policy)
+		c.NeedsNamespaces = c.NeedsNamespaces || s.Policy.NeedsNamespaces
 	}
-	if extracting != m.extracting || !m.needs.Covers(needs) {
+	if extracting := len(compiled) > 0; extracting != m.extracting || !m.needs.Covers(needs) {
 		m.extracting, m.needs, c.NewFacts = extracting, needs, true
 		if extracting {
 			c.Extract = func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) }
@@ -128,9 +124,6 @@ const unclaimed = "the starts of the whole cluster are not counted: that needs a
 // evaluate finds what holds pods of a policy now.
 func (m *Matcher) evaluate(now time.Time, s *State) {
 	policy := s.Policy
-	if policy == nil {
-		return
-	}
 	s.Calculated = policy.LimitsAt(now)
 	if next := s.Calculated.Next; !next.IsZero() && (m.next.IsZero() || next.Before(m.next)) {
 		m.next = next

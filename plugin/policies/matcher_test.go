@@ -244,14 +244,14 @@ func TestAPolicyThatCannotBeEvaluatedHoldsNoPod(t *testing.T) {
 	l := newTold()
 	k := New(l, false)
 	broken := policy(t, "broken", throttler)
-	broken.Spec.GroupBy = ".spec.containers[0"
+	broken.Spec.Scope = v1alpha1.ScopeCluster
 	changes := k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace), broken, policy(t, "t1", throttler)))
 	require.Len(t, l.limits, 1)
 	require.Contains(t, l.limits, "t1")
 	require.Empty(t, k.Groups(noon, pod("a", nil, 1)))
 	states := k.State()
 	assert.Equal(t, namespacesUnknown, states[0].Fault)
-	assert.Contains(t, states[1].Fault, "spec.groupBy")
+	assert.Equal(t, unclaimed, states[1].Fault)
 	assert.Empty(t, states[2].Fault)
 	require.Len(t, changes.Faults, 2)
 	require.Equal(t, namespacesUnknown, changes.Faults["teams"])

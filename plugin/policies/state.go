@@ -12,23 +12,19 @@ import (
 type State struct {
 	// Object must not be changed.
 	Object *v1alpha1.StartPolicy
-	// Policy is the compiled Object; nil if that is invalid.
+	// Policy is the compiled Object.
 	Policy *startpolicy.Policy
-	// Calculated are the limits that the limiter has; the zero value if Policy is nil.
+	// Calculated are the limits that the limiter has.
 	Calculated startpolicy.Calculated
 	// Fault is why the policy holds no pod; empty: it is in force.
 	Fault string
 }
 
-// Compile compiles policies for [Matcher.SetPolicies]. The policies must not be changed afterwards. It logs the
+// Compile compiles valid policies for [Matcher.SetPolicies]. The policies must not be changed afterwards. It logs the
 // overrides that it leaves out. It may take long, so no lock should be held.
 func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled []State) {
 	for _, one := range inForce {
-		policy, errs := startpolicy.Compile(one)
-		if len(errs) > 0 {
-			compiled = append(compiled, State{Object: one, Fault: errs.ToAggregate().Error()})
-			continue
-		}
+		policy := startpolicy.Compile(one)
 		for _, fault := range policy.Invalid() {
 			log.WithField("policy", one.Name).Warnf("a temporary override of StartPolicy %s is left out: %s", one.Name, fault)
 		}

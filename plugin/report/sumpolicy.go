@@ -75,10 +75,7 @@ func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.Sta
 	if policy == nil {
 		return c
 	}
-	compiled, errs := startpolicy.Compile(policy)
-	if len(errs) > 0 {
-		return c
-	}
+	compiled := startpolicy.Compile(policy)
 	c.Status, c.Reason = metav1.ConditionTrue, reasonOverridesValid
 	limits := compiled.LimitsAt(now)
 	status.CalculatedLimits = &v1alpha1.CalculatedLimits{PolicyLimits: *limits.Limits.DeepCopy()}

@@ -13,7 +13,7 @@ import (
 
 // policyText explains a valid policy.
 func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
-	compiled, _ := startpolicy.Compile(policy) // a valid policy has no faults
+	compiled := startpolicy.Compile(policy)
 	spec, of := policy.Spec, "all its pods together"
 	if spec.GroupBy != "" {
 		of = "each group of pods with the same " + spec.GroupBy
