@@ -15,8 +15,8 @@ func (n *Needs) Add(p *Policy) {
 		n.addLabels(t.pod)
 	}
 	n.addLabels(p.bypass)
-	if p.GroupBy != "" {
-		n.groupBys[p.GroupBy] = true
+	if p.groupBy != "" {
+		n.groupBys[p.groupBy] = true
 	}
 }
 

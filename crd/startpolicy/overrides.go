@@ -27,12 +27,8 @@ func (p *Policy) readOverrides(path *field.Path, all []v1alpha1.TemporaryOverrid
 		at := path.Index(i)
 		begin, ok := p.moment(at.Child("begin"), o.Begin)
 		end, ok2 := p.moment(at.Child("end"), o.End)
-		switch {
-		case !ok || !ok2:
-		case end.Before(begin):
-			p.leftOut(at.Child("end"), fmt.Sprintf("%q: must not be before begin, which is %q", o.End, o.Begin))
-		default:
-			p.overrides = append(p.overrides, override{begin: begin, end: end, limits: *o.Limits.DeepCopy()})
+		if ok && ok2 {
+			p.overrides = append(p.overrides, override{begin: begin, end: end, limits: o.Limits})
 		}
 	}
 }
@@ -40,13 +36,10 @@ func (p *Policy) readOverrides(path *field.Path, all []v1alpha1.TemporaryOverrid
 func (p *Policy) moment(path *field.Path, text string) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		p.leftOut(path, fmt.Sprintf("%q: must be a moment as in RFC 3339, like \"2026-11-27T00:00:00+01:00\"; the override is left out", text))
+		p.invalid = append(p.invalid,
+			fmt.Sprintf("%s: %q: must be a moment as in RFC 3339, like \"2026-11-27T00:00:00+01:00\"; the override is left out", path, text))
 	}
 	return at, err == nil
-}
-
-func (p *Policy) leftOut(path *field.Path, why string) {
-	p.invalid = append(p.invalid, path.String()+": "+why)
 }
 
 // Invalid returns what is wrong with the overrides that are ignored: for each wrong field its path and why.

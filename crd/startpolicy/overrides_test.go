@@ -67,7 +67,7 @@ selector: {terms: [{podSelector: {}}]}
 limits: {starting: {pods: 1}}
 temporaryOverrides:
   - {begin: tomorrow, end: "2026-11-28", limits: {starting: {pods: 2}}}
-  - {begin: "2026-11-28T00:00:00Z", end: "2026-11-27T00:00:00Z", limits: {starting: {pods: 3}}}
+  - {begin: "2026-11-27T00:00:00Z", end: never, limits: {starting: {pods: 3}}}
   - {begin: "2026-11-27T00:00:00Z", end: "2026-11-28T00:00:00Z", limits: {starting: {pods: 4}}}
 `)
 	assert.EqualValues(t, 4, *p.LimitsAt(at(t, "2026-11-27T12:00:00Z")).Limits.Starting.Pods)

@@ -2,10 +2,8 @@ package startpolicy
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -16,20 +14,11 @@ const NamespaceName = "kubernetes.io/metadata.name"
 
 // Policy is a compiled StartPolicy. Make one with [Compile]. It is safe for concurrent use.
 type Policy struct {
-	// Name and UID are those of the object.
-	Name string
-	UID  types.UID
-	// Scope is what the limits count.
-	Scope v1alpha1.PolicyScope
-	// OpenAfter is how long the API server may be unavailable before a policy of the scope
-	// Cluster stops holding pods.
-	OpenAfter time.Duration
-	// GroupBy is a JSONPath. It is empty if all pods form one group.
-	GroupBy string
 	// NeedsNamespaces reports whether the policy selects by labels of namespaces other than
 	// their names.
 	NeedsNamespaces bool
 
+	groupBy   string // a JSONPath; empty: all pods form one group
 	terms     []term
 	bypass    labels.Selector
 	limits    v1alpha1.PolicyLimits
@@ -40,14 +29,11 @@ type Policy struct {
 // term is one alternative of a selector.
 type term struct{ pod, namespace labels.Selector }
 
-// Compile compiles a valid policy. An override with a wrong time is ignored, and
+// Compile compiles a valid policy, which must not be changed afterwards. An override with a wrong time is ignored, and
 // [Policy.Invalid] returns why.
 func Compile(policy *v1alpha1.StartPolicy) *Policy {
 	spec := policy.Spec
-	p := &Policy{
-		Name: policy.Name, UID: policy.UID, Scope: spec.GetScope(),
-		OpenAfter: spec.GetOpenAfter(), GroupBy: spec.GroupBy, limits: *spec.Limits.DeepCopy(), bypass: labels.Nothing(),
-	}
+	p := &Policy{groupBy: spec.GroupBy, limits: spec.Limits, bypass: labels.Nothing()}
 	for _, t := range spec.Selector.Terms {
 		one := term{pod: t.PodSelector.Selector(), namespace: t.NamespaceSelector.Selector()}
 		p.terms = append(p.terms, one)
@@ -80,8 +66,8 @@ func (p *Policy) Match(pod Facts, namespace map[string]string) (m Match, ok bool
 	if !selected {
 		return Match{}, false
 	}
-	if p.GroupBy != "" {
-		if m.Group, ok = pod.Values[p.GroupBy]; !ok {
+	if p.groupBy != "" {
+		if m.Group, ok = pod.Values[p.groupBy]; !ok {
 			return Match{}, false
 		}
 	}

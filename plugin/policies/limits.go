@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -45,8 +44,8 @@ func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
 }
 
 // claimsOf returns the limits of a policy of the scope Cluster: the slots that this node claims bound the starts.
-func claimsOf(policy *startpolicy.Policy, limits v1alpha1.PolicyLimits) throttle.GroupLimits {
-	c := &throttle.Claims{Owner: string(policy.UID), OpenAfter: policy.OpenAfter}
+func claimsOf(policy *v1alpha1.StartPolicy, limits v1alpha1.PolicyLimits) throttle.GroupLimits {
+	c := &throttle.Claims{Owner: string(policy.UID), OpenAfter: policy.Spec.GetOpenAfter()}
 	if s := limits.Starting; s != nil && s.Pods != nil {
 		c.Slots = int(*s.Pods)
 	}

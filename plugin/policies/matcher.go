@@ -123,25 +123,26 @@ const unclaimed = "the starts of the whole cluster are not counted: that needs a
 
 // evaluate finds what holds pods of a policy now.
 func (m *Matcher) evaluate(now time.Time, s *State) {
-	policy := s.Policy
-	s.Calculated = policy.LimitsAt(now)
+	s.Calculated = s.Policy.LimitsAt(now)
 	if next := s.Calculated.Next; !next.IsZero() && (m.next.IsZero() || next.Before(m.next)) {
 		m.next = next
 	}
 	if s.Calculated.Since.After(m.since) {
 		m.since = s.Calculated.Since
 	}
+	cluster := s.Object.Spec.GetScope() == v1alpha1.ScopeCluster
 	switch {
-	case policy.Scope == v1alpha1.ScopeCluster && (!m.server || policy.UID == ""):
+	case cluster && (!m.server || s.Object.UID == ""):
 		s.Fault = unclaimed
-	case policy.NeedsNamespaces:
+	case s.Policy.NeedsNamespaces:
 		s.Fault = m.namespacesFault
 	}
 	if m.suspended || s.Fault != "" {
 		return
 	}
-	m.limits[policy.Name] = LimitsOf(s.Calculated.Limits)
-	if policy.Scope == v1alpha1.ScopeCluster {
-		m.limits[policy.Name] = claimsOf(policy, s.Calculated.Limits)
+	limits := LimitsOf(s.Calculated.Limits)
+	if cluster {
+		limits = claimsOf(s.Object, s.Calculated.Limits)
 	}
+	m.limits[s.Object.Name] = limits
 }
