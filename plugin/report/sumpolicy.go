@@ -3,12 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -138,20 +138,14 @@ func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
 			if sum.Requests == nil {
 				sum.Requests = map[string]v1alpha1.UsedQuantity{}
 			}
-			milli := capped(startpolicy.Milli(string(sum.Requests[name])), startpolicy.Milli(string(amount)))
-			sum.Requests[name] = v1alpha1.UsedQuantity(startpolicy.Amount(name, milli))
+			// What is not an amount counts as 0.
+			total, _ := resource.ParseQuantity(string(sum.Requests[name]))
+			more, _ := resource.ParseQuantity(string(amount))
+			total.Add(more)
+			sum.Requests[name] = v1alpha1.UsedQuantity(total.String())
 		}
 	}
 	return sum
-}
-
-// capped returns the sum of two amounts, or the largest int64 if the sum would overflow: amounts are in thousandths, and
-// a cluster may have more than 9.2 PB of memory.
-func capped(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // union returns all names sorted, without duplicates.

@@ -108,17 +108,23 @@ func TestOnlyTheLargestGroupsAreReported(t *testing.T) {
 	assert.EqualValues(t, 780, status.Used.Running.Pods, "the sum includes all groups")
 }
 
-// No sum of the nodes' reports overflows. A sum that is too large stays the largest value.
-func TestASumThatIsTooLargeStaysTheLargest(t *testing.T) {
+// No sum of the nodes' reports overflows, and what is not an amount counts as 0.
+func TestASumDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	use := func(amount string) v1alpha1.PodUse {
 		return v1alpha1.PodUse{Requests: map[string]v1alpha1.UsedQuantity{"memory": v1alpha1.UsedQuantity(amount)}}
 	}
-	for _, amount := range []string{"9Pi", "9223372036854775807m", "9Ei"} {
+	for amount, twice := range map[string]string{
+		"4Pi": "8Pi", "9Pi": "18Pi", "9223372036854775807m": "18446744073709551614m", "many": "0",
+	} {
 		sum := addUse(use(amount), use(amount))
-		assert.EqualValues(t, "9223372036854775807m", sum.Requests["memory"], amount)
-		again := addUse(sum, use("1Gi"))
-		assert.EqualValues(t, "9223372036854775807m", again.Requests["memory"], "an earlier sum can be summed up again")
+		assert.EqualValues(t, twice, sum.Requests["memory"], amount)
+		assert.EqualValues(t, twice, addUse(sum, use("0")).Requests["memory"], "an earlier sum can be summed up again")
 	}
-	assert.EqualValues(t, "8Pi", addUse(use("4Pi"), use("4Pi")).Requests["memory"])
+	assert.EqualValues(t, "1Gi", addUse(use("1Gi"), use("many")).Requests["memory"])
+	var all v1alpha1.PodUse
+	for range mostNodes {
+		all = addUse(all, use("9223372036854775807m")) // the most that a node reports
+	}
+	assert.EqualValues(t, "461168601842738790350", all.Requests["memory"], "it has at most the 32 characters that the API server accepts")
 }
