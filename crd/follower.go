@@ -11,7 +11,6 @@ import (
 	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -80,11 +79,11 @@ func (f *follower[T]) begin() {
 
 // run follows until ctx ends.
 func (f *follower[T]) run(ctx context.Context, refused func()) {
-	watch := informer.New(f.Configs.Resource(f.resource), informer.Options[*unstructured.Unstructured]{
-		What: f.plural, Client: f.Configs, Kind: &unstructured.Unstructured{}, Keep: trimObject, Refused: refused, Log: f.Log,
-		Changed: func(before, after *unstructured.Unstructured) {
+	watch := informer.New(f.Configs.Resource(f.resource), informer.Options[*Known[T]]{
+		What: f.plural, Client: f.Configs, Kind: &unstructured.Unstructured{}, Keep: f.readVersion, Refused: refused, Log: f.Log,
+		Changed: func(before, after *Known[T]) {
 			if after == nil {
-				f.forget(before.GetName())
+				f.forget(before.Name)
 				return
 			}
 			f.observe(after)
@@ -104,14 +103,6 @@ func (f *follower[T]) run(ctx context.Context, refused func()) {
 			f.decide()
 		}
 	}
-}
-
-// trimObject drops the metadata that takes more memory than the object.
-func trimObject(object runtime.Object) *unstructured.Unstructured {
-	u, _ := object.(*unstructured.Unstructured) // the informer checks that
-	u.SetManagedFields(nil)
-	u.SetAnnotations(nil)
-	return u
 }
 
 // wake makes run decide again.

@@ -463,7 +463,14 @@ func TestTheCacheKeepsLittle(t *testing.T) {
 	u := testObject("a", 1, 1, nil)
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
-	assert.Equal(t, testObject("a", 1, 1, nil), trimObject(u))
+	read := newFollower(configKind, SourceOptions{}, "", nil, nil).readVersion
+	kept := read(u)
+	assert.Equal(t, read(testObject("a", 1, 1, nil)), kept)
+	assert.NotNil(t, kept.Valid)
+	for _, meta := range []metav1.ObjectMeta{kept.ObjectMeta, kept.Valid.ObjectMeta} {
+		assert.Empty(t, meta.ManagedFields)
+		assert.Empty(t, meta.Annotations)
+	}
 
 	full := node(map[string]string{"size": "big"})
 	full.Status.Images = []corev1.ContainerImage{{Names: []string{"large"}}}

@@ -5,16 +5,15 @@ import (
 	"slices"
 
 	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Known is what is known of an object in the API server.
 type Known[T any] struct {
-	Name string
-	UID  types.UID
-	// Generation is the generation of the newest version.
-	Generation int64
+	// ObjectMeta has the name, the UID, the generation and the resource version of the newest version.
+	metav1.ObjectMeta
 	// Fault is what is wrong with the newest version. It is empty if that is valid.
 	Fault string
 	// Valid is the last valid version, or nil if there was none. It must not be changed.
@@ -25,10 +24,9 @@ type Known[T any] struct {
 }
 
 // observe stores a version of an object from the API server.
-func (f *follower[T]) observe(u *unstructured.Unstructured) {
-	next := f.readVersion(u)
+func (f *follower[T]) observe(next *Known[T]) {
 	before := f.store(next)
-	log := f.Log.WithFields(logrus.Fields{f.logged: u.GetName(), "generation": next.Generation})
+	log := f.Log.WithFields(logrus.Fields{f.logged: next.Name, "generation": next.Generation})
 	if next.unknown != "" && next.unknown != before.unknown {
 		log.WithField("reason", next.unknown).Warnf("%s %s has fields that this version does not know; they are ignored", f.name, next.Name)
 	}
@@ -46,20 +44,23 @@ func (f *follower[T]) observe(u *unstructured.Unstructured) {
 
 // readVersion decodes and validates a version. If that panics, the version is invalid: otherwise one object
 // could end the daemons of all nodes, at every start.
-func (f *follower[T]) readVersion(u *unstructured.Unstructured) (next Known[T]) {
-	next.Name, next.UID, next.Generation = u.GetName(), u.GetUID(), u.GetGeneration()
+func (f *follower[T]) readVersion(object runtime.Object) (next *Known[T]) {
+	u, _ := object.(*unstructured.Unstructured) // the informer checks that
+	next = &Known[T]{ObjectMeta: metav1.ObjectMeta{
+		Name: u.GetName(), UID: u.GetUID(), Generation: u.GetGeneration(), ResourceVersion: u.GetResourceVersion(),
+	}}
 	// A value that is not a string counts as absent.
 	next.instance, _, _ = unstructured.NestedString(u.Object, "spec", "instance")
 	defer func() {
 		if fault := recover(); fault != nil {
 			next.Valid, next.Fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)
-			f.panicked("decode", fault, logrus.Fields{f.logged: u.GetName()})
+			f.panicked("decode", fault, logrus.Fields{f.logged: next.Name})
 		}
 	}()
 	// Only this much is in force and is kept on disk. The status changes without it.
 	content := map[string]any{
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"],
-		"metadata": map[string]any{"name": u.GetName(), "uid": string(next.UID), "generation": next.Generation},
+		"metadata": map[string]any{"name": next.Name, "uid": string(next.UID), "generation": next.Generation},
 	}
 	good, unknown, faults := decode(content, f.validate)
 	next.Valid, next.Fault, next.unknown = good, fieldErrors(faults).Error(), fieldErrors(unknown).Error()
@@ -68,7 +69,7 @@ func (f *follower[T]) readVersion(u *unstructured.Unstructured) (next Known[T]) 
 
 // store keeps a version and returns the one before. An object that was deleted and created again under
 // the same name does not inherit the last valid version.
-func (f *follower[T]) store(next Known[T]) (before Known[T]) {
+func (f *follower[T]) store(next *Known[T]) (before Known[T]) {
 	var onDisk *T
 	for _, one := range f.disk {
 		if a := f.about(one); a.Name == next.Name && a.UID == next.UID {
@@ -86,7 +87,7 @@ func (f *follower[T]) store(next Known[T]) (before Known[T]) {
 	if next.Valid == nil {
 		next.Valid = before.Valid
 	}
-	f.objects[next.Name] = &next
+	f.objects[next.Name] = next
 	return before
 }
 

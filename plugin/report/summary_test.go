@@ -83,7 +83,7 @@ func (w *summing) daemon(name string) *Reporter {
 func (w *summing) policies() []crd.KnownPolicy {
 	known := knownPolicy(w.t, t1)
 	known.UID = "uid-of-t1"
-	return []crd.KnownPolicy{known, {Name: "deleted", UID: "x"}}
+	return []crd.KnownPolicy{known, {ObjectMeta: metav1.ObjectMeta{Name: "deleted", UID: "x"}}}
 }
 
 // runs lets these daemons sum up until stop is called.

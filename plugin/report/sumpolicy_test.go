@@ -28,7 +28,7 @@ func knownPolicy(t *testing.T, spec string) crd.KnownPolicy {
 	t.Helper()
 	p := &v1alpha1.StartPolicy{ObjectMeta: metav1.ObjectMeta{Name: "t1"}}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &p.Spec))
-	return crd.KnownPolicy{Name: "t1", UID: "u", Generation: 3, Valid: p}
+	return crd.KnownPolicy{ObjectMeta: metav1.ObjectMeta{Name: "t1", UID: "u", Generation: 3}, Valid: p}
 }
 
 const t1 = `
@@ -82,7 +82,7 @@ func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 func TestThePolicyStatusSaysWhyItIsNotInForce(t *testing.T) {
 	t.Parallel()
 	valid := knownPolicy(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
-	invalid := crd.KnownPolicy{Name: "t1", Generation: 3, Fault: "spec.groupBy: no"}
+	invalid := crd.KnownPolicy{ObjectMeta: metav1.ObjectMeta{Name: "t1", Generation: 3}, Fault: "spec.groupBy: no"}
 	for want, status := range map[string]v1alpha1.StartPolicyStatus{
 		"Invalid":      sumPolicy(policyNow, invalid, nil, v1alpha1.StartPolicyStatus{}),
 		"Updating":     sumPolicy(policyNow, valid, []v1alpha1.PacemakerNodeStatus{tells("a", v1alpha1.NodePolicy{Name: "t1", Generation: 2})}, v1alpha1.StartPolicyStatus{}),
