@@ -8,12 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Errors that [Informer.Err] returns before the first list is complete, and after Run ended.
-var (
-	ErrNotSynced = errors.New("the first list is not complete yet")
-	ErrStopped   = errors.New("no longer followed")
-)
-
 // The states that are logged.
 const (
 	reachable   = ""
@@ -21,25 +15,21 @@ const (
 	unknown     = "unknown"
 )
 
-// Err returns why the known objects may be out of date, or nil if they are current. It is not nil before the
-// first list is complete, from a failed list or watch until the next watch is connected, from Distrust until the next
-// list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
+// Current reports whether the known objects are up to date. It is false before the first list is complete, from a failed
+// list or watch until the next watch is connected, from Distrust until the next list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
 // failure, even if it ends at once or with an error: the objects are then listed again, within a minute. client-go
 // takes 45 s to notice a connection that died silently.
-func (i *Informer[T]) Err() error {
+func (i *Informer[T]) Current() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.distrust != nil {
-		return i.distrust
-	}
-	return i.err
+	return i.connected && !i.distrust
 }
 
-// Distrust reports that the watch missed a change, which why describes. Err returns why until the objects are listed
+// Distrust reports that the watch missed a change, which why describes. Current is false until the objects are listed
 // again from the newest state. Distrust does not begin that list: call Relist.
 func (i *Informer[T]) Distrust(why error) {
 	i.mu.Lock()
-	i.distrust, i.said = why, unreachable
+	i.distrust, i.said = true, unreachable
 	i.mu.Unlock()
 	i.options.Log.WithError(why).Warnf("%s are listed again: %v", i.options.What, why)
 }
@@ -51,7 +41,7 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 		return // Run ends, or Relist was called
 	}
 	i.mu.Lock()
-	i.err, i.version = err, ""
+	i.connected, i.version = false, ""
 	i.mu.Unlock()
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
@@ -72,8 +62,8 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 // watch after it may be forbidden.
 func (i *Informer[T]) works() {
 	i.mu.Lock()
-	i.err = nil
-	distrusted := i.distrust != nil
+	i.connected = true
+	distrusted := i.distrust
 	i.mu.Unlock()
 	if !distrusted && i.become(reachable) {
 		i.options.Log.Infof("watching %s again", i.options.What)
@@ -83,7 +73,7 @@ func (i *Informer[T]) works() {
 // listed records that the list is complete.
 func (i *Informer[T]) listed() {
 	i.mu.Lock()
-	i.distrust, i.completed, i.version = nil, i.began, ""
+	i.distrust, i.completed, i.version = false, i.began, ""
 	streams := i.streams
 	i.mu.Unlock()
 	if streams {

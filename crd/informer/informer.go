@@ -7,7 +7,6 @@ package informer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -64,8 +63,8 @@ type Informer[T metav1.Object] struct {
 	mu        sync.Mutex
 	end       context.CancelFunc // ends the reflector that runs now
 	version   string             // the next list must not be older than this; empty: any
-	err       error              // of the last request; nil: a watch is connected
-	distrust  error              // the argument of Distrust, until the next list is complete
+	connected bool               // the last request succeeded, and a watch is connected
+	distrust  bool               // Distrust was called, and no list is complete since
 	said      string             // the state that was logged last
 	began     time.Time          // when the last list began
 	streams   bool               // that list is the first part of a watch
@@ -74,9 +73,7 @@ type Informer[T metav1.Object] struct {
 
 // New returns an informer of the objects that api serves. Run does its work.
 func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
-	i := &Informer[T]{
-		options: o, known: map[cache.ObjectName]T{}, end: func() {}, err: ErrNotSynced,
-	}
+	i := &Informer[T]{options: o, known: map[cache.ObjectName]T{}, end: func() {}}
 	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
 			lo.FieldSelector = o.Only
@@ -122,7 +119,7 @@ func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
 	defer i.mu.Unlock()
 	i.began, i.streams = time.Now(), streams
 	switch {
-	case i.distrust != nil:
+	case i.distrust:
 		lo.ResourceVersion = ""
 		if !streams {
 			lo.ResourceVersionMatch = ""
@@ -158,7 +155,7 @@ func (i *Informer[T]) Run(ctx context.Context) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.err = fmt.Errorf("%s: %w", i.options.What, ErrStopped)
+	i.connected = false
 }
 
 // listAndWatch runs r until ctx ends, and pauses after each failure. Reflector.RunWithContext would do the same, but

@@ -2,7 +2,6 @@ package podwatch
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -14,20 +13,10 @@ const (
 	askWithin = 30 * time.Second
 )
 
-var errMute = errors.New("the watch is connected but delivers no changes")
-
 // Healthy reports whether what is known of the pods of this node is up to date, as far as the API server can be
-// reached: see [Watch.Err]. The caller of [Watch.ListAnew] notices a watch that is connected and silent.
-func (w *Watch) Healthy() bool { return w.Err() == nil }
-
-// Err returns why the watch is not healthy; nil: it is. It is not healthy before the first list is complete, after a
-// failed list or watch until the next watch is connected, and after Run.
-func (w *Watch) Err() error {
-	if err := w.informer.Err(); err != nil {
-		return fmt.Errorf("podwatch: %w", err)
-	}
-	return nil
-}
+// reached. It is false before the first list is complete, after a failed list or watch until the next watch is
+// connected, and after Run. The caller of [Watch.ListAnew] notices a watch that is connected and silent.
+func (w *Watch) Healthy() bool { return w.informer.Current() }
 
 // Listed reports whether the pods of the node were listed once: then what is known of them is right, or was when the
 // API server was reached last.
@@ -50,7 +39,7 @@ func (w *Watch) Heard(uid string) time.Time {
 // minutes of an earlier call, and while the watch is not healthy anyway, ListAnew does nothing. It does not block.
 func (w *Watch) ListAnew(now time.Time, why string) {
 	if w.Healthy() && w.mayAsk(now) {
-		w.informer.Distrust(fmt.Errorf("%w: %s", errMute, why)) // before the list, so that it is from the newest state
+		w.informer.Distrust(errors.New("the watch is connected but delivers no changes: " + why)) // before the list, so that it is from the newest state
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.relistLocked(askWithin)

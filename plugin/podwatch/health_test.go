@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
@@ -48,14 +47,15 @@ func TestHealthListFails(t *testing.T) {
 		w, told, log, stop := run(t, api)
 		defer stop()
 		synctest.Wait()
-		require.ErrorIs(t, w.Err(), errAway)
+		require.False(t, w.Healthy())
 		time.Sleep(enough)
 		require.False(t, w.Healthy())
 		require.Len(t, messages(log), 1, "the fault is logged once")
+		require.Contains(t, messages(log)[0], errAway.Error())
 
 		away.Store(false)
 		time.Sleep(enough)
-		require.NoError(t, w.Err())
+		require.True(t, w.Healthy())
 		require.Len(t, messages(log), 2, "the fault is logged, and its end")
 		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
 	})
@@ -90,22 +90,23 @@ func TestHealthWatchFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := fake.NewClientset(webPod())
 				begun, refuse := watches(api)
-				w, _, _, stop := run(t, api)
+				w, _, log, stop := run(t, api)
 				defer stop()
 				synctest.Wait()
-				require.NoError(t, w.Err())
+				require.True(t, w.Healthy())
 
 				time.Sleep(enough)
 				refuse.Store(&refused)
 				end(<-begun)
 				time.Sleep(enough)
-				require.ErrorContains(t, w.Err(), "later")
 				require.False(t, w.Healthy())
+				require.Len(t, messages(log), 1)
+				require.Contains(t, messages(log)[0], "later")
 				require.Empty(t, begun)
 
 				refuse.Store(nil)
 				time.Sleep(enough)
-				require.NoError(t, w.Err())
+				require.True(t, w.Healthy())
 			})
 		})
 	}
@@ -138,13 +139,13 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := logtest.NewNullLogger()
-		require.ErrorIs(t, New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", Log: logger}).Err(), informer.ErrNotSynced)
+		require.False(t, New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", Log: logger}).Healthy())
 
 		w, _, log, stop := run(t, fake.NewClientset(webPod()))
 		synctest.Wait()
 		require.True(t, w.Healthy())
 		stop()
-		require.ErrorIs(t, w.Err(), informer.ErrStopped)
+		require.False(t, w.Healthy())
 		require.Empty(t, messages(log), "a stop is no failure")
 		_, ok := w.Get("uid-1")
 		require.True(t, ok, "known pods stay known")
@@ -171,25 +172,26 @@ func TestAMuteWatchIsListedAgain(t *testing.T) {
 		require.Empty(t, told.take())
 		require.Equal(t, listed, w.Heard("uid-2"))
 		w.ListAnew(time.Now(), "a container runs")
-		require.ErrorContains(t, w.Err(), "a container runs")
+		require.False(t, w.Healthy())
 		require.Len(t, messages(log), 1)
+		require.Contains(t, messages(log)[0], "a container runs")
 		(<-begun).Stop() // as every watch does after some minutes; the next one is as mute
 		synctest.Wait()
 		require.Empty(t, told.take())
 		require.False(t, w.Healthy())
 		time.Sleep(askWithin + time.Second)
 		require.Equal(t, []string{"set ns/other uid-2 "}, told.take())
-		require.NoError(t, w.Err())
+		require.True(t, w.Healthy())
 		require.True(t, w.Heard("uid-2").After(listed))
 		require.Len(t, messages(log), 2)
 
 		w.ListAnew(time.Now(), "a container runs")
-		require.NoError(t, w.Err(), "it is too soon for another list")
+		require.True(t, w.Healthy(), "it is too soon for another list")
 		time.Sleep(askEvery + askWithin)
 		w.ListAnew(time.Now(), "a container runs")
 		require.False(t, w.Healthy())
 		time.Sleep(askWithin + time.Second)
-		require.NoError(t, w.Err())
+		require.True(t, w.Healthy())
 	})
 }
 

@@ -68,5 +68,5 @@ func New(o Options) *Watch {
 }
 
 // Run follows the pods until ctx ends. Call it once. While the API server cannot be reached or refuses, Run keeps
-// trying, and [Watch.Err] returns the reason.
+// trying, and logs the fault.
 func (w *Watch) Run(ctx context.Context) { w.informer.Run(ctx) }
