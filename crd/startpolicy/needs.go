@@ -1,44 +1,38 @@
 package startpolicy
 
-import "k8s.io/apimachinery/pkg/labels"
+import (
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // Needs are the labels and the groupBys that policies name. The zero value has none. A copy must
 // not be used while Add is called.
-type Needs struct{ labels, groupBys map[string]bool }
+type Needs struct{ labels, groupBys sets.Set[string] }
 
 // Add adds what a policy names.
 func (n *Needs) Add(p *Policy) {
 	if n.labels == nil {
-		*n = Needs{labels: map[string]bool{}, groupBys: map[string]bool{}}
+		*n = Needs{labels: sets.Set[string]{}, groupBys: sets.Set[string]{}}
 	}
 	for _, t := range p.terms {
 		n.addLabels(t.pod)
 	}
 	n.addLabels(p.bypass)
 	if p.groupBy != "" {
-		n.groupBys[p.groupBy] = true
+		n.groupBys.Insert(p.groupBy)
 	}
 }
 
 func (n *Needs) addLabels(selector labels.Selector) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
-		n.labels[r.Key()] = true
+		n.labels.Insert(r.Key())
 	}
 }
 
 // Covers reports whether facts that were extracted for n are enough for other.
 func (n Needs) Covers(other Needs) bool {
-	return covers(n.labels, other.labels) && covers(n.groupBys, other.groupBys)
-}
-
-func covers(all, some map[string]bool) bool {
-	for key := range some {
-		if !all[key] {
-			return false
-		}
-	}
-	return true
+	return n.labels.IsSuperset(other.labels) && n.groupBys.IsSuperset(other.groupBys)
 }
 
 // LabelsOf returns the labels of all that policies name, or nil if there is none.
