@@ -19,8 +19,6 @@ import (
 const (
 	// SlotLabel is on every Lease that is a slot. Its value identifies the group.
 	SlotLabel = "pod-pacemaker.io/slots-of"
-	// PolicyAnnotation names the policy of the slot. Nothing reads it.
-	PolicyAnnotation = "pod-pacemaker.io/policy"
 	// GroupAnnotation is the first kilobyte of the name of the group. Nothing reads it.
 	GroupAnnotation = "pod-pacemaker.io/group"
 
@@ -54,7 +52,7 @@ func newLease(d demand, n int, v version, holder string, since, now time.Time) *
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaseName(d, n), Labels: map[string]string{SlotLabel: d.id}, UID: v.uid, ResourceVersion: v.resource,
-			Annotations: map[string]string{PolicyAnnotation: d.key.Policy, GroupAnnotation: group},
+			Annotations: map[string]string{GroupAnnotation: group},
 			// The user who deletes the policy need not delete its Leases.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.owner,
