@@ -15,14 +15,9 @@ import (
 // nodeFollower follows this node's Node object.
 type nodeFollower struct {
 	SourceOptions
-	changed func()
+	changed func()                      // is called after each change, and once the API server has answered
 	listed  atomic.Bool                 // the API server has answered
 	node    atomic.Pointer[corev1.Node] // nil until it is seen
-}
-
-// newNodeFollower returns a follower that calls changed after each change of the Node, and once the API server has answered.
-func newNodeFollower(o SourceOptions, changed func()) *nodeFollower {
-	return &nodeFollower{SourceOptions: o, changed: changed}
 }
 
 // run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.

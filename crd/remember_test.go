@@ -43,7 +43,7 @@ func (r remembered) configs() []*v1alpha1.PacemakerConfig {
 func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
 	o := SourceOptions{NodeName: nodeName, Log: log}
-	return newFollower(configKind, o, path, newNodeFollower(o, func() {}), nil)
+	return newFollower(configKind, o, path, &nodeFollower{SourceOptions: o, changed: func() {}}, nil)
 }
 
 // disk is a config that an earlier daemon was told.

@@ -84,7 +84,7 @@ type SourceOptions struct {
 // NewSource returns a Source. Run does its work.
 func NewSource(o SourceOptions) *Source {
 	s := &Source{options: o}
-	s.node = newNodeFollower(o, func() { s.configs.wake(); s.policies.wake() })
+	s.node = &nodeFollower{SourceOptions: o, changed: func() { s.configs.wake(); s.policies.wake() }}
 	s.configs = newFollower(configKind, o, o.ConfigsPath, s.node, s.put)
 	s.policies = newFollower(policyKind, o, o.PoliciesPath, s.node, s.putPolicies)
 	s.begin = sync.OnceFunc(func() { s.policies.begin(); s.configs.begin() })
