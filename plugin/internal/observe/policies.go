@@ -86,16 +86,14 @@ func AdminPolicies(states []policies.State, views []throttle.GroupView) (all []a
 		groups := groupsOf(views, s.Object.Name)
 		p := admin.Policy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
-			Limits: s.Calculated.Limits, Fault: s.Fault, GroupCount: len(groups), Groups: []v1alpha1.PolicyGroup{},
+			Limits: s.Calculated.Limits, Fault: s.Fault, InvalidOverrides: s.Policy.Invalid(),
+			GroupCount: len(groups), Groups: []v1alpha1.PolicyGroup{},
 		}
 		for _, v := range groups[:min(len(groups), mostGroups)] {
 			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
 				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: slices.Sorted(maps.Keys(v.reached)),
 				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
 			})
-		}
-		if s.Policy != nil {
-			p.InvalidOverrides = s.Policy.Invalid()
 		}
 		all = append(all, p)
 	}
