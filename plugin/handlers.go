@@ -62,7 +62,6 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 
 // Synchronize implements nri.Handler.
 func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
-	h.waiting.SandboxesAre(sandboxes)
 	h.starts.Runtime.Synchronize(sandboxes, ctrs)
 }
 
@@ -82,7 +81,6 @@ func (h handler) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
 // RemovePodSandbox implements nri.Handler.
 func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	h.starts.Runtime.SandboxRemoved(pod)
-	h.waiting.SandboxRemoved(pod.GetId())
 	return nil
 }
 

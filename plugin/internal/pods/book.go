@@ -29,6 +29,7 @@ type Pod struct {
 	Template             bool              // the sandbox has the label of a DaemonSet's pod
 	Labels               map[string]string // those that policies need
 	Sandbox              string            // the ID of the present one; empty: none
+	NoGate               string            // why no hook may wait in the present sandbox; empty: one may
 }
 
 // NamespacedName returns "namespace/name".
@@ -73,8 +74,17 @@ func (b *Book) at(uid string) *podState {
 	return newPodState(&api.PodSandbox{Uid: uid})
 }
 
-// SetSandbox makes a sandbox the pod's present one. A new sandbox is a first start: earlier exits no longer count.
-func (b *Book) SetSandbox(uid, sandbox string) { b.at(uid).setSandbox(sandbox) }
+// Unseen is Pod.NoGate in a sandbox that the daemon did not see being made. A shim outlives the runtime that started it,
+// so the version of the runtime says nothing about it.
+const Unseen = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
+
+// SetSandbox makes a sandbox that is being made the pod's present one. A new sandbox is a first start: earlier exits no
+// longer count. noGate becomes Pod.NoGate.
+func (b *Book) SetSandbox(uid, sandbox, noGate string) {
+	r := b.at(uid)
+	r.setSandbox(sandbox)
+	r.NoGate = noGate
+}
 
 // Refuse notes that a sandbox of the pod was refused. The removal of that sandbox, or of an older one, does not affect
 // the pod.

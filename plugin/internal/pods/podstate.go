@@ -50,11 +50,11 @@ func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
 	}
 }
 
-// setSandbox makes the sandbox the pod's present one, see [Book.SetSandbox].
+// setSandbox makes a sandbox that exists the pod's present one.
 func (r *podState) setSandbox(sandbox string) {
 	r.lastSandbox = sandbox
 	if r.Sandbox != sandbox {
-		r.Sandbox = sandbox
+		r.Sandbox, r.NoGate = sandbox, Unseen
 		clear(r.exits)
 	}
 }

@@ -76,13 +76,13 @@ func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 	for _, order := range [][]string{{"old", "refused"}, {"refused", "old"}} {
 		b := NewBook()
 		b.Update(&api.PodSandbox{Id: "old", Uid: "u"}, startpolicy.Needs{})
-		b.SetSandbox("u", "old")
+		b.SetSandbox("u", "old", "")
 		assert.True(t, b.StopSandbox("u", "old"))
 		b.Refuse("u")
 		for _, id := range order {
 			assert.False(t, b.IsLatest("u", id), id)
 		}
-		b.SetSandbox("u", "new")
+		b.SetSandbox("u", "new", "")
 		assert.False(t, b.IsLatest("u", "old"))
 		assert.True(t, b.IsLatest("u", "new"))
 	}

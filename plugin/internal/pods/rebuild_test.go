@@ -7,6 +7,9 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 // The runtime reports times of the wall clock, which may be set afterwards. The book keeps these times on the
@@ -28,4 +31,26 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 			assert.WithinDuration(t, want, at, 0)
 		}
 	}
+}
+
+// What the daemon knows of a sandbox that it saw being made counts for that sandbox alone, also when the runtime lists it.
+func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
+	t.Parallel()
+	b := NewBook()
+	sandbox := func(id string) *api.PodSandbox { return &api.PodSandbox{Id: id, Uid: "u", Pid: 7} }
+	noGate := func() string { p, _ := b.Get("u"); return p.NoGate }
+	rebuild := func(id string) { b.Rebuild(time.Now(), []*api.PodSandbox{sandbox(id)}, nil, startpolicy.Needs{}) }
+	rebuild("first")
+	assert.Equal(t, Unseen, noGate())
+	rebuild("first")
+	assert.Equal(t, Unseen, noGate(), "a list says nothing about the shim")
+	for _, why := range []string{"", "the runtime was too old"} {
+		b.SetSandbox("u", "seen", why)
+		rebuild("seen")
+		assert.Equal(t, why, noGate())
+		b.Create(time.Now(), sandbox("seen"), &api.Container{Id: "c", Name: "c"}, startpolicy.Needs{}, podwatch.Pod{})
+		assert.Equal(t, why, noGate())
+	}
+	b.Create(time.Now(), sandbox("other"), &api.Container{Id: "d", Name: "c"}, startpolicy.Needs{}, podwatch.Pod{})
+	assert.Equal(t, Unseen, noGate())
 }

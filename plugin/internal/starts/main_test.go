@@ -73,7 +73,7 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 	defer s.Ledger.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
 	s.Ledger.book.Update(sandbox, startpolicy.Needs{})
-	s.Ledger.book.SetSandbox(uid, uid)
+	s.Ledger.book.SetSandbox(uid, uid, "")
 	s.Ledger.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
 }
 

@@ -274,7 +274,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 			return l.Arrive(l.now, pods.Pod{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			l.Runtime.Sandbox(l.now, &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, pod, true, false)
+			l.Runtime.Sandbox(l.now, &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, pod, true, false, "")
 			return l.o.Limiter.Lookup(pod.UID)
 		},
 	} {

@@ -15,17 +15,21 @@ import (
 
 // Sandbox adds the pod of a sandbox that the runtime is about to make to the queue, and asks for a reservation. It
 // refuses the sandbox only in the mode Enforce, and only if refusable is true. pod is what the pod watch knows, if
-// known.
-func (r *RuntimeEvents) Sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool) (pods.Pod, throttle.Decision) {
+// known. noGate is why no hook may wait in the sandbox; empty: one may.
+func (r *RuntimeEvents) Sandbox(
+	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, noGate string,
+) (pods.Pod, throttle.Decision) {
 	var request throttle.Request
 	if known {
 		request.Profile = r.s.profile(pod, false)
 	}
-	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.ShutsOut(), request)
+	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.ShutsOut(), noGate, request)
 }
 
 // sandbox is RuntimeEvents.Sandbox; shut reports whether no pod may wait.
-func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shut bool, request throttle.Request) (pods.Pod, throttle.Decision) {
+func (l *Ledger) sandbox(
+	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shut bool, noGate string, request throttle.Request,
+) (pods.Pod, throttle.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.book.Update(sandbox, l.matcher.Needs())
@@ -36,7 +40,7 @@ func (l *Ledger) sandbox(now time.Time, sandbox *api.PodSandbox, pod podwatch.Po
 			return p, d
 		}
 	}
-	l.book.SetSandbox(p.UID, sandbox.GetId())
+	l.book.SetSandbox(p.UID, sandbox.GetId(), noGate)
 	return p, throttle.Decision{Admitted: true}
 }
 

@@ -45,7 +45,6 @@ type shared struct {
 // heldContainer is a container that may not start now, because a limit holds its pod.
 type heldContainer struct {
 	starts.ContainerStart
-	sandbox *api.PodSandbox
 	id      string       // of the container
 	cgroup  string       // of the container, see cgroupOf
 	kubelet podwatch.Pod // what the pod watch knows of the pod
@@ -87,12 +86,12 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
+	bars := c.runtime.Load().bars(sandbox, c.o.ProcRoot)
 	now := time.Now()
-	p, d := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now))
+	p, d := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now), bars)
 	if !d.Admitted {
 		return c.Refusals.refuse(p, "", d)
 	}
-	c.Gate.shims.add(sandbox) // last: it reads files of the shim's process, which may hang
 	return nil
 }
 
@@ -104,7 +103,7 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
 	start := c.o.Starts.Runtime.Container(now, sandbox, ctr, pod, known)
-	held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
+	held := &heldContainer{ContainerStart: start, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
 	switch {
 	case start.Decision.Admitted:
 		return nil, nil
@@ -149,11 +148,5 @@ func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) 
 // Took charges the time that a handler took to the budget for holds.
 func (c *Chooser) Took(now time.Time, took time.Duration) { c.hold.charge(now, took) }
 
-// SandboxRemoved forgets a sandbox that was removed.
-func (c *Chooser) SandboxRemoved(id string) { c.Gate.shims.remove(id) }
-
 // Forget forgets a pod that is gone.
 func (c *Chooser) Forget(uid string) { c.Gate.breaker.forget(uid) }
-
-// SandboxesAre forgets all sandboxes but these.
-func (c *Chooser) SandboxesAre(sandboxes []*api.PodSandbox) { c.Gate.shims.keep(sandboxes) }

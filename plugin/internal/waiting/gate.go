@@ -44,12 +44,11 @@ type Gate struct {
 	*shared
 	refusals *Refusals
 	breaker  *breaker
-	shims    *shimBook
 	waiters  atomic.Int64
 }
 
 func newGate(s *shared, refusals *Refusals) *Gate {
-	return &Gate{shared: s, refusals: refusals, breaker: newBreaker(s.o.BreakerPause), shims: newShimBook(s.o.ProcRoot, &s.runtime)}
+	return &Gate{shared: s, refusals: refusals, breaker: newBreaker(s.o.BreakerPause)}
 }
 
 // take implements way. The container gets a hook if its pod gets a reservation.
@@ -120,7 +119,7 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	if bars := g.breaker.bars(now, held.UID); bars != "" {
 		return bars
 	}
-	switch bars := g.shims.barred(held.sandbox); {
+	switch bars := held.NoGate; {
 	case bars != "" && g.o.Gate.Mode == GateAuto:
 		return bars
 	case bars != "" && held.Beside:

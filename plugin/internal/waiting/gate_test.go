@@ -62,9 +62,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	} {
 		g := aGate(c.mode, hook)
 		g.connected("2.4.2")
-		sandbox := &api.PodSandbox{Id: "s"}
-		g.shims.add(sandbox)
-		assert.Equal(t, c.open, g.bars(time.Unix(0, 0), asks(sandbox, c.pod, c.known, false)) == "", c.why)
+		assert.Equal(t, c.open, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
 	}
 }
 
@@ -108,12 +106,11 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	} {
 		g := aGate(c.mode, hook)
 		g.connected(c.version)
-		sandbox := &api.PodSandbox{Id: "s", RuntimeHandler: c.handler}
+		noGate := pods.Unseen
 		if c.seen {
-			g.shims.add(sandbox)
+			noGate = g.runtime.Load().bars(&api.PodSandbox{Id: "s", RuntimeHandler: c.handler}, "/nowhere")
 		}
-		g.shims.keep([]*api.PodSandbox{sandbox})
-		why := g.bars(time.Unix(0, 0), asks(sandbox, pod, true, c.beside))
+		why := g.bars(time.Unix(0, 0), asks(noGate, pod, true, c.beside))
 		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
 	}
 }
@@ -129,7 +126,9 @@ func aGate(mode GateMode, hook string) *Gate {
 	return aChooser(Options{Gate: GateOptions{Mode: mode, Path: hook}, ProcRoot: "/proc"}).Gate
 }
 
-// asks returns a container called c that asks to wait.
-func asks(sandbox *api.PodSandbox, pod podwatch.Pod, known, beside bool) *heldContainer {
-	return &heldContainer{sandbox: sandbox, kubelet: pod, known: known, ContainerStart: starts.ContainerStart{NewContainer: pods.NewContainer{Container: "c", Beside: beside}}}
+// asks returns a container called c that asks to wait. noGate is why no hook may wait in its sandbox; empty: one may.
+func asks(noGate string, pod podwatch.Pod, known, beside bool) *heldContainer {
+	return &heldContainer{kubelet: pod, known: known, ContainerStart: starts.ContainerStart{
+		NewContainer: pods.NewContainer{Pod: pods.Pod{NoGate: noGate}, Container: "c", Beside: beside},
+	}}
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,42 +29,6 @@ func (root procRoot) process(t *testing.T, pid, parent int, args ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cmdline"), []byte(strings.Join(args, "\x00")+"\x00"), 0o600))
 }
 
-// aShimBook returns the book of a runtime that supports hooks.
-func aShimBook(proc string) *shimBook {
-	r := &atomic.Pointer[runtime]{}
-	r.Store(&runtime{})
-	return newShimBook(proc, r)
-}
-
-func TestOnlyASandboxThatWasSeenBeingMadeMayHaveAHook(t *testing.T) {
-	t.Parallel()
-	b := aShimBook(t.TempDir())
-	s := &api.PodSandbox{Id: "s"}
-	assert.Equal(t, notSeenMade, b.barred(s))
-	b.keep([]*api.PodSandbox{s})
-	assert.Equal(t, notSeenMade, b.barred(s), "a list of pods says nothing about the shim")
-	b.add(s)
-	assert.Empty(t, b.barred(s))
-	b.keep([]*api.PodSandbox{s})
-	assert.Empty(t, b.barred(s))
-	b.remove("s")
-	assert.Equal(t, notSeenMade, b.barred(s))
-	b.add(s)
-	b.keep(nil)
-	assert.Empty(t, b.made, "a removed sandbox is forgotten")
-}
-
-func TestSandboxesOfAnOldRuntimeStayOldAfterItsUpgrade(t *testing.T) {
-	t.Parallel()
-	b := aShimBook(t.TempDir())
-	s := &api.PodSandbox{Id: "s"}
-	b.runtime.Store(&runtime{barsGate: "too old"})
-	b.add(s)
-	b.runtime.Store(&runtime{})
-	b.keep([]*api.PodSandbox{s})
-	assert.Equal(t, "too old", b.barred(s))
-}
-
 func TestVirtualMachinesBarTheGate(t *testing.T) {
 	t.Parallel()
 	root := procRoot(t.TempDir())
@@ -85,11 +48,12 @@ func TestVirtualMachinesBarTheGate(t *testing.T) {
 		{&api.PodSandbox{Id: "gpu", Pid: 301, RuntimeHandler: "nvidia"}, ""},
 		{&api.PodSandbox{Id: "not another's shim", Pid: 400}, ""},
 	} {
-		b := aShimBook(string(root))
-		b.add(c.sandbox)
-		assert.Contains(t, b.barred(c.sandbox), c.want, c.sandbox.Id)
-		assert.Equal(t, c.want == "", b.barred(c.sandbox) == "", c.sandbox.Id)
+		bars := (&runtime{}).bars(c.sandbox, string(root))
+		assert.Contains(t, bars, c.want, c.sandbox.Id)
+		assert.Equal(t, c.want == "", bars == "", c.sandbox.Id)
 	}
+	old := &runtime{barsGate: "too old"}
+	assert.Equal(t, "too old", old.bars(&api.PodSandbox{Id: "gpu", Pid: 301}, string(root)))
 }
 
 // Reading from a process that hangs may block the reader.
@@ -116,7 +80,6 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	go func() {
 		defer close(others)
 		c.o.Starts.Ledger.InShadow()
-		c.Gate.shims.barred(&api.PodSandbox{Id: "s"})
 	}()
 	select {
 	case <-others:
@@ -127,5 +90,4 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, pipe.Close())
 	require.NoError(t, <-made)
-	assert.Empty(t, c.Gate.shims.barred(&api.PodSandbox{Id: "s"}))
 }

@@ -1,0 +1,58 @@
+package waiting
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/prometheus/procfs"
+)
+
+// runcShim is the shim that runs containers as processes of the node. It is the only shim that is known to
+// serve other requests while it makes a container. A shim that runs a virtual machine holds a lock meanwhile.
+const runcShim = "containerd-shim-runc-v2"
+
+// bars returns why no hook may wait in a sandbox that is being made with this runtime, or "" if one may. It reads files
+// of /proc.
+func (r *runtime) bars(sandbox *api.PodSandbox, procRoot string) string {
+	return cmp.Or(r.barsGate, shimFault(sandbox, shimOf(procRoot, sandbox)))
+}
+
+// shimFault returns why a pod's shim is not known to support waiting hooks, or "" if it is. If the name of
+// the shim is not known (empty), only the default runtime handler is.
+func shimFault(pod *api.PodSandbox, shim string) string {
+	switch handler := pod.GetRuntimeHandler(); {
+	case shim != "" && shim != runcShim:
+		return fmt.Sprintf("the pod's shim %s is not known to support waiting hooks", shim)
+	case shim == "" && handler != "" && handler != "runc":
+		return fmt.Sprintf("the pod's runtime handler %q is not known to support waiting hooks", handler)
+	}
+	return ""
+}
+
+// shimOf returns the name of a sandbox's shim, or "" if it cannot be found. The shim is the first process of
+// the sandbox or its parent, and has the ID of the sandbox among its arguments.
+func shimOf(procRoot string, pod *api.PodSandbox) string {
+	fs, err := procfs.NewFS(procRoot)
+	if err != nil || pod.GetPid() == 0 {
+		return ""
+	}
+	pid := int(pod.GetPid())
+	for range 2 {
+		proc, err := fs.Proc(pid)
+		if err != nil {
+			return ""
+		}
+		if args, err := proc.CmdLine(); err == nil && len(args) > 0 && slices.Contains(args, pod.GetId()) {
+			return filepath.Base(args[0])
+		}
+		stat, err := proc.Stat()
+		if err != nil {
+			return ""
+		}
+		pid = stat.PPID
+	}
+	return ""
+}
