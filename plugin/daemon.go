@@ -217,7 +217,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return d.leave(context.WithoutCancel(ctx))
+	return d.uninstall(context.WithoutCancel(ctx))
 }
 
 // part is a part of the daemon that runs until ctx ends, or returns an error that ends the daemon.

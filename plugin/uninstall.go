@@ -29,10 +29,10 @@ const (
 	hookGrace = 3 * time.Second
 )
 
-// leave removes the daemon's files from the host if the DaemonSet that ran it was removed, and blocks for some seconds
+// uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, and blocks for some seconds
 // then. It must be called when the daemon has ended. All files stay if it is not known whether the DaemonSet was removed,
 // or if another daemon has taken over.
-func (d *Daemon) leave(ctx context.Context) error {
+func (d *Daemon) uninstall(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
 	if !ok || d.cluster == nil {
 		return nil

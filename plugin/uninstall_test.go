@@ -67,7 +67,7 @@ func TestFilesGoWithTheDaemonSet(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, _ := endedDaemon(t, objects...)
-			require.NoError(t, d.leave(t.Context()))
+			require.NoError(t, d.uninstall(t.Context()))
 			assert.Zero(t, d.options.onHost(t), name)
 		})
 	}
@@ -77,11 +77,11 @@ func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
 	t.Parallel()
 	d, _ := endedDaemon(t, set(false))
 	before := d.options.onHost(t)
-	require.NoError(t, d.leave(t.Context()))
+	require.NoError(t, d.uninstall(t.Context()))
 	assert.Equal(t, before, d.options.onHost(t))
 
 	d.options.DaemonSet = ""
-	require.NoError(t, d.leave(t.Context()))
+	require.NoError(t, d.uninstall(t.Context()))
 	assert.Equal(t, before, d.options.onHost(t))
 }
 
@@ -101,7 +101,7 @@ func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
 				d, client := endedDaemon(t, set(false))
 				client.PrependReactor("get", of, func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
 				before := d.options.onHost(t)
-				require.NoError(t, d.leave(t.Context()))
+				require.NoError(t, d.uninstall(t.Context()))
 				assert.Equal(t, before, d.options.onHost(t), "%s: %v", of, answer)
 			})
 		}
@@ -116,7 +116,7 @@ func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lock.Close()) }()
 		before := d.options.onHost(t)
-		require.NoError(t, d.leave(t.Context()))
+		require.NoError(t, d.uninstall(t.Context()))
 		assert.Equal(t, before, d.options.onHost(t))
 	})
 }

@@ -13,7 +13,7 @@ type admission struct {
 	queue           *queue
 	slots           *slots
 	limits          *limits
-	book            *book
+	tickets         *tickets
 	frozen          bool    // no ticket is admitted in its turn
 	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil: none does
 	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
@@ -112,7 +112,7 @@ func (d *admission) admitOverdue(now time.Time, t *Ticket, ofProcess bool) {
 	}
 	d.queuesTurn = true
 	d.limits.take(now)
-	d.book.start(now, t, reason, true)
+	d.tickets.start(now, t, reason, true)
 }
 
 // admitNext admits a ticket that every limit allows, some perhaps by a loan.
@@ -123,7 +123,7 @@ func (d *admission) admitNext(now time.Time, t *Ticket) {
 	}
 	d.queuesTurn = false
 	d.limits.take(now)
-	d.book.start(now, t, reason, true)
+	d.tickets.start(now, t, reason, true)
 }
 
 // moreUrgent reports whether overdue ticket a goes before overdue ticket b: by priority, then the

@@ -24,7 +24,7 @@
 //	groups     the pods, and the groups of policies, counted anew after a change of a pod
 //	slots      the starts under way, how many there may be, and loans of slots
 //	limits     the other limits of the node, with what starts owe to the signals
-//	book       joins, starts and ends tickets
+//	tickets    joins, starts and ends tickets
 //	admission  who starts next, and when to decide again (decide.go); who may wait near
 //	           their turn (reserve.go), by an estimate of when others start (estimate.go)
 //

@@ -24,7 +24,7 @@ type Limiter struct {
 	groups    *groups
 	slots     *slots
 	limits    *limits
-	book      *book
+	tickets   *tickets
 	admission *admission
 }
 
@@ -34,8 +34,8 @@ func New(now time.Time, s Settings) *Limiter {
 	l.queue = &queue{settings: l.settings, groups: l.groups, flows: map[string]*flow{}}
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
-	l.book = &book{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, changed: make(chan struct{}, 1)}
-	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, book: l.book}
+	l.tickets = &tickets{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, changed: make(chan struct{}, 1)}
+	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, tickets: l.tickets}
 	l.Configure(now, s)
 	return l
 }
@@ -57,14 +57,14 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.book.live(r.UID)
+	t := l.tickets.live(r.UID)
 	if t == nil {
-		return l.book.join(l, now, r)
+		return l.tickets.join(l, now, r)
 	}
 	l.seenLocked(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		l.queue.move(t, func() { t.arrived = arrived })
-		l.book.notify()
+		l.tickets.notify()
 	}
 	return t
 }
@@ -75,12 +75,12 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)
-	t := l.book.live(r.UID)
+	t := l.tickets.live(r.UID)
 	if t == nil {
-		t = l.book.join(l, now, r)
+		t = l.tickets.join(l, now, r)
 	}
 	if t.state == Waiting {
-		l.book.start(earlier(now, since), t, reasons.Adopted, true)
+		l.tickets.start(earlier(now, since), t, reasons.Adopted, true)
 	}
 	return t
 }
@@ -88,7 +88,7 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 // seenLocked notes that something has asked for the ticket, so its pod still means to start.
 func (l *Limiter) seenLocked(now time.Time, t *Ticket) {
 	if now.Sub(t.seen) >= backWithin {
-		l.book.notify() // the result of Busy may change
+		l.tickets.notify() // the result of Busy may change
 	}
 	t.seen = now
 }
@@ -227,7 +227,7 @@ func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	l.book.endTimedOut(now)
+	l.tickets.endTimedOut(now)
 	l.admission.admit(now)
 	return l.admission.wakeAt(now)
 }
@@ -242,15 +242,15 @@ func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 
 // Changed returns a channel, with room for one value, that gets a value when there is an event or the
 // time that Advance returned may have changed.
-func (l *Limiter) Changed() <-chan struct{} { return l.book.changed }
+func (l *Limiter) Changed() <-chan struct{} { return l.tickets.changed }
 
 // Drain returns the events since the last call, in order. The Limiter keeps all events until then, so
 // its owner must call Drain again and again.
 func (l *Limiter) Drain() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	events := l.book.events
-	l.book.events = nil
+	events := l.tickets.events
+	l.tickets.events = nil
 	return events
 }
 
@@ -266,7 +266,7 @@ func (l *Limiter) lock(now time.Time) time.Time {
 // Changed, and unlocks mu.
 func (l *Limiter) admitAndUnlock(now time.Time) {
 	l.admission.admit(now)
-	l.book.notify()
+	l.tickets.notify()
 	l.mu.Unlock()
 }
 

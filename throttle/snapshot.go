@@ -107,8 +107,8 @@ func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
 func (l *Limiter) Recent() []TicketView {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	views := make([]TicketView, 0, len(l.book.ended))
-	for _, t := range l.book.ended {
+	views := make([]TicketView, 0, len(l.tickets.ended))
+	for _, t := range l.tickets.ended {
 		views = append(views, t.view())
 	}
 	return views

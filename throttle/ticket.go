@@ -247,7 +247,7 @@ func (t *Ticket) StartExempt(now time.Time) {
 	} else {
 		l.limits.debts.add(now)
 	}
-	l.book.start(now, t, reasons.Exempt, free)
+	l.tickets.start(now, t, reasons.Exempt, free)
 }
 
 // Wait notes that from now on a process waits for the ticket, and starts when it is admitted. It does
@@ -283,7 +283,7 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	d := t.l.admission.try(now, t, true)
 	if t.state == Waiting {
 		d.Reason = reasons.GateExpired
-		t.l.book.addEvent(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
+		t.l.tickets.addEvent(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)
 	}
 	return d
 }
@@ -301,5 +301,5 @@ func (t *Ticket) processArrivedLocked(now time.Time) {
 func (t *Ticket) End(now time.Time, reason reasons.Reason) {
 	now = t.l.lock(now)
 	defer t.l.admitAndUnlock(now)
-	t.l.book.end(now, t, reason)
+	t.l.tickets.end(now, t, reason)
 }
