@@ -97,6 +97,7 @@ type asked struct {
 	pods  map[string]podwatch.Pod
 	heard map[string]time.Time
 	lists int
+	away  bool // the API server does not answer
 }
 
 func (a *asked) Get(uid string) (podwatch.Pod, bool) {
@@ -107,9 +108,9 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 	return pod, known
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
-func (a *asked) Healthy() bool                                      { return true }
+func (a *asked) Healthy() bool                                      { return !a.away }
 func (a *asked) Heard(uid string) time.Time                         { return a.heard[uid] }
-func (a *asked) ListAnew(time.Time, string)                         { a.lists++ }
+func (a *asked) ListAnew(time.Time, string)                         { a.lists, a.away = a.lists+1, true }
 
 func state(t *throttle.Ticket) throttle.State {
 	s, _ := t.Status()

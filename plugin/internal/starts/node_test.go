@@ -1,0 +1,97 @@
+package starts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// oneSlot lets one pod start at a time.
+var oneSlot = throttle.Settings{MaxConcurrent: 1}
+
+// node is a Starts with one slot. The test is its runtime and its kubelet. Each step takes a millisecond of a clock that
+// only the steps move.
+type node struct {
+	*Starts
+	t     *testing.T
+	watch *asked
+}
+
+// newNode returns a node for a test in a bubble of synctest; change adjusts its options.
+func newNode(t *testing.T, change ...func(*Options)) *node {
+	t.Helper()
+	n := &node{t: t, watch: &asked{pods: map[string]podwatch.Pod{}, heard: map[string]time.Time{}}}
+	n.Starts = aStarts(append([]func(*Options){func(o *Options) { o.Pods = n.watch }}, change...)...)
+	n.configured(t, "spec: {}", oneSlot)
+	return n
+}
+
+// standalone removes the pod watch.
+func standalone(o *Options) { o.Pods = nil }
+
+// passes lets time pass, and does a round of the loop.
+func (n *node) passes(d time.Duration) {
+	time.Sleep(d)
+	n.loop.round(time.Now())
+}
+
+// names returns the pods that wait and those that hold a slot, each in order.
+func (n *node) names() (waiting, starting []string) {
+	s := n.o.Limiter.Snapshot(time.Now())
+	for _, v := range s.Waiting {
+		waiting = append(waiting, v.UID)
+	}
+	for _, v := range s.Starting {
+		if v.Slot {
+			starting = append(starting, v.UID)
+		}
+	}
+	return waiting, starting
+}
+
+// counted returns the values of a metric by its only label. For a histogram, it returns the counts.
+func (n *node) counted(name string) map[string]float64 {
+	n.t.Helper()
+	families, err := n.o.Observer.Registry().Gather()
+	require.NoError(n.t, err)
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				all[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return all
+}
+
+// stranger returns a pod that the pod watch does not know.
+func (n *node) stranger(name string) *testPod {
+	return &testPod{
+		n: n, uid: name, latest: map[string]*api.Container{}, running: map[string]string{},
+		sandbox: &api.PodSandbox{Uid: name, Namespace: "default", Name: name},
+	}
+}
+
+// pod returns a pod that the pod watch knows: always restarted, probed, with the container "app". The changes are made
+// before the watch reports it.
+func (n *node) pod(name string, changes ...func(*podwatch.Pod)) *testPod {
+	p := n.stranger(name)
+	p.becomesKnown(changes...)
+	return p
+}
+
+// occupies starts a pod that holds the slot until its test makes it ready.
+func (n *node) occupies(name string) *testPod {
+	n.t.Helper()
+	p := n.pod(name).runs()
+	p.starts("app")
+	p.is(throttle.Starting, reasons.WithinLimits)
+	return p
+}
