@@ -63,21 +63,6 @@ func counted(t testing.TB, n *node, name string) float64 {
 	return 0
 }
 
-// labelled returns the value of a counter with one label.
-func labelled(t testing.TB, n *node, name, label string) (sum float64) {
-	t.Helper()
-	families, err := n.d.observer.Registry().Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name && len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == label {
-				sum += m.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
-}
-
 // exited reports whether the daemon knows that a container has exited.
 func (n *node) exited(uid, name string) (exited bool) {
 	n.d.starts.Ledger.Read(func(b *pods.Book) { exited = b.ExitedSince(uid, name, time.Time{}) })

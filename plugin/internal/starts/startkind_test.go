@@ -1,0 +1,139 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("many", containers(map[string]podwatch.Kind{
+			"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
+		})).runs()
+		p.starts("init")
+		n.pod("behind").runs().waits("app")
+		p.exits("init")
+		n.Valve.ShutsDown(true) // from now on, no other pod starts
+		p.starts("sidecar", "app", "other")
+		waiting, starting := n.names()
+		assert.Equal(t, []string{"behind"}, waiting)
+		assert.Equal(t, []string{"many"}, starting, "all containers belong to one start")
+	})
+}
+
+func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		holder := n.occupies("holder")
+		p := n.pod("initial", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
+		p.waits("init")
+		n.pod("behind").runs().waits("app")
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
+		p.begins("init")
+		p.exits("init")
+		p.starts("app")
+	})
+}
+
+func TestAnEphemeralContainerNeverWaitsAndIsNoStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("debugged").hasStarted("app")
+		n.occupies("holder")
+		p.told(containers(map[string]podwatch.Kind{"app": podwatch.App, "debug": podwatch.Ephemeral}))
+		p.starts("debug")
+		p.is(throttle.Started, reasons.Ready, "an ephemeral container is no start of the pod")
+
+		p.exits("app")
+		p.waits("app")
+		p.starts("debug")
+		p.is(throttle.Waiting, reasons.Concurrency, "an ephemeral container does not let the pod start")
+	})
+}
+
+// Without the kubelet's report, a pod between its init container and its app seems to have started.
+func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T) {
+	t.Parallel()
+	for end, lasts := range map[reasons.Reason]time.Duration{reasons.Completed: 0, reasons.Inferred: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, standalone)
+			p := n.stranger("with-init").runs()
+			p.starts("init")
+			n.passes(lasts)
+			p.exits("init")
+			n.passes(time.Minute)
+			p.is(throttle.Started, end)
+			n.stranger("holder").runs().mayStart("app")
+			d := p.asks("app").Decision
+			require.False(t, d.Admitted)
+			assert.Equal(t, reasons.Concurrency, d.Reason)
+			p.is(throttle.Waiting, reasons.Concurrency)
+		})
+	}
+}
+
+func TestAnAppBesideARunningContainerBelongsToTheStartThatSeemedToBeOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, standalone)
+		p := n.stranger("pair").runs()
+		p.starts("sidecar")
+		n.passes(time.Minute)
+		p.is(throttle.Started, reasons.Inferred)
+		n.stranger("holder").runs().mayStart("app")
+		p.starts("app")
+		p.is(throttle.Started, reasons.Inferred)
+	})
+}
+
+// The runtime reports the stop of a process that ends at once before its start.
+func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("brief").runs()
+		p.mayStart("app")
+		p.exits("app")
+		p.is(throttle.Started, reasons.Exited)
+		p.begins("app")
+		p.is(throttle.Started, reasons.Exited)
+		n.locked(func(l *Ledger) {
+			assert.Empty(t, l.book.Progress(p.uid, time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
+			assert.True(t, l.book.ExitedSince(p.uid, "app", time.Time{}))
+		})
+	})
+}
+
+// A hook may leave by itself, and a container may have none.
+func TestAStartWithoutARequestIsCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		waits := n.pod("waits").runs()
+		waits.waits("app")
+		waits.begins("app")
+		stranger := n.stranger("stranger")
+		stranger.isMade("app")
+		stranger.begins("app")
+		for _, p := range []*testPod{waits, stranger} {
+			p.is(throttle.Starting, reasons.Adopted)
+		}
+		_, starting := n.names()
+		assert.ElementsMatch(t, []string{"holder", "waits", "stranger"}, starting, "starts under way may exceed the limit")
+		assert.InDelta(t, 2, n.counted("pod_pacemaker_unpaced_total")["NotAsked"], 0)
+	})
+}
