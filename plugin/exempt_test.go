@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -38,40 +37,4 @@ func TestExemptPodsNeverWait(t *testing.T) {
 	waiting, starting := n.names()
 	assert.Equal(t, []string{"waits"}, waiting)
 	assert.Equal(t, []string{"holder"}, starting)
-}
-
-func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, daemonSetsExempt)
-	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }).runs()
-	p.startsNow("app")
-	p.becomes(throttle.Starting, reasons.Exempt)
-	_, starting := n.names()
-	assert.Equal(t, []string{"daemon"}, starting)
-
-	next := n.pod("next").runs()
-	a := next.waitsAtGate("app")
-	p.getsReady()
-	a.succeeds()
-}
-
-func TestAnExemptPodEndsLikeAnyOther(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, daemonSetsExempt)
-	n.occupy("holder")
-	p := n.pod("daemon", func(pod *podwatch.Pod) { pod.DaemonSet = true }).runs()
-	p.startsNow("app")
-	p.getsReady()
-	p.becomes(throttle.Started, reasons.Ready)
-}
-
-func TestANewConfigurationAppliesToWaitingPods(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	n.occupy("holder")
-	p := n.pod("waits").runs()
-	a := p.waitsAtGate("app")
-	n.reconfigure("spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {namespaces: [default]}}")
-	a.succeeds()
-	p.becomes(throttle.Starting, reasons.Exempt)
 }

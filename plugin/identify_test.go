@@ -4,15 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
@@ -43,7 +39,6 @@ func TestAPodThatNeedNotWaitIsNotHeldToBecomeKnown(t *testing.T) {
 		"exempt": {daemonSetsExempt, func(_ *node, p *testPod) {
 			p.spec.Labels = map[string]string{"pod-template-generation": "1"}
 		}},
-		"no pod is held":        {oneInShadow, func(*node, *testPod) {}},
 		"the pod watch is away": {oneAtATime, func(n *node, _ *testPod) { n.pods.ListAnew(time.Time{}, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,56 +51,6 @@ func TestAPodThatNeedNotWaitIsNotHeldToBecomeKnown(t *testing.T) {
 			assert.Zero(t, held)
 		})
 	}
-}
-
-func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, daemonSetsExempt, with(func(o *Options) { o.Hold = 0 }))
-	holder := n.occupy("holder")
-
-	exempt := n.strangePod("exempt").runs()
-	_, err := exempt.create("app")
-	require.Error(t, err, "an unknown pod waits like any other")
-	exempt.becomesKnown(func(pod *podwatch.Pod) { pod.DaemonSet = true })
-	exempt.becomes(throttle.Starting, reasons.Exempt)
-	exempt.startsNow("app")
-
-	plain, urgent := n.strangePod("plain").runs(), n.strangePod("urgent").runs()
-	require.Less(t, n.view(plain.uid).Ahead, n.view(urgent.uid).Ahead)
-	plain.becomesKnown()
-	urgent.becomesKnown(func(pod *podwatch.Pod) { pod.Priority = 1000 })
-	require.Greater(t, n.view(plain.uid).Ahead, n.view(urgent.uid).Ahead, "priority goes first")
-
-	waits := plain.waitsAtGate("app")
-	first := urgent.waitsAtGate("app")
-	holder.getsReady()
-	first.succeeds()
-	assert.False(t, waits.over())
-}
-
-func TestAPriorityThatChangesMovesThePlace(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	n.occupy("holder")
-	first, second := n.pod("first").runs(), n.pod("second").runs()
-	first.waitsAtGate("app")
-	second.waitsAtGate("app")
-	waiting, _ := n.names()
-	require.Equal(t, []string{"first", "second"}, waiting)
-	n.pods.tell(second.uid, func(pod *podwatch.Pod) { pod.Priority = 1 })
-	waiting, _ = n.names()
-	assert.Equal(t, []string{"second", "first"}, waiting)
-}
-
-func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateAlways }))
-	sandbox := &api.PodSandbox{Id: "1", Namespace: "default", Name: "first"}
-	require.NoError(t, n.d.handler.RunPodSandbox(n.ctx, sandbox))
-	assert.Equal(t, throttle.Waiting, n.view("default/first").State)
-	sandbox.Name = "second"
-	require.NoError(t, n.d.handler.RunPodSandbox(n.ctx, sandbox))
-	assert.Equal(t, 1, n.view("default/second").Ahead)
 }
 
 func TestWithoutAHoldNoHandlerWaits(t *testing.T) {

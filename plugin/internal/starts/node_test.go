@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -94,4 +95,13 @@ func (n *node) occupies(name string) *testPod {
 	p.starts("app")
 	p.is(throttle.Starting, reasons.WithinLimits)
 	return p
+}
+
+// crowd makes sandboxes until one is refused, and returns the pod of that one.
+func (n *node) crowd() (refused *testPod) {
+	for i := 0; ; i++ {
+		if p := n.pod("crowd-" + strconv.Itoa(i)); !p.run().Admitted {
+			return p
+		}
+	}
 }
