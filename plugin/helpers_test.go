@@ -93,6 +93,16 @@ func discard() *logrus.Logger {
 	return log
 }
 
+// containers gives a pod containers of these kinds.
+func containers(kinds map[string]podwatch.Kind) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) {
+		pod.Containers = map[string]podwatch.Container{}
+		for name, kind := range kinds {
+			pod.Containers[name] = podwatch.Container{Kind: kind}
+		}
+	}
+}
+
 // sidecarAndApp are the containers of a pod whose app runs beside a sidecar.
 var sidecarAndApp = map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}
 

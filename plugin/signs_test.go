@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,6 +36,16 @@ func runsFor(d time.Duration) nodeOption {
 // burnUntil is a program that burns CPU until a file exists, and then sleeps.
 func burnUntil(file string) []string {
 	return []string{"sh", "-c", `while [ ! -e "$0" ]; do :; done; exec sleep 600`, file}
+}
+
+// stillStarting asserts that the report did not end the start.
+func (p *testPod) stillStarting(why string) {
+	p.n.t.Helper()
+	p.n.d.starts.Wake()
+	ctx, cancel := context.WithTimeout(p.n.ctx, patience)
+	defer cancel()
+	require.NoError(p.n.t, p.n.d.starts.Alive(ctx), "the loop has looked at all starts")
+	assert.Equal(p.n.t, throttle.Starting, p.is(), why)
 }
 
 // idle is a program that uses no CPU.

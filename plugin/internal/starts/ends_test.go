@@ -1,0 +1,136 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// unprobed removes the probes of a pod.
+func unprobed(pod *podwatch.Pod) { pod.Probed = false }
+
+// inPhase sets the phase of a pod.
+func inPhase(phase corev1.PodPhase) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) { pod.Phase = phase }
+}
+
+func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.occupies("probed")
+		p.reports()
+		n.passes(4 * time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "the containers run, but are not ready")
+		p.getsReady()
+		p.is(throttle.Started, reasons.Ready)
+		waiting, starting := n.names()
+		assert.Empty(t, append(waiting, starting...))
+	})
+}
+
+// A node that was rebooted has the kubelet's reports from before.
+func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("rebooted", func(pod *podwatch.Pod) {
+			pod.Phase, pod.ContainersReady, pod.AllRunning, pod.CrashLooping = corev1.PodRunning, true, true, true
+			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: "from-before"}}
+		}).runs()
+		p.starts("app")
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		p.getsReady()
+		p.is(throttle.Started, reasons.Ready)
+	})
+}
+
+func TestAPodWithoutProbesEndsAfterTheSettleTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, func(o *Options) { o.Timing.Stalls.Every = time.Hour })
+		n.configured(t, "spec: {settleTime: 7s}", oneSlot)
+		p := n.pod("unprobed", unprobed).runs()
+		p.starts("app")
+		due := time.Now().Add(7 * time.Second)
+		require.Empty(t, n.loop.woken)
+		p.reports()
+		require.Len(t, n.loop.woken, 1, "the loop looks when to judge again")
+		assert.Equal(t, due, n.loop.round(time.Now()))
+		n.passes(time.Until(due) - 1)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.passes(1)
+		p.is(throttle.Started, reasons.Settled)
+	})
+}
+
+func TestAPodWithoutProbesKeepsItsSlotUntilAllOfItRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, "spec: {settleTime: 0s}", oneSlot)
+		p := n.pod("two", unprobed, containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
+		p.starts("app")
+		p.reports(func(pod *podwatch.Pod) { pod.AllRunning = false })
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "one container is missing")
+		p.starts("other")
+		p.reports()
+		p.is(throttle.Started, reasons.Settled)
+	})
+}
+
+func TestAPodThatEndsGivesUpItsSlotOrItsPlace(t *testing.T) {
+	t.Parallel()
+	deleted := func(pod *podwatch.Pod) { pod.Deleting = true }
+	for _, c := range []struct {
+		ends          func(*podwatch.Pod)
+		reason        reasons.Reason
+		starts, waits throttle.State // that a pod that starts gets, and one that waits
+	}{
+		{inPhase(corev1.PodSucceeded), reasons.Completed, throttle.Started, throttle.Gone},
+		{inPhase(corev1.PodFailed), reasons.Failed, throttle.Started, throttle.Gone},
+		{deleted, reasons.Deleted, throttle.Gone, throttle.Gone},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			starts := n.occupies("starts")
+			waits, next := n.pod("waits").runs(), n.pod("next").runs()
+			ticket := waits.waits("app")
+			next.waits("app")
+			waits.told(c.ends)
+			waits.is(c.waits, c.reason)
+			require.True(t, closed(ticket.Decided()), "its hook is told to end")
+			starts.told(c.ends)
+			starts.is(c.starts, c.reason)
+			next.is(throttle.Starting, reasons.WithinLimits)
+		})
+	}
+}
+
+func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		stuck := n.occupies("stuck")
+		p := n.pod("next").runs()
+		p.waits("app")
+		limits := oneSlot
+		limits.StartTimeout = time.Minute
+		n.configured(t, "spec: {startTimeout: 1m}", limits)
+		n.passes(time.Until(stuck.view().Admitted.Add(time.Minute)) - 1)
+		p.is(throttle.Waiting, reasons.Concurrency)
+		n.passes(1)
+		stuck.is(throttle.Started, reasons.Stuck)
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}

@@ -1,0 +1,131 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// crashLoops makes the kubelet hold back a container.
+func crashLoops(pod *podwatch.Pod) { pod.CrashLooping, pod.AllRunning = true, false }
+
+func TestTheExitOfAllAppContainersEndsTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("crashes", containers(map[string]podwatch.Kind{
+			"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
+		})).runs()
+		p.starts("init")
+		p.exits("init")
+		p.starts("sidecar", "app")
+		p.exits("app")
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "the other container has not started yet")
+		p.starts("other")
+		p.exits("other")
+		p.is(throttle.Started, reasons.Exited)
+	})
+}
+
+// Only a pod that is always restarted is sure to start again.
+func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("job", func(pod *podwatch.Pod) { pod.RestartPolicy = "OnFailure" }).runs()
+		p.starts("app")
+		p.exits("app")
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "the Job may be complete, or start again")
+		first := p.view().Arrived
+		p.starts("app")
+		p.is(throttle.Starting, reasons.WithinLimits)
+		assert.True(t, p.view().Arrived.After(first), "the restart is a start of its own")
+	})
+}
+
+func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("half", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
+		p.starts("app", "other")
+		p.exits("other")
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		p.reports(crashLoops)
+		p.is(throttle.Started, reasons.CrashLoop)
+	})
+}
+
+func TestAProgramThatCannotStartEndsTheStartWhenTheKubeletGivesUp(t *testing.T) {
+	t.Parallel()
+	for _, removed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			p := n.pod("misspelt").runs()
+			p.mayStart("app")
+			// The runtime may report a stop of a container that never ran, but not its state.
+			n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
+			n.passes(time.Minute)
+			p.is(throttle.Starting, reasons.WithinLimits)
+			if removed { // and made again
+				n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+				p.mayStart("app")
+				p.is(throttle.Starting, reasons.WithinLimits, "it is the same start")
+			}
+			p.told(crashLoops, func(pod *podwatch.Pod) {
+				pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: p.latest["app"].GetId()}}
+			})
+			p.is(throttle.Started, reasons.CrashLoop)
+		})
+	}
+}
+
+func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
+	t.Parallel()
+	for _, crashed := range [][]string{{"app"}, {"app", "other"}} { // the other one is made again later
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			kinds := map[string]podwatch.Kind{}
+			for _, name := range crashed {
+				kinds[name] = podwatch.App
+			}
+			p := n.pod("crashed", containers(kinds)).runs()
+			p.starts(crashed...)
+			p.exits(crashed...)
+			p.is(throttle.Started, reasons.Exited)
+			p.reports(crashLoops)
+			earlier := p.latest["app"]
+			p.starts("app") // the kubelet has not reported since
+			n.Runtime.ContainerRemoved(p.sandbox, earlier)
+			n.passes(time.Minute)
+			p.is(throttle.Starting, reasons.WithinLimits, "the crash loop belongs to the earlier start")
+			p.starts(crashed[1:]...)
+			p.getsReady()
+			p.reports(func(pod *podwatch.Pod) { pod.CrashLooping = false })
+			p.is(throttle.Started, reasons.Ready)
+		})
+	}
+}
+
+// The runtime reports the end of a container by its ID alone if it has forgotten the sandbox.
+func TestTheExitOfAContainerWhoseSandboxIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.occupies("crashes")
+		ctr := p.latest["app"]
+		ctr.State = api.ContainerState_CONTAINER_STOPPED
+		n.Runtime.ContainerStopped(nil, ctr)
+		p.is(throttle.Started, reasons.Exited)
+	})
+}

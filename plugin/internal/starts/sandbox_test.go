@@ -1,0 +1,159 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.occupies("restarted")
+		n.Runtime.SandboxStopped(p.sandbox)
+		p.is(throttle.Gone, reasons.SandboxGone)
+		p.runs()
+		p.is(throttle.Waiting, "", "a new sandbox is a first start")
+		p.starts("app")
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
+	t.Parallel()
+	for name, option := range map[string]func(*Options){"with a pod watch": func(*Options) {}, "standalone": standalone} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, option)
+			p := n.stranger("moved").runs()
+			older := p.sandbox
+			p.runs().starts("app")
+			n.Runtime.SandboxStopped(older)
+			n.Runtime.SandboxRemoved(older)
+			n.passes(0)
+			p.is(throttle.Starting, reasons.WithinLimits, name)
+		})
+	}
+}
+
+func TestAWaitingPodKeepsItsPlaceWhenItsSandboxEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		holder := n.occupies("holder")
+		p := n.pod("restarted").runs()
+		p.waits("app")
+		arrived := p.view().Arrived
+		n.pod("later").runs().waits("app")
+		n.Runtime.SandboxStopped(p.sandbox)
+		n.Runtime.SandboxRemoved(p.sandbox)
+		p.is(throttle.Waiting, "")
+		p.runs().waits("app")
+		assert.Equal(t, arrived, p.view().Arrived)
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+// The next pod may pull its images instead.
+func TestAPodWhoseSandboxEndsGivesItsReservationBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		first := n.pod("first").runs()
+		refused := n.crowd()
+		assert.False(t, refused.run().Admitted)
+		n.Runtime.SandboxStopped(first.sandbox)
+		assert.True(t, refused.run().Admitted)
+	})
+}
+
+func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, standalone)
+		holder := n.stranger("holder").runs()
+		holder.starts("app")
+		p := n.stranger("removed").runs()
+		n.Runtime.SandboxRemoved(p.sandbox)
+		p.is(throttle.Gone, reasons.SandboxGone)
+		n.Runtime.SandboxRemoved(holder.sandbox)
+		holder.is(throttle.Gone, reasons.SandboxGone)
+		n.passes(0)
+		n.locked(func(l *Ledger) {
+			assert.Equal(t, []string{"holder"}, l.book.UIDs(), "its container is not removed yet")
+		})
+		n.Runtime.ContainerRemoved(holder.sandbox, holder.latest["app"])
+		n.nothingIsLeft()
+	})
+}
+
+func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, standalone)
+		p := n.stranger("restarted").runs()
+		p.starts("app")
+		old := p.sandbox
+		n.Runtime.SandboxStopped(old)
+		p.is(throttle.Gone, reasons.SandboxGone)
+		n.stranger("holder").runs().starts("app")
+		n.crowd()
+		assert.False(t, p.run().Admitted)
+		n.Runtime.SandboxRemoved(old)
+		p.is(throttle.Waiting, "")
+	})
+}
+
+func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		starts, waits := n.occupies("starts"), n.pod("waits").runs()
+		waits.waits("app")
+		for _, p := range []*testPod{starts, waits} {
+			p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
+			p.is(throttle.Gone, reasons.Deleted)
+			n.Runtime.SandboxStopped(p.sandbox)
+			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.locked(func(l *Ledger) { assert.NotContains(t, l.book.UIDs(), p.uid) })
+			n.Runtime.SandboxRemoved(p.sandbox)
+		}
+		n.nothingIsLeft()
+	})
+}
+
+// nothingIsLeft asserts that no pod waits, starts or is recorded.
+func (n *node) nothingIsLeft() {
+	n.t.Helper()
+	waiting, starting := n.names()
+	assert.Empty(n.t, append(waiting, starting...))
+	n.locked(func(l *Ledger) {
+		assert.Empty(n.t, l.book.UIDs())
+		assert.Empty(n.t, l.shadows)
+		assert.Empty(n.t, l.byRoom)
+	})
+}
+
+// A pod whose images take long to pull asks for nothing.
+func TestAPodWithASandboxKeepsItsPlaceHoweverLongItPulls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		pulls := n.pod("pulls").runs()
+		refused := n.crowd()
+		for range 30 {
+			n.passes(time.Minute)
+		}
+		pulls.is(throttle.Waiting, "")
+		refused.is(throttle.Gone, reasons.Abandoned)
+	})
+}
