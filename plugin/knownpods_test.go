@@ -15,7 +15,6 @@ type knownPods struct {
 	away    bool
 	panics  string // the UID of a pod for which every call panics
 	changed func(podwatch.Pod, bool)
-	heard   map[string]time.Time // if not now
 	// held has the longest wait of each call for an unknown pod.
 	held []time.Duration
 }
@@ -54,30 +53,13 @@ func (k *knownPods) Healthy() bool {
 	return !k.away
 }
 
-// Heard returns a time in the future, unless a test has set another for the pod.
-func (k *knownPods) Heard(uid string) time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if at, ok := k.heard[uid]; ok {
-		return at
-	}
-	return time.Now().Add(24 * time.Hour)
-}
+// Heard returns a time in the future: the watch is not mute.
+func (k *knownPods) Heard(string) time.Time { return time.Now().Add(24 * time.Hour) }
 
 func (k *knownPods) ListAnew(time.Time, string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.away = true
-}
-
-// hears sets the time at which the watch last reported a pod.
-func (k *knownPods) hears(uid string, at time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.heard == nil {
-		k.heard = map[string]time.Time{}
-	}
-	k.heard[uid] = at
 }
 
 // holds returns how long handlers were ready to wait for unknown pods: in all, and the longest.
@@ -88,13 +70,6 @@ func (k *knownPods) holds() (sum, longest time.Duration) {
 		sum, longest = sum+d, max(longest, d)
 	}
 	return sum, longest
-}
-
-// goAway makes the API server unreachable.
-func (k *knownPods) goAway() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.away = true
 }
 
 // panicsOf makes every call for a pod panic.

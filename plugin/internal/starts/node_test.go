@@ -36,8 +36,12 @@ func newNode(t *testing.T, change ...func(*Options)) *node {
 // standalone removes the pod watch.
 func standalone(o *Options) { o.Pods = nil }
 
-// passes lets time pass, and does a round of the loop.
+// passes lets time pass. It does a round of the loop each second, and one at the end.
 func (n *node) passes(d time.Duration) {
+	for ; d > time.Second; d -= time.Second {
+		time.Sleep(time.Second)
+		n.loop.round(time.Now())
+	}
 	time.Sleep(d)
 	n.loop.round(time.Now())
 }

@@ -1,0 +1,159 @@
+package starts
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// burner is a made-up /proc of the process that all pods have.
+type burner struct {
+	n    *node
+	root string
+	used int // in ticks of 10 ms
+}
+
+// withProc makes the node measure a made-up /proc.
+func withProc(root string) func(*Options) {
+	return func(o *Options) { o.Roots = usage.Roots{Proc: root, Cgroup: "/nowhere"} }
+}
+
+// burns lets the process burn CPU for some seconds.
+func (b *burner) burns(seconds int) {
+	b.n.t.Helper()
+	for range seconds {
+		b.used += 100
+		b.idles(1)
+	}
+}
+
+// idles lets some seconds pass in which the process uses no CPU.
+func (b *burner) idles(seconds int) {
+	b.n.t.Helper()
+	proc(b.n.t, b.root, strconv.Itoa(b.used)+" 0")
+	for range seconds {
+		b.n.passes(time.Second)
+	}
+}
+
+func TestWithoutTheKubeletsReportAStartEndsWhenThePodIsQuiet(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		option func(*Options)
+		pod    func(*node) *testPod
+	}{
+		"standalone":             {standalone, func(n *node) *testPod { return n.stranger("jvm") }},
+		"an unknown pod":         {func(*Options) {}, func(n *node) *testPod { return n.stranger("jvm") }},
+		"the API server is away": {func(*Options) {}, func(n *node) *testPod { n.watch.away = true; return n.pod("jvm") }},
+	} {
+		root := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, c.option, withProc(root))
+			b := &burner{n: n, root: root}
+			b.idles(1)
+			p := c.pod(n).runs()
+			p.starts("app")
+			b.burns(60)
+			p.is(throttle.Starting, reasons.WithinLimits, name)
+			b.idles(1)
+			p.is(throttle.Starting, reasons.WithinLimits, name+": it was quiet for a second")
+			b.idles(2)
+			p.is(throttle.Started, reasons.Inferred, name)
+		})
+	}
+}
+
+func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, standalone)
+		p := n.stranger("blind").runs()
+		p.mayStart("app")
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "nothing runs")
+		p.begins("app")
+		n.passes(n.o.Timing.RunFor - 1)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.passes(1)
+		p.is(throttle.Started, reasons.Inferred)
+	})
+}
+
+// Between two containers of a pod, nothing of it may run for a moment.
+func TestAPodOfWhichNothingRunsAnyMoreFreesItsSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, standalone)
+		p := n.stranger("job").runs()
+		p.starts("app")
+		p.exits("app")
+		n.passes(n.o.Timing.Quiet.Window)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.passes(1)
+		p.is(throttle.Started, reasons.Completed)
+	})
+}
+
+func TestAnEarlierExitDoesNotEndARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, standalone)
+		p := n.stranger("crashes").runs()
+		p.starts("app")
+		p.exits("app")
+		n.passes(time.Minute)
+		p.is(throttle.Started, reasons.Completed)
+		p.mayStart("app") // its process does not run yet
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "the exit belongs to the earlier start")
+		p.begins("app")
+		n.passes(time.Minute)
+		p.is(throttle.Started, reasons.Inferred)
+	})
+}
+
+func TestWhileTheWatchIsMuteAStartEndsByItsSigns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("web")
+		p.sandbox.Annotations = map[string]string{"kubernetes.io/config.source": "api"}
+		p.runs().starts("app")
+		n.watch.heard[p.uid] = time.Now()
+		n.passes(time.Minute)
+		p.is(throttle.Starting, reasons.WithinLimits, "the kubelet has not reported the pod as ready")
+		n.watch.heard[p.uid] = time.Now().Add(-time.Hour)
+		n.passes(n.o.Timing.MuteEvery)
+		require.Equal(t, 1, n.watch.lists)
+		p.is(throttle.Started, reasons.Inferred)
+	})
+}
+
+func TestAStartThatOnlyWaitsLendsItsSlot(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withProc(root))
+		b := &burner{n: n, root: root}
+		b.idles(1)
+		p, next := n.occupies("jvm"), n.pod("next").runs()
+		next.waits("app")
+		b.burns(60)
+		assert.Zero(t, p.view().StalledSince, "the pod burns CPU")
+		last := time.Now()
+		b.idles(6)
+		assert.WithinRange(t, p.view().StalledSince, last.Add(-time.Second), last.Add(time.Second))
+		next.is(throttle.Waiting, reasons.Concurrency)
+		b.idles(5)
+		next.is(throttle.Starting, "", "ten seconds without progress")
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
