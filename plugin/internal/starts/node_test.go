@@ -60,7 +60,7 @@ func (n *node) names() (waiting, starting []string) {
 	return waiting, starting
 }
 
-// counted returns the values of a metric by its only label. For a histogram, it returns the counts.
+// counted returns the values of a metric by its label. For a histogram, it returns the counts.
 func (n *node) counted(name string) map[string]float64 {
 	n.t.Helper()
 	families, err := n.o.Observer.Registry().Gather()
@@ -103,9 +103,12 @@ func (n *node) occupies(name string) *testPod {
 
 // crowd makes sandboxes until one is refused, and returns the pod of that one.
 func (n *node) crowd() (refused *testPod) {
-	for i := 0; ; i++ {
+	n.t.Helper()
+	for i := range 100 {
 		if p := n.pod("crowd-" + strconv.Itoa(i)); !p.run().Admitted {
 			return p
 		}
 	}
+	require.FailNow(n.t, "no sandbox is refused")
+	return nil
 }

@@ -1,0 +1,103 @@
+package starts
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+const (
+	shadowMode = "spec: {mode: Shadow}"
+	offMode    = `spec: {mode: "Off"}`
+)
+
+func TestWhereNoPodIsHeldNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for config, waits := range map[string]int{shadowMode: 8, offMode: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			n.occupies("holder")
+			limits := oneSlot
+			if config == offMode {
+				limits = throttle.Settings{}
+			}
+			n.configured(t, config, limits)
+			for shut := range 2 { // then the node is shut down
+				n.Valve.ShutsDown(shut > 0)
+				for i := range 4 {
+					n.pod(fmt.Sprint(shut, i)).runs().starts("app")
+				}
+			}
+			waiting, _ := n.names()
+			assert.Len(t, waiting, waits, config)
+		})
+	}
+}
+
+// Pods that wait when the mode becomes Shadow start. They count as starts under way when the mode is Enforce again.
+func TestTheModeChangesUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		holder := n.occupies("holder")
+		a, b := n.pod("a").runs(), n.pod("b").runs()
+		ticket := a.waits("app")
+		state, changed := n.Valve.Now()
+		assert.Zero(t, state)
+		n.configured(t, shadowMode, oneSlot)
+		assert.True(t, closed(changed))
+		state, changed = n.Valve.Now()
+		assert.Equal(t, ValveState{Unheld: true}, state, "its hook is told to go")
+		n.StartUnheld(time.Now(), ticket)
+		n.StartUnheld(time.Now(), ticket) // for the hook of another container
+		a.begins("app")
+		b.starts("app")
+		waiting, _ := n.names()
+		assert.Equal(t, []string{"a", "b"}, waiting)
+		assert.Equal(t, map[string]float64{"Shadow": 2}, n.counted("pod_pacemaker_unpaced_total"))
+
+		n.configured(t, "spec: {}", oneSlot)
+		assert.True(t, closed(changed))
+		state, _ = n.Valve.Now()
+		assert.Zero(t, state)
+		waiting, starting := n.names()
+		assert.Empty(t, waiting)
+		assert.ElementsMatch(t, []string{"holder", "a", "b"}, starting)
+		last := n.pod("last").runs()
+		last.waits("app")
+		for _, p := range []*testPod{holder, a, b} {
+			last.is(throttle.Waiting, reasons.Concurrency)
+			p.getsReady()
+			p.is(throttle.Started, reasons.Ready)
+		}
+		last.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		n.passes(0)
+		for _, name := range []string{"a", "b"} {
+			n.pod(name).runs().waits("app")
+		}
+		n.configured(t, offMode, throttle.Settings{})
+		n.pod("c").runs().starts("app")
+		waiting, starting := n.names()
+		assert.Empty(t, waiting)
+		assert.Len(t, starting, 4)
+		n.passes(0)
+		assert.Equal(t, map[string]float64{"Off": 3}, n.counted("pod_pacemaker_unpaced_total"))
+
+		n.configured(t, "spec: {}", oneSlot)
+		n.pod("waits-again").runs().waits("app")
+	})
+}

@@ -1,0 +1,86 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// In the mode Shadow the queue moves as in Enforce, and no pod waits for it.
+func TestShadowHoldsNothingAndShowsTheWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder := n.occupies("holder")
+		second := n.pod("second", containers(map[string]podwatch.Kind{"app": podwatch.App, "beside": podwatch.App})).runs()
+		second.starts("app", "beside")
+		third := n.pod("third").runs()
+		third.starts("app")
+		waiting, starting := n.names()
+		assert.Equal(t, []string{"second", "third"}, waiting)
+		assert.Equal(t, []string{"holder"}, starting)
+		second.is(throttle.Waiting, reasons.Concurrency)
+		assert.Equal(t, map[string]float64{"Shadow": 2}, n.counted("pod_pacemaker_unpaced_total"))
+
+		n.passes(time.Minute)
+		second.getsReady()
+		second.is(throttle.Waiting, reasons.Concurrency, "with Enforce it would still wait")
+		n.passes(time.Minute)
+		holder.getsReady()
+		n.passes(59 * time.Second)
+		second.is(throttle.Starting, reasons.WithinLimits, "its start took a minute")
+		n.passes(2 * time.Second)
+		second.is(throttle.Started, reasons.Ready)
+		third.is(throttle.Starting, reasons.WithinLimits)
+		n.passes(0)
+		assert.Equal(t, map[string]float64{"Concurrency": 2}, n.counted("pod_pacemaker_shadow_wait_seconds"))
+		assert.Equal(t, map[string]float64{"WithinLimits": 1}, n.counted("pod_pacemaker_wait_seconds"), "only the first was admitted without a wait")
+		third.getsReady()
+		n.passes(4 * time.Minute)
+		third.is(throttle.Started, reasons.Ready)
+	})
+}
+
+// It is under way once its process runs.
+func TestAShadowWithoutAProcessWaitsForNothingAfterwards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder, p := n.occupies("holder"), n.pod("p").runs()
+		p.mayStart("app")
+		assert.True(t, p.view().Present)
+		n.configured(t, "spec: {}", oneSlot)
+		assert.False(t, p.view().Present)
+		holder.getsReady()
+		p.is(throttle.Waiting, "", "a slot is for a process that waits")
+		p.begins("app")
+		p.is(throttle.Starting, reasons.Adopted)
+	})
+}
+
+// A start that did not wait leaves nothing behind when its pod is deleted.
+func TestAShadowEndsWithItsPod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder, p := n.occupies("holder"), n.pod("p").runs()
+		p.starts("app")
+		for _, p := range []*testPod{p, holder} {
+			p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
+			p.is(throttle.Gone, reasons.Deleted)
+			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.Runtime.SandboxRemoved(p.sandbox)
+		}
+		n.passes(0)
+		n.nothingIsLeft()
+	})
+}
