@@ -1,0 +1,127 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// A pod that crashed is not ready until it is ready again, however long the kubelet waits before it restarts the pod.
+// Until then, pacing admits no other pod.
+func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {exponential: {minInitial: 1, multiplier: 4, maxStagger: 10}}}}")
+		p := n.pod("first", factsOf(nil, nil)).hasStarted("app")
+		require.Equal(t, 1, n.usage().Ready)
+		p.exits("app")
+		p.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning, pod.CrashLooping = false, false, true })
+		assert.Zero(t, n.usage().Ready)
+		assert.EqualValues(t, 1, n.usage().Running.Pods, "the pod has not finished")
+		p.starts("app")
+		p.reports()
+		assert.Zero(t, n.usage().Ready)
+		p.getsReady()
+		assert.Equal(t, 1, n.usage().Ready)
+
+		p.exits("app")
+		p.starts("app")
+		assert.Zero(t, n.usage().Ready, "the kubelet has not reported since")
+	})
+}
+
+// The API server may have a report from before the node was rebooted.
+func TestAReportOfAnEarlierContainerMakesNoPodReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		n.enforce(t, t1)
+		p := n.pod("pod1", cpu(100))
+		p.running["app"] = "from-before"
+		p.getsReady()
+		p.sandbox.Id, p.sandbox.Pid = "s", 7
+		ctr := p.isMade("app")
+		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().Add(-time.Hour).UnixNano()
+		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{ctr})
+		assert.EqualValues(t, 1, n.usage().Running.Pods)
+		assert.Zero(t, n.usage().Ready)
+		p.running["app"] = ctr.GetId()
+		p.getsReady()
+		assert.Equal(t, 1, n.usage().Ready)
+	})
+}
+
+// The runtime reports the end of a sandbox before the end of its containers, and the pod watch may report the pod in
+// between. Nothing of the pod runs then.
+func TestAPodWhoseSandboxWasStoppedDoesNotRunAnyMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		n.enforce(t, t1)
+		first := n.pod("pod1", cpu(200)).hasStarted("app")
+		n.Runtime.SandboxStopped(first.sandbox)
+		require.Zero(t, n.usage().Running.Pods)
+		first.reports()
+		require.Zero(t, n.usage().Running.Pods, "the watch reports an earlier state")
+		n.pod("pod2", cpu(200)).runs().starts("app")
+		first.isHeld(reasons.PolicyRunning, "it starts again, and another pod has its place")
+	})
+}
+
+// In the mode Shadow, a policy sees what it would see in the mode Enforce.
+func TestAStartThatContinuedAtOnceCountsWhenItsTurnHasCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {pods: 5}}}")
+		holder, p := n.occupies("holder"), n.pod("p", cpu(100)).runs()
+		p.starts("app")
+		p.reports()
+		assert.Zero(t, n.usage().Running.Pods)
+		holder.getsReady()
+		p.reports()
+		assert.EqualValues(t, 1, n.usage().Running.Pods)
+	})
+}
+
+func TestTheModeOffSuspendsPolicies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		n.enforce(t, noneRuns)
+		p := n.pod("p", factsOf(nil, nil))
+		require.False(t, p.run().Admitted)
+		n.configured(t, offMode, throttle.Settings{})
+		p.runs().starts("app")
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.configured(t, "spec: {}", throttle.Settings{})
+		assert.False(t, n.pod("next", factsOf(nil, nil)).run().Admitted)
+	})
+}
+
+// Without a report of the pod watch, the labels of a pod and its CPU request come from the runtime.
+func TestTheRuntimeKnowsLabelsAndCPU(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t, standalone)
+		n.enforce(t, t1)
+		first, second := n.stranger("pod1"), n.stranger("pod2")
+		for _, p := range []*testPod{first, second} {
+			p.sandbox.Labels = ofT1
+			p.sandbox.Linux = &api.LinuxPodSandbox{PodResources: &api.LinuxResources{Cpu: &api.LinuxCPU{Shares: api.UInt64(154)}}}
+		}
+		first.runs().starts("app")
+		assert.EqualValues(t, 151, n.usage().Running.Requests["cpu"])
+		second.isHeld(reasons.PolicyRunning)
+	})
+}

@@ -1,0 +1,141 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// Bounds that hold all pods.
+const (
+	noneStarts = "{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 0}}}"
+	noneRuns   = "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 0}}}"
+)
+
+var ofT1 = map[string]string{"throttle": "t1"}
+
+// newUnlimitedNode is newNode without a limit beside the policies.
+func newUnlimitedNode(t *testing.T, change ...func(*Options)) *node {
+	t.Helper()
+	n := newNode(t, change...)
+	n.configured(t, "spec: {}", throttle.Settings{})
+	return n
+}
+
+// factsOf sets the facts that the watch extracts from a pod.
+func factsOf(labels map[string]string, requests map[string]int64) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) { pod.Facts = &startpolicy.Facts{Labels: labels, Requests: requests} }
+}
+
+// cpu makes a pod one of t1 with a CPU request.
+func cpu(milli int64) func(*podwatch.Pod) { return factsOf(ofT1, map[string]int64{"cpu": milli}) }
+
+// usage returns the usage of the only group.
+func (n *node) usage() throttle.GroupView {
+	n.t.Helper()
+	groups := n.o.Limiter.Groups(time.Now())
+	require.LessOrEqual(n.t, len(groups), 1)
+	if len(groups) == 0 {
+		return throttle.GroupView{}
+	}
+	return groups[0]
+}
+
+// isHeld asserts that a policy refuses the pod's sandbox.
+func (p *testPod) isHeld(reason reasons.Reason, why ...string) {
+	p.n.t.Helper()
+	d := p.run()
+	assert.False(p.n.t, d.Admitted, p.uid)
+	assert.Equal(p.n.t, "t1", d.Held.Policy.Policy)
+	p.is(throttle.Waiting, reason, why...)
+}
+
+// A pod that a policy holds is refused, and a pod that the policy does not select starts. When the policy is edited, or the
+// running pod is gone, the held pod starts.
+func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		n.enforce(t, t1)
+		first, second, third := n.pod("pod1", cpu(200)).hasStarted("app"), n.pod("pod2", cpu(100)), n.pod("pod3", cpu(100))
+		assert.Equal(t, 1, n.usage().Ready)
+		second.isHeld(reasons.PolicyRunning)
+		n.pod("memory", factsOf(ofT1, map[string]int64{"memory": 1000})).runs().starts("app")
+		n.pod("other", factsOf(nil, map[string]int64{"cpu": 900})).runs().starts("app")
+
+		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 350m}}}}")
+		second.runs().starts("app")
+		v := n.usage()
+		assert.EqualValues(t, 3, v.Running.Pods)
+		assert.EqualValues(t, 300, v.Running.Requests["cpu"])
+
+		third.isHeld(reasons.PolicyRunning)
+		n.Runtime.SandboxStopped(first.sandbox)
+		assert.EqualValues(t, 100, n.usage().Running.Requests["cpu"])
+		third.runs().starts("app")
+	})
+}
+
+// The next daemon did not admit the pods that run.
+func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		p := n.pod("pod1", cpu(200))
+		p.sandbox.Id, p.sandbox.Pid = "s", 7
+		ctr := p.isMade("app")
+		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{ctr})
+		p.is(throttle.Starting, reasons.Adopted)
+		n.enforce(t, t1)
+		assert.EqualValues(t, 200, n.usage().Running.Requests["cpu"])
+		n.pod("pod2", cpu(10)).isHeld(reasons.PolicyRunning)
+	})
+}
+
+func TestAPodThatHasEndedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newUnlimitedNode(t)
+			n.enforce(t, t1)
+			p := n.pod("pod1", cpu(200)).runs()
+			p.starts("app")
+			require.EqualValues(t, 1, n.usage().Running.Pods)
+			p.reports(inPhase(phase))
+			assert.Zero(t, n.usage().Running.Pods)
+			p.latest["app"].State = api.ContainerState_CONTAINER_RUNNING
+			n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{p.latest["app"]})
+			assert.Zero(t, n.usage().Running.Pods, "the runtime still lists it")
+		})
+	}
+}
+
+func TestADeletedPolicyHoldsNoPod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		p := n.pod("p", factsOf(nil, nil)).runs()
+		n.enforce(t, noneStarts)
+		p.waits("app")
+		p.is(throttle.Waiting, reasons.PolicyStarting)
+		n.Policies.Set(time.Now(), nil)
+		p.is(throttle.Starting, reasons.WithinLimits)
+
+		n.enforce(t, noneRuns)
+		refused := n.pod("refused", factsOf(nil, nil))
+		require.False(t, refused.run().Admitted)
+		n.Policies.Set(time.Now(), nil)
+		refused.runs().starts("app")
+	})
+}

@@ -1,0 +1,80 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// regrouped is a limiter that records which pods got new groups.
+type regrouped struct {
+	*throttle.Limiter
+	pods []string
+}
+
+func (l *regrouped) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
+	for _, pod := range pods {
+		l.pods = append(l.pods, pod.UID)
+	}
+	l.Limiter.SetPolicies(now, limits, pods...)
+}
+
+// took returns those pods since the last call.
+func (l *regrouped) took() []string {
+	pods := l.pods
+	l.pods = nil
+	return pods
+}
+
+// The API server has only a mirror of a static pod, which may be deleted before the sandbox ends, or long after.
+func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
+	t.Parallel()
+	for _, mirrorFirst := range []bool{true, false} {
+		var told *regrouped
+		synctest.Test(t, func(t *testing.T) {
+			n := newUnlimitedNode(t, func(o *Options) {
+				told = &regrouped{Limiter: o.Limiter}
+				o.Matcher = policies.New(told, false)
+			})
+			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
+			p.starts("app")
+			isGrouped := func(is bool, why string) {
+				n.enforce(t, t1)
+				n.Policies.Set(time.Now(), nil)
+				want := []string(nil)
+				if is {
+					want = []string{p.uid, p.uid}
+				}
+				assert.Equal(t, want, told.took(), why)
+			}
+			mirrorIsDeleted := func() {
+				mirror := n.watch.pods[p.uid]
+				delete(n.watch.pods, p.uid)
+				n.PodChanged(mirror, true)
+			}
+			isGrouped(true, "it runs")
+			if mirrorFirst {
+				mirrorIsDeleted()
+				isGrouped(true, "it still runs")
+				p.is(throttle.Starting, reasons.Exempt)
+			}
+			n.Runtime.SandboxStopped(p.sandbox)
+			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.Runtime.SandboxRemoved(p.sandbox)
+			n.locked(func(l *Ledger) { require.Empty(t, l.book.UIDs()) })
+			if !mirrorFirst {
+				isGrouped(true, "the API server still has it")
+				mirrorIsDeleted()
+			}
+			isGrouped(false, "nothing is left of it")
+		})
+	}
+}
