@@ -1,0 +1,59 @@
+package starts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+func TestALimitThatIsRaisedLetsWaitersGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		first, second, third := n.pod("first").runs(), n.pod("second").runs(), n.pod("third").runs()
+		for _, p := range []*testPod{first, second, third} {
+			p.waits("app")
+		}
+		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 2})
+		first.is(throttle.Starting, reasons.WithinLimits)
+		second.is(throttle.Waiting, reasons.Concurrency)
+		n.configured(t, "spec: {}", throttle.Settings{})
+		second.is(throttle.Starting, reasons.WithinLimits)
+		third.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+// No event reports that the rate allows the next start. The loop wakes up by itself.
+func TestTheLoopAdmitsEachStartWhenTheRateAllowsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		const every = 300 * time.Millisecond
+		n.configured(t, "spec: {}", throttle.Settings{FillEvery: every, Burst: 1})
+		first, second, third := n.pod("first").runs(), n.pod("second").runs(), n.pod("third").runs()
+		go func() { assert.NoError(t, n.Run(t.Context())) }()
+		first.starts("app")
+		last := first.view().Admitted
+		second.waits("app")
+		third.waits("app")
+		for _, p := range []*testPod{second, third} {
+			select {
+			case <-n.o.Limiter.Lookup(p.uid).Decided():
+			case <-time.After(time.Minute):
+				require.FailNow(t, "the loop does not admit "+p.uid)
+			}
+			p.is(throttle.Starting, reasons.WithinLimits)
+			admitted := p.view().Admitted
+			assert.GreaterOrEqual(t, admitted.Sub(last), every, p.uid)
+			assert.Less(t, admitted.Sub(last), every+2*restFor, p.uid)
+			last = admitted
+		}
+	})
+}
