@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"cmp"
 	"io"
 	"testing"
 	"time"
@@ -8,12 +9,14 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds the waits for necessary events. No result depends on its length.
 const patience = time.Minute
 
-// aChooser returns the Chooser of a standalone daemon that holds no pod. o adjusts it.
+// aChooser returns the Chooser of a daemon that holds no pod. o adjusts it; without Pods, the daemon is standalone.
 func aChooser(o Options) *Chooser {
 	c, _ := aLimitedChooser(o)
 	return c
@@ -29,15 +32,22 @@ func aChooser(o Options) *Chooser {
 
 // aLimitedChooser is aChooser with its limiter.
 func aLimitedChooser(o Options) (*Chooser, *throttle.Limiter) {
-	log := logrus.New()
-	log.SetOutput(io.Discard)
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	o.Log, o.Board = cmp.Or[logrus.FieldLogger](o.Log, silent), turns.NewBoard()
+	o.Observer = observe.New(observe.Options{Log: o.Log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
+	timing := starts.DefaultTiming()
+	timing.Stalls.Every = 24 * time.Hour // no slot is lent
 	limiter := throttle.New(time.Now(), throttle.Settings{})
-	o.Log, o.Board = log, turns.NewBoard()
-	o.Observer = observe.New(observe.Options{Log: log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
+	var c *Chooser
 	o.Starts = starts.New(starts.Options{
-		Limiter: limiter, Matcher: policies.New(limiter, false), Observer: o.Observer, Board: o.Board,
-		Log: log, Waitable: o.Gate.Timeout, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
-		Timing: starts.DefaultTiming(), Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} },
+		Limiter: limiter, Pods: o.Pods, Matcher: policies.New(limiter, false), Observer: o.Observer, Board: o.Board,
+		Memory: learning.New("", costs.Machine{}, o.Log), Log: o.Log, Waitable: o.Gate.Timeout, Timing: timing,
+		Forgotten: func(uid string) { c.Forget(uid) }, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
+		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
+			return c.Room.Round(now, waiting)
+		},
 	})
-	return New(o), limiter
+	c = New(o)
+	return c, limiter
 }

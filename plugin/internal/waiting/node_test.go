@@ -1,0 +1,140 @@
+package waiting
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// node is a Chooser on a node on which one pod starts at a time, in a bubble of synctest. The loop of its Starts runs. The
+// test takes the steps of the runtime, of kubelet and of the waiting processes.
+type node struct {
+	*Chooser
+	t       *testing.T
+	limiter *throttle.Limiter
+	watch   *podWatch
+	log     *logtest.Hook
+}
+
+// aNode returns a node with containerd 2.4.2. The changes are made to its options.
+func aNode(t *testing.T, changes ...func(*Options)) *node {
+	t.Helper()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	log, logged := logtest.NewNullLogger()
+	watch := &podWatch{pods: map[string]podwatch.Pod{}}
+	o := Options{
+		Pods: watch, Log: log, RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond, Cores: 2, ProcRoot: "/nowhere",
+		Gate: GateOptions{Mode: GateAuto, Path: hook, Socket: "/run/gate.sock", Timeout: 100 * time.Second},
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	c, limiter := aLimitedChooser(o)
+	n := &node{Chooser: c, t: t, limiter: limiter, watch: watch, log: logged}
+	n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1})
+	n.Connected("containerd", "2.4.2", 0)
+	go func() { assert.NoError(t, n.o.Starts.Run(t.Context())) }()
+	n.passes(0)
+	return n
+}
+
+// gateMode sets --gate.
+func gateMode(mode GateMode) func(*Options) { return func(o *Options) { o.Gate.Mode = mode } }
+
+// configure puts a configuration in force, of which the settings are the limits.
+func (n *node) configure(spec string, settings throttle.Settings) {
+	n.t.Helper()
+	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + spec))
+	require.NoError(n.t, err)
+	n.o.Starts.Configure(time.Now(), crd.FromFile(parsed.Config), settings)
+}
+
+// passes lets time pass, and a little more, until the loop has done a round and all goroutines wait.
+func (n *node) passes(d time.Duration) {
+	time.Sleep(d + 10*time.Millisecond)
+	synctest.Wait()
+}
+
+// names returns the waiting pods and the pods that hold a slot, each in order.
+func (n *node) names() (waiting, starting []string) {
+	s := n.limiter.Snapshot(time.Now())
+	for _, v := range s.Waiting {
+		waiting = append(waiting, observe.PodName(v.Name).Name)
+	}
+	for _, v := range s.Starting {
+		if v.Slot {
+			starting = append(starting, observe.PodName(v.Name).Name)
+		}
+	}
+	return waiting, starting
+}
+
+// counted returns the value of a metric by the value of its last label. Of a histogram, it returns the count.
+func (n *node) counted(name string) map[string]float64 {
+	n.t.Helper()
+	families, err := n.o.Observer.Registry().Gather()
+	require.NoError(n.t, err)
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if label := m.GetLabel(); f.GetName() == "pod_pacemaker_"+name {
+				key := ""
+				if len(label) > 0 {
+					key = label[len(label)-1].GetValue()
+				}
+				values[key] += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return values
+}
+
+// podWatch is a pod watch whose pods a test sets.
+type podWatch struct {
+	mu   sync.Mutex
+	pods map[string]podwatch.Pod
+}
+
+func (w *podWatch) Get(uid string) (podwatch.Pod, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pod, known := w.pods[uid]
+	return pod, known
+}
+
+// Await does not learn of a pod that it does not know.
+func (w *podWatch) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
+	pod, known := w.Get(uid)
+	if !known {
+		<-ctx.Done()
+	}
+	return pod, known
+}
+
+func (*podWatch) Healthy() bool              { return true }
+func (*podWatch) Heard(string) time.Time     { return time.Now().Add(24 * time.Hour) }
+func (*podWatch) ListAnew(time.Time, string) {}
+
+// tell changes a pod.
+func (w *podWatch) tell(uid string, change func(*podwatch.Pod)) podwatch.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pod := w.pods[uid]
+	change(&pod)
+	w.pods[uid] = pod
+	return pod
+}
