@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,9 +22,6 @@ func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 	return &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name, Pid: 1 << 22},
 		&api.Container{Id: a.ctr.ID(), PodSandboxId: p.sandbox.ID()}
 }
-
-// contextOf returns a context that ends with the node.
-func contextOf(n *node) (context.Context, context.CancelFunc) { return context.WithCancel(n.ctx) }
 
 // records returns the number of pods in the daemon's book.
 func (n *node) records() (count int) {

@@ -247,8 +247,5 @@ func (n *node) view(uid string) throttle.TicketView {
 	return v
 }
 
-// backend returns the daemon's answers to hooks.
-func (n *node) backend() *waiting.Chooser { return n.d.waiting }
-
 // refused returns the numbers of refused sandboxes and containers.
 func (n *node) refused() (sandboxes, containers uint64) { return n.d.waiting.Refusals.Counts() }

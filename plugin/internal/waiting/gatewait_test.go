@@ -2,12 +2,15 @@ package waiting
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -50,4 +53,101 @@ func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
 	pod := l.Join(now, throttle.Request{UID: "pod"})
 	pod.End(now, reasons.Deleted)
 	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(now, pod, make(chan struct{})))
+}
+
+func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		p := n.pod("twice").runs()
+		older := p.waits("app")
+		arrived := p.view().Arrived
+		newer := p.makes("app")
+		assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, older.result())
+		assert.Equal(t, arrived, p.view().Arrived, "the pod keeps its place")
+		hook := newer.hookAsks()
+		assert.False(t, hook.over())
+		holder.getsReady()
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, hook.result())
+	})
+}
+
+func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		p := n.pod("removed").runs()
+		c := p.makes("app")
+		hook := c.hookAsks()
+		c.isRemoved()
+		assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, hook.result())
+		assert.Equal(t, throttle.Waiting, p.view().State, "the pod keeps its place")
+	})
+}
+
+// The runtime has not reported the containers of these hooks, as after a restart of the daemon.
+func TestNoRecordIsLeftOfAnUnknownHook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		recorded := func(uid string) (is bool, latest string) {
+			n.o.Starts.Ledger.Read(func(b *pods.Book) { _, is = b.Get(uid); latest = b.LatestID(uid) })
+			return is, latest
+		}
+		hook := n.asks(gate.Hello{PodUID: "stranger", ContainerID: "by-hand", Name: "default/stranger", Deadline: time.Now().Add(time.Minute)})
+		waiting, _ := n.names()
+		assert.Equal(t, []string{"stranger"}, waiting)
+		is, latest := recorded("stranger")
+		assert.True(t, is)
+		assert.Empty(t, latest, "a container that only its hook reported has no record")
+		n.passes(time.Minute)
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.GateDeadline}, hook.result())
+		n.limiter.Lookup("stranger").End(time.Now(), reasons.Deleted)
+		n.passes(time.Minute)
+		is, _ = recorded("stranger")
+		assert.False(t, is)
+	})
+}
+
+// A hook may end before its answer reaches it. Then no process starts, and kubelet makes the container again.
+func TestALostGoKeepsTheSlotForTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		p := n.pod("lost").runs()
+		c := p.makes("app")
+		hook := c.hookAsks()
+		holder.getsReady()
+		require.True(t, hook.result().Go)
+		c.isRemoved()
+		other := n.pod("other").runs().waits("app")
+		p.starts("app")
+		n.passes(0)
+		assert.False(t, other.over(), "the lost start holds the only slot")
+		p.getsReady()
+		assert.True(t, other.result().Go)
+	})
+}
+
+func TestAHookIsGivenAllThatItNeeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		c := n.pod("waits").runs().makes("app")
+		socket, hello, turn, cgroup, err := wire.ParseArgv(c.hook.Args[1:])
+		require.NoError(t, err)
+		assert.Equal(t, n.o.Gate.Path, c.hook.Path)
+		assert.Equal(t, n.o.Gate.Socket, socket)
+		assert.Equal(t, []string{"waits", c.GetId(), "default/waits"}, []string{hello.PodUID, hello.ContainerID, hello.Name})
+		assert.WithinDuration(t, time.Now().Add(n.o.Gate.Timeout), hello.Deadline, time.Second)
+		assert.WithinDuration(t, c.pod.view().Arrived, hello.Since, time.Millisecond)
+		assert.Equal(t, "/kubepods/"+c.GetId(), cgroup, "if the runtime is killed, the hook removes this cgroup")
+		assert.True(t, turn.LeaveAt.After(time.Now()) && !turn.LeaveAt.After(hello.Deadline))
+		assert.Nil(t, c.hook.GetTimeout(), "when a hook times out, the runtime lets the start fail")
+	})
 }

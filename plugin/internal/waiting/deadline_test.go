@@ -1,0 +1,93 @@
+package waiting
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+func TestOneWaitAtATimeThatEndsIsAdmittedOverTheLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		over := n.pod("over").runs()
+		first := over.makes("app")
+		hook := first.hookAsks()
+		n.passes(n.o.Gate.Timeout - expiryMargin - time.Second)
+		require.False(t, hook.over())
+		n.passes(time.Second)
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.GateDeadline}, hook.result(), "it is told before its deadline")
+		first.runs()
+		_, starting := n.names()
+		assert.Len(t, starting, 2)
+
+		p := n.pod("expired").runs()
+		c := p.makes("app")
+		hook = c.hookAsks()
+		arrived := p.view().Arrived
+		n.passes(n.o.Gate.Timeout)
+		assert.Equal(t, gate.Verdict{Reason: reasons.GateExpired}, hook.result())
+		assert.Equal(t, throttle.Waiting, p.view().State, "the pod keeps its place")
+		assert.Equal(t, map[string]float64{"": 1}, n.counted("gate_expired_total"))
+
+		c.isRemoved()
+		holder.getsReady()
+		over.getsReady()
+		p.starts("app")
+		assert.Equal(t, arrived, p.view().Arrived)
+	})
+}
+
+func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		first := n.pod("first").runs()
+		c := first.makes("app")
+		a, b := c.hookAsks(), n.pod("second").runs().waits("app")
+		n.passes(time.Second)
+		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, MaxWait: time.Second})
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.MaxWait}, a.result(), "the longest wait goes first")
+		assert.False(t, b.over(), "only one pod at a time is over the limit")
+		c.runs()
+		first.getsReady()
+		assert.True(t, b.result().Go)
+	})
+}
+
+func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
+	t.Parallel()
+	const tenth = 45 * time.Second
+	hasty := func(pod *podwatch.Pod) { pod.ActiveDeadline = 10 * tenth }
+	for name, p := range map[string]func(n *node) *pod{
+		"known when it joins": func(n *node) *pod { return n.pod("hasty", hasty) },
+		"known later": func(n *node) *pod {
+			p := n.pod("hasty").runs()
+			p.changes(hasty)
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := aNode(t)
+				n.occupy("holder")
+				hook := p(n).runs().waits("app")
+				n.passes(tenth - time.Second)
+				require.False(t, hook.over())
+				n.passes(time.Second)
+				assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.MaxWait}, hook.result())
+			})
+		})
+	}
+}
