@@ -1,0 +1,125 @@
+package waiting
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
+	t.Parallel()
+	never := restarted("Never")
+	for name, tt := range map[string]struct {
+		option func(*Options)
+		change func(*podwatch.Pod)
+	}{
+		"never restarted": {func(*Options) {}, never},
+		"a runtime class": {func(*Options) {}, func(pod *podwatch.Pod) { pod.RuntimeClass = "kata" }},
+		"no gate":         {gateMode(GateNever), func(*podwatch.Pod) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := aNode(t, tt.option)
+				holder := n.occupy("holder")
+				p := n.pod("first", tt.change)
+				first, second := p.entersRoom(), n.pod("second", tt.change).entersRoom()
+				n.passes(time.Minute)
+				assert.False(t, first.over())
+				assert.NotEmpty(t, first.told())
+				holder.getsReady()
+				assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, first.result())
+				waiting, starting := n.names()
+				assert.Equal(t, []string{"second"}, waiting)
+				assert.Equal(t, []string{"first"}, starting, "it leaves the room with its slot")
+				assert.False(t, second.over())
+				p.runs().starts("app")
+			})
+		})
+	}
+}
+
+func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		one := throttle.Settings{MaxConcurrent: 1}
+		n.configure("spec: {exemptions: {namespaces: [kube-system], daemonSets: {namespaces: [default]}}}", one)
+		n.occupy("holder")
+		system := n.pod("system")
+		system.sandbox.Namespace = "kube-system"
+		daemon := n.pod("daemon", restarted("Never"), func(pod *podwatch.Pod) { pod.DaemonSet = true })
+		for _, p := range []*pod{system, daemon} {
+			assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.Exempt}, p.entersRoom().result())
+		}
+		waiting, _ := n.names()
+		assert.Empty(t, waiting)
+		stays := n.pod("stays", restarted("Never")).entersRoom()
+		require.False(t, stays.over())
+		for mode, why := range map[string]reasons.Reason{`Shadow`: observe.Shadow, `"Off"`: observe.Off} {
+			n.configure("spec: {mode: "+mode+"}", one)
+			assert.True(t, stays.result().Go, "waiting pods leave the room, too")
+			assert.Equal(t, gate.Verdict{Go: true, Reason: why}, n.pod("late").entersRoom().result())
+		}
+		waiting, _ = n.names()
+		assert.Equal(t, []string{"stays"}, waiting, "the others have not joined the queue")
+	})
+}
+
+func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		never := restarted("Never")
+		late := n.pod("late", never)
+		a := late.entersRoomUntil(time.Time{}, time.Minute)
+		n.passes(time.Minute)
+		assert.Equal(t, gate.Verdict{Reason: gate.RoomTimeout}, a.result())
+		assert.Equal(t, throttle.Waiting, late.view().State, "the pod keeps its place")
+
+		gone := n.pod("gone", never)
+		a = gone.entersRoom()
+		gone.isDeleted()
+		assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, a.result())
+
+		inside := n.pod("shut", never).entersRoom()
+		n.Room.Shut("the folder changes all the time")
+		n.passes(time.Minute)
+		for _, a := range []*asker{inside, n.pod("shut too", never).entersRoom()} {
+			assert.Equal(t, gate.Verdict{Reason: "RoomShut: the folder changes all the time"}, a.result())
+		}
+		n.Room.Shut("")
+
+		n.pod("hung-up", never).entersRoom().hangsUp()
+		assert.Zero(t, len(n.Room.Pods()))
+		waiting, _ := n.names()
+		assert.Equal(t, []string{"late", "shut", "shut too", "hung-up"}, waiting, "the pods keep their places")
+		assert.Equal(t, map[string]float64{"RoomTimeout": 1, "Deleted": 1, "RoomShut": 2, "HungUp": 1}, n.counted("room_wait_seconds"))
+	})
+}
+
+// The pod watch may not know the pod yet. No handler of the runtime is held meanwhile.
+func TestTheRoomWaitsAMomentForThePodWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		p := n.stranger("unknown")
+		w := p.entersRoom()
+		n.passes(roomKnownWithin - 100*time.Millisecond)
+		assert.False(t, n.Room.Pods()[p.uid])
+		n.passes(100 * time.Millisecond)
+		assert.True(t, n.Room.Pods()[p.uid])
+		assert.False(t, w.over())
+	})
+}

@@ -1,0 +1,146 @@
+package waiting
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// freeze stops the room, as after a start of the daemon. thaw ends that.
+func (n *node) freeze() { n.o.Starts.Hooks.Freeze() }
+
+func (n *node) thaw() {
+	now, cancel := context.WithCancel(n.t.Context())
+	cancel()
+	require.NoError(n.t, n.o.Starts.Hooks.Thaw(now))
+	n.o.Starts.Wake()
+	n.passes(0)
+}
+
+func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		names, all := []string{"a", "b", "c", "d", "e", "f"}, map[string]*asker{}
+		out := func() (left []string) {
+			for _, name := range names {
+				if all[name].over() {
+					left = append(left, name)
+				}
+			}
+			return left
+		}
+		n.freeze()
+		for _, name := range names {
+			all[name] = n.pod(name).entersRoom()
+		}
+		n.passes(roomRound)
+		assert.Empty(t, out(), "pods that an earlier daemon held may be first")
+		assert.Equal(t, 6, len(n.Room.Pods()))
+		n.thaw()
+		require.Equal(t, []string{"a", "b", "c"}, out())
+		assert.Equal(t, gate.Verdict{Go: true, Reason: gate.TurnNear}, all["c"].result())
+		assert.Equal(t, 3, len(n.Room.Pods()))
+		assert.False(t, n.Room.Pods()["c"])
+		assert.True(t, n.Room.Pods()["d"])
+		assert.Equal(t, map[string]float64{string(gate.TurnNear): 3}, n.counted("room_wait_seconds"))
+		waiting, starting := n.names()
+		assert.Equal(t, names, waiting)
+		assert.Empty(t, starting, "pods in the room take no slot")
+		for range 4 { // pods that have left and do not come keep out no other pod for long
+			n.passes(10 * time.Second)
+		}
+		assert.Greater(t, len(out()), 3)
+		assert.Equal(t, names[:len(out())], out())
+	})
+}
+
+// Without a process that waits, a pod loses its place when kubelet has not retried it for ten minutes.
+func TestAPodKeepsItsPlaceAsLongAsItIsInTheRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.freeze()
+		a := n.pod("p").entersRoom()
+		n.passes(45 * time.Minute)
+		waiting, _ := n.names()
+		assert.Equal(t, []string{"p"}, waiting)
+		a.hangsUp()
+		n.passes(45 * time.Minute)
+		waiting, _ = n.names()
+		assert.Empty(t, waiting)
+	})
+}
+
+// Pods that waited during a restart of the daemon ask again in any order.
+func TestTheRoomKeepsItsOrderOverARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.freeze()
+		began := time.Now().Add(-time.Minute)
+		all := map[string]*asker{}
+		for _, c := range []struct {
+			name  string
+			after time.Duration
+		}{{"third", 3 * time.Second}, {"first", time.Second}, {"second", 2 * time.Second}} {
+			all[c.name] = n.pod(c.name, restarted("Never")).entersRoomUntil(began.Add(c.after), time.Hour)
+		}
+		waiting, starting := n.names()
+		assert.Equal(t, []string{"first", "second", "third"}, waiting)
+		assert.Empty(t, starting, "no pod starts, though a slot is free")
+		n.thaw()
+		assert.True(t, all["first"].result().Go)
+		assert.False(t, all["second"].over())
+		assert.False(t, all["third"].over())
+	})
+}
+
+// A daemon that was paused reads the requests of a pod's processes in any order. It also reads requests of processes
+// that have ended.
+func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		for _, name := range []string{"a", "b", "c"} {
+			require.Equal(t, gate.TurnNear, n.pod(name).entersRoom().result().Reason)
+		}
+		p := n.pod("p")
+		lives, gone := p.entersRoom(), p.entersRoom()
+		assert.Equal(t, 1, len(n.Room.Pods()), "pods are counted")
+		gone.hangsUp()
+		assert.True(t, n.Room.Pods()["p"])
+		assert.False(t, lives.over())
+		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 20})
+		assert.Equal(t, gate.TurnNear, lives.result().Reason)
+	})
+}
+
+// The pods that came before it meanwhile wait for longer.
+func TestAPodFromTheRoomIsNotRefusedAtTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, func(o *Options) { o.RefuseAt = RefuseSandbox })
+		n.occupy("holder")
+		p := n.pod("p")
+		assert.True(t, p.entersRoom().result().Go)
+		urgent := func(pod *podwatch.Pod) { pod.Priority = 1000 }
+		for _, name := range []string{"a", "b", "c"} {
+			assert.True(t, n.pod(name, urgent).entersRoom().result().Go)
+		}
+		p.runs().waits("app")
+		sandboxes, containers := n.Refusals.Counts()
+		assert.Zero(t, sandboxes+containers)
+		other := n.pod("other")
+		assert.Error(t, other.run(), "a pod that was not in the room is refused")
+	})
+}
