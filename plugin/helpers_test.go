@@ -2,8 +2,6 @@ package plugin
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -101,12 +99,3 @@ func containers(kinds map[string]podwatch.Kind) func(*podwatch.Pod) {
 
 // sidecarAndApp are the containers of a pod whose app runs beside a sidecar.
 var sidecarAndApp = map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}
-
-// brokenProgram returns an executable file that cannot run.
-func brokenProgram(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "pacemaker-gate")
-	require.NoError(t, os.WriteFile(path, []byte("\x7fELF of another processor"), 0o600))
-	require.NoError(t, os.Chmod(path, 0o700))
-	return path
-}

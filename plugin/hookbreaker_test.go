@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -46,24 +45,6 @@ func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 	second.startsNow("app")
 }
 
-func TestAHookThatTheHostCannotExecuteIsGivenUp(t *testing.T) {
-	t.Parallel()
-	// The file looks like a program for another processor.
-	n := newNode(t, oneAtATime, triesLate, hookAt(brokenProgram(t)))
-	holder := n.occupy("holder")
-	pods := []*testPod{n.pod("a").runs(), n.pod("b").runs()}
-	a := pods[0].starts("app")
-	require.Error(t, a.result())
-	require.NoError(t, a.ctr.Remove(n.ctx))
-	assert.Contains(t, n.d.waiting.Gate.Off(), "can the host execute the hook?")
-	for _, p := range pods {
-		_, err := p.create("app")
-		require.ErrorContains(t, err, "kubelet tries again")
-	}
-	holder.getsReady()
-	pods[0].startsNow("app")
-}
-
 func TestPodsAreRefusedIfNoHookComesToTheGate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, triesLate, hookAt("/bin/true"))
@@ -74,34 +55,4 @@ func TestPodsAreRefusedIfNoHookComesToTheGate(t *testing.T) {
 	_, err := refused.create("app")
 	require.ErrorContains(t, err, "kubelet tries again")
 	holder.getsReady()
-}
-
-func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	n.occupy("holder")
-	p := n.pod("vm")
-	p.spec.RuntimeHandler = "kata-qemu"
-	p.runs()
-	_, err := p.create("app")
-	require.ErrorContains(t, err, "kubelet tries again")
-	n.pod("process").runs().waitsAtGate("app")
-}
-
-func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateAlways }),
-		onRuntime(func(o *runtimetest.Options) { o.Version = "v2.2.5" }))
-	p := n.pod("crashed", containers(sidecarAndApp)).runs()
-	p.startsNow("sidecar")
-	p.startsNow("app")
-	p.getsReady()
-	p.becomes(throttle.Started, reasons.Ready)
-	holder := n.occupy("holder")
-	alone := n.pod("alone").runs().waitsAtGate("app") // as the mode always demands
-	p.crash("app")
-	_, err := p.create("app")
-	require.ErrorContains(t, err, "kubelet tries again")
-	holder.getsReady()
-	alone.succeeds()
 }

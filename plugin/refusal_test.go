@@ -3,11 +3,11 @@ package plugin
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -62,83 +62,5 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 	later.runs().startsNow("app")
 	sandboxes, _ := n.refused()
 	assert.Equal(t, uint64(3), sandboxes)
-}
-
-func TestARefusalExplainsTheWait(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateNever }))
-	n.occupy("holder")
-	p := n.pod("refused").runs()
-	_, err := p.create("app")
-	require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency (1 of 1 starting), 0 ahead; kubelet tries again by itself")
-	second := n.pod("second").runs()
-	_, err = second.create("app")
-	require.ErrorContains(t, err, "1 ahead")
-}
-
-func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	holder := n.occupy("holder")
-	never := n.pod("never", restarted("Never")).runs()
-	mixed := n.pod("mixed", func(pod *podwatch.Pod) {
-		pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, RestartPolicy: "Never"}}
-	}).runs()
-	stranger := n.strangePod("stranger").runs()
-	for _, p := range []*testPod{never, mixed, stranger} {
-		_, err := p.create("app")
-		require.ErrorContains(t, err, string(reasons.Concurrency), p.spec.Name)
-		assert.Equal(t, throttle.Waiting, p.is(), "%s keeps its place", p.spec.Name)
-	}
-	assert.Zero(t, n.rt.Hooks())
-	_, refused := n.refused()
-	assert.Equal(t, uint64(3), refused)
-
-	holder.getsReady()
-	never.startsNow("app")
-	never.becomes(throttle.Starting, reasons.WithinLimits)
-	never.getsReady()
-	mixed.startsNow("app")
-	mixed.getsReady()
-	stranger.startsNow("app")
-}
-
-func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime, holdsLong)
-	holder := n.occupy("holder")
-	p := n.pod("job", restarted("Never")).runs()
-	created := make(chan error, 1)
-	n.kept.Go(func() {
-		_, err := p.create("app")
-		created <- err
-	})
-	p.isAtGate() // its container is held in the handler
-	holder.getsReady()
-	require.NoError(t, <-created)
-	p.becomes(throttle.Starting, reasons.WithinLimits)
-	_, refused := n.refused()
-	assert.Zero(t, refused)
-}
-
-func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	n.occupy("holder")
-	for i := 0; ; i++ {
-		sandboxes, containers := n.refused()
-		require.Zero(t, containers)
-		p := n.pod(fmt.Sprintf("crowd-%d", i))
-		err := p.run()
-		if err != nil {
-			require.ErrorContains(t, err, string(reasons.GateFull))
-			continue
-		}
-		if _, err = p.create("app"); err != nil {
-			require.ErrorContains(t, err, string(reasons.GateFull))
-			assert.EqualValues(t, 12, sandboxes, "0.2 CPU-seconds each: 2 % of two cores for a minute")
-			return
-		}
-		require.Zero(t, sandboxes, "the first pods may wait in the gate")
-	}
+	assert.InDelta(t, 0.005, n.d.waiting.Refusals.CPUShare(time.Now()), 1e-9, "0.2 CPU-seconds each, of a minute of two cores")
 }

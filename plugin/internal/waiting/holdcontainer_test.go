@@ -1,0 +1,76 @@
+package waiting
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// makesLate makes the runtime make a container of a pod that may not wait in the gate. It returns how long that took.
+func (p *pod) makesLate() (c container, held time.Duration, err error) {
+	begin := time.Now()
+	c, err = p.create("app")
+	return c, time.Since(begin), err
+}
+
+func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		p := n.pod("job", restarted("Never")).runs()
+		time.AfterFunc(n.o.Hold/2, holder.getsReady)
+		c, held, err := p.makesLate()
+		require.NoError(t, err)
+		assert.Equal(t, n.o.Hold/2, held)
+		assert.Nil(t, c.hook)
+		assert.Equal(t, reasons.WithinLimits, p.view().Reason)
+		_, refused := n.Refusals.Counts()
+		assert.Zero(t, refused)
+		assert.InDelta(t, held.Seconds(), n.counted("held_seconds_total")[""], 1e-9)
+	})
+}
+
+func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(n *node)
+		held   time.Duration
+	}{
+		"nothing else":               {func(*node) {}, 200 * time.Millisecond},
+		"another is next":            {func(n *node) { n.pod("another").runs().waits("app") }, 0},
+		"the handlers were slow":     {func(n *node) { n.Took(time.Now(), time.Hour) }, 0},
+		"the runtime waits for 0.2s": {func(n *node) { n.Connected("containerd", "2.4.2", 200*time.Millisecond) }, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := aNode(t)
+				n.occupy("holder")
+				c.before(n)
+				p := n.pod("job", restarted("Never")).runs()
+				_, held, err := p.makesLate()
+				require.ErrorContains(t, err, string(reasons.Concurrency))
+				assert.Equal(t, c.held, held)
+				assert.False(t, p.view().Present, "it no longer waits")
+			})
+		})
+	}
+}
+
+// A pod that may wait for hours must not use up the short time that handlers may wait in all.
+func TestALimitThatMayHoldAPodForHoursIsNotWaitedForInAHandler(t *testing.T) {
+	t.Parallel()
+	h := aChooser(Options{}).hold
+	for reason, waits := range map[reasons.Reason]bool{reasons.Concurrency: true, reasons.PolicyStarting: true, reasons.PolicyRunning: false, reasons.Unadmittable: false} {
+		held := &heldContainer{ContainerStart: starts.ContainerStart{Decision: throttle.Decision{Reason: reason}}}
+		assert.Equal(t, waits, h.bars(now0, held) == "", reason)
+	}
+}

@@ -1,0 +1,120 @@
+package waiting
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
+	t.Parallel()
+	text := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(text, []byte("text"), 0o600))
+	path := func(path string) func(*Options) { return func(o *Options) { o.Gate.Path = path } }
+	same := func(*Options) {}
+	for name, c := range map[string]struct {
+		change           func(*Options)
+		runtime, version string
+	}{
+		"never":                  {gateMode(GateNever), "containerd", "2.4.2"},
+		"no path":                {path(""), "containerd", "2.4.2"},
+		"the hook is missing":    {path("/nowhere/pacemaker-gate"), "containerd", "2.4.2"},
+		"the hook is no program": {path(text), "containerd", "2.4.2"},
+		"old containerd":         {same, "containerd", "v2.2.5"},
+		"another runtime":        {same, "cri-o", "1.35.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := aNode(t, c.change)
+				fields := n.Connected(c.runtime, c.version, 0)
+				assert.NotEmpty(t, n.Gate.Off())
+				assert.Equal(t, n.Gate.Off(), fields["no_gate"])
+				holder := n.occupy("holder")
+				p := n.pod("refused").runs()
+				made, err := p.create("app")
+				require.ErrorContains(t, err, string(reasons.Concurrency))
+				assert.Nil(t, made.hook)
+				holder.getsReady()
+				p.starts("app")
+				assert.Equal(t, throttle.Starting, p.view().State)
+			})
+		})
+	}
+}
+
+// standalone is a daemon without an API server: it knows no pod, and a pod is gone with its sandbox.
+func standalone(o *Options) { o.Pods = nil }
+
+func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, gateMode(GateAlways), standalone)
+		n.Connected("cri-o", "1.35.0", 0)
+		first := n.stranger("first").runs()
+		first.starts("app")
+		hook := n.stranger("second").runs().waits("app") // though its restart policy is unknown
+		n.o.Starts.Runtime.SandboxRemoved(first.sandbox)
+		assert.True(t, hook.result().Go)
+	})
+}
+
+func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		vm := n.pod("vm")
+		vm.sandbox.RuntimeHandler = "kata-qemu"
+		_, err := vm.runs().create("app")
+		require.ErrorContains(t, err, "kubelet tries again")
+		n.pod("process").runs().waits("app")
+	})
+}
+
+// A hook that waits there would hold up the sidecar.
+func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, gateMode(GateAlways))
+		n.Connected("containerd", "2.2.5", 0)
+		p := n.pod("crashed", has(podwatch.Sidecar, "sidecar")).runs()
+		p.starts("sidecar")
+		app := p.starts("app")
+		p.getsReady()
+		require.Equal(t, throttle.Started, p.view().State)
+		n.occupy("holder")
+		n.pod("alone").runs().waits("app") // as the mode always demands
+		app.exits()
+		_, err := p.create("app")
+		require.ErrorContains(t, err, "kubelet tries again")
+	})
+}
+
+// It may be the same runtime again, which rejects hooks.
+func TestANewConnectionDoesNotReopenTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		n.pod("first").runs().makes("app").isRemoved() // the runtime rejects the hook
+		require.Contains(t, n.Gate.Off(), "reject_oci_hook_adjustment")
+		second := n.pod("second").runs()
+		for range 2 {
+			_, err := second.create("app")
+			require.ErrorContains(t, err, "kubelet tries again")
+			n.Connected("containerd", "2.4.2", 0)
+		}
+		n.passes(tripsFirst)
+		second.waits("app")
+		assert.Empty(t, n.Gate.Off(), "hooks work again")
+	})
+}

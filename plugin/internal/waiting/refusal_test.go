@@ -1,0 +1,135 @@
+package waiting
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// fillGate makes as many pods wait in the gate as it has room for. It returns them, and the first pod that was refused.
+func (n *node) fillGate() (waiting []container, hooks []*asker, refused *pod) {
+	n.t.Helper()
+	for i := 0; ; i++ {
+		p := n.pod(fmt.Sprintf("waits-%d", i))
+		if err := p.run(); err != nil {
+			require.ErrorContains(n.t, err, string(reasons.GateFull))
+			return waiting, hooks, p
+		}
+		c := p.makes("app")
+		waiting, hooks = append(waiting, c), append(hooks, c.hookAsks())
+	}
+}
+
+func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		waiting, hooks, refused := n.fillGate()
+		require.NotEmpty(t, waiting)
+		joined := refused.view()
+		require.Equal(t, throttle.Waiting, joined.State, "the removal of the refused sandbox is not the end of the pod")
+		require.False(t, joined.Present)
+
+		later := n.pod("later")
+		require.Error(t, later.run())
+		require.Error(t, refused.run(), "the gate has no room yet")
+		assert.Equal(t, joined.Arrived, refused.view().Arrived, "the pod has the place of its first attempt")
+		assert.Less(t, refused.view().Ahead, later.view().Ahead)
+
+		holder.getsReady()
+		for i, c := range waiting {
+			require.True(t, hooks[i].result().Go)
+			c.runs()
+			c.pod.getsReady()
+		}
+		refused.runs().starts("app")
+		refused.getsReady()
+		later.runs().starts("app")
+		sandboxes, containers := n.Refusals.Counts()
+		assert.Equal(t, []uint64{3, 0}, []uint64{sandboxes, containers})
+	})
+}
+
+func TestARefusalExplainsTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, gateMode(GateNever))
+		n.occupy("holder")
+		_, err := n.pod("first").runs().create("app")
+		require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency (1 of 1 starting), 0 ahead; kubelet tries again by itself")
+		_, err = n.pod("second").runs().create("app")
+		require.ErrorContains(t, err, "1 ahead")
+	})
+}
+
+func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		mixed := func(pod *podwatch.Pod) {
+			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, RestartPolicy: "Never"}}
+		}
+		pods := []*pod{n.pod("never", restarted("Never")), n.pod("mixed", mixed), n.stranger("stranger")}
+		for _, p := range pods {
+			_, err := p.runs().create("app")
+			require.ErrorContains(t, err, string(reasons.Concurrency), p.uid)
+			assert.Equal(t, throttle.Waiting, p.view().State, "%s keeps its place", p.uid)
+		}
+		_, refused := n.Refusals.Counts()
+		assert.EqualValues(t, len(pods), refused)
+		holder.getsReady()
+		for _, p := range pods {
+			p.starts("app")
+			assert.Equal(t, reasons.WithinLimits, p.view().Reason, p.uid)
+			n.limiter.Lookup(p.uid).End(p.view().Admitted, reasons.Ready)
+		}
+	})
+}
+
+func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		n.fillGate()
+		refused := 1
+		for ; n.pod(fmt.Sprintf("crowd-%d", refused)).run() != nil; refused++ {
+			require.Less(t, refused, 100)
+		}
+		assert.Equal(t, 12, refused, "0.2 CPU-seconds each: 2 % of two cores for a minute")
+		p := n.pod("at the container")
+		_, err := p.runs().create("app")
+		require.ErrorContains(t, err, string(reasons.GateFull))
+		sandboxes, containers := n.Refusals.Counts()
+		assert.Equal(t, []uint64{12, 1}, []uint64{sandboxes, containers})
+		n.passes(refusalWindow)
+		assert.Error(t, p.run(), "a minute later sandboxes are refused again")
+	})
+}
+
+func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, func(o *Options) { o.RefuseAt = RefuseSandbox })
+		fields := n.Connected("containerd", "2.2.5", 0)
+		assert.Contains(t, fields["no_refusal_at_sandbox"], "containerd 2.2.5 keeps what is left")
+		assert.Contains(t, fields["no_gate"], "holds up statistics")
+		n.occupy("holder")
+		for i := range 4 {
+			_, err := n.pod(fmt.Sprintf("crowd-%d", i)).runs().create("app")
+			require.ErrorContains(t, err, "waiting to start: Concurrency", "the gate is not used on this runtime either")
+		}
+		sandboxes, containers := n.Refusals.Counts()
+		assert.Equal(t, []uint64{0, 4}, []uint64{sandboxes, containers})
+		assert.Empty(t, n.Connected("containerd", "2.4.2", 0))
+	})
+}
