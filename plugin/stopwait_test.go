@@ -57,17 +57,3 @@ func TestTheDaemonRegistersWhenNoContainerIsBeingStopped(t *testing.T) {
 	assert.Contains(t, logged(), "is stopping a container of pod ns/slow")
 	assert.Contains(t, logged(), "no container is being stopped any more")
 }
-
-func TestADroppedDaemonWaitsForAStopToo(t *testing.T) {
-	t.Parallel()
-	s := &stops{}
-	n := newNode(t, oneAtATime, func(n *node) { n.stopping = s })
-	n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
-	s.set("slow")
-	_, err := n.rt.DropPlugins()
-	require.NoError(t, err)
-	n.eventually("the daemon checks again and again", s.askedOften)
-	require.ErrorContains(t, n.d.Ready(), "ns/slow")
-	s.set("")
-	n.connected()
-}

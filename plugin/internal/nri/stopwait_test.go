@@ -1,6 +1,9 @@
 package nri
 
 import (
+	"context"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,4 +76,57 @@ func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stopsWhile reports that a pod is being stopped while a test says so.
+type stopsWhile struct{ atomic.Bool }
+
+func (*stopsWhile) Listed() bool { return true }
+
+func (s *stopsWhile) Stopping(now time.Time) (string, time.Time, bool) {
+	return "ns/slow", now.Add(time.Minute), s.Load()
+}
+
+// Also after a connection that ended, the daemon does not register during a stop. No runtime listens here, and each attempt
+// that is more than remindEvery after another is logged.
+func TestNoAttemptToRegisterIsMadeWhileAContainerIsStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, logged := aConnection()
+		stops := &stopsWhile{}
+		c.options.Stops, c.options.Socket = stops, "/nowhere/nri.sock"
+		said := func(text string) (count int) {
+			for _, e := range logged.AllEntries() {
+				if strings.Contains(e.Message, text) {
+					count++
+				}
+			}
+			return count
+		}
+		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "no container is being stopped any more"
+		passes := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		stops.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		for stop := 1; stop <= 2; stop++ {
+			passes(time.Hour)
+			assert.Equal(t, stop-1, said(attempt))
+			assert.Equal(t, stop, said(waits), "it is logged once for each stop")
+			require.ErrorContains(t, c.Paces(), waits)
+			assert.True(t, c.RegistrationWaits())
+			stops.Store(false)
+			passes(time.Second)
+			assert.Equal(t, stop, said(attempt))
+			assert.Equal(t, stop, said(over))
+			require.ErrorContains(t, c.Paces(), "does containerd run")
+			assert.False(t, c.RegistrationWaits())
+			stops.Store(true)
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }
