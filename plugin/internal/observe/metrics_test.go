@@ -1,0 +1,115 @@
+package observe
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// anObserver returns an Observer with all collectors. measure returns the signals of the node.
+func anObserver(l *throttle.Limiter, measure func() throttle.Signals) *Observer {
+	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
+	status := func() (s admin.Status) {
+		s.Signals = admin.NewSignals(measure(), l.Snapshot(time.Now()).Settings)
+		return s
+	}
+	o.Collect(Scraped{
+		Limiter: l, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
+		RegistrationWaits: func() bool { return false },
+	})
+	return o
+}
+
+func TestOnlyTheConfigurationInForceIsAMetric(t *testing.T) {
+	t.Parallel()
+	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
+	o.Configured("before", "API", 7)
+	o.Configured("test", "File", 3)
+	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
+# HELP pod_pacemaker_config_generation Generation of the configuration in force.
+# TYPE pod_pacemaker_config_generation gauge
+pod_pacemaker_config_generation{config="test",origin="File"} 3
+`), "pod_pacemaker_config_generation"))
+}
+
+func TestSignalsThatNoLimitNeedsAreMetrics(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := throttle.New(now, throttle.Settings{})
+	var settings throttle.Settings
+	settings.Signals[throttle.SignalLoad].Max = 4
+	settings.Signals[throttle.SignalIOFull].Max = 20
+	l.Configure(now, settings)
+	o := anObserver(l, func() (s throttle.Signals) {
+		for i := range s {
+			s[i].Err = errors.New("absent")
+		}
+		s[throttle.SignalLoad] = throttle.Reading{Value: 7.25, To: now}
+		s[throttle.SignalCPU] = throttle.Reading{Value: 50, To: now}
+		s[throttle.SignalIOWait] = throttle.Reading{} // it was measured once
+		return s
+	})
+	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
+# HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: its limit holds no start then, and adaptive works without it.
+# TYPE pod_pacemaker_signal_blind gauge
+pod_pacemaker_signal_blind{signal="cpu"} 0
+pod_pacemaker_signal_blind{signal="iowait"} 0
+pod_pacemaker_signal_blind{signal="load"} 0
+pod_pacemaker_signal_blind{signal="pressure.cpu.some"} 1
+pod_pacemaker_signal_blind{signal="pressure.io.full"} 1
+pod_pacemaker_signal_blind{signal="pressure.io.some"} 1
+pod_pacemaker_signal_blind{signal="pressure.memory.full"} 1
+pod_pacemaker_signal_blind{signal="pressure.memory.some"} 1
+# HELP pod_pacemaker_signal_threshold The value from which a signal holds starts. Absent where no limit is set.
+# TYPE pod_pacemaker_signal_threshold gauge
+pod_pacemaker_signal_threshold{signal="load"} 4
+pod_pacemaker_signal_threshold{signal="pressure.io.full"} 20
+# HELP pod_pacemaker_signal_value Value of a signal, in percent; load in processes. Absent while it cannot be measured.
+# TYPE pod_pacemaker_signal_value gauge
+pod_pacemaker_signal_value{signal="cpu"} 50
+pod_pacemaker_signal_value{signal="load"} 7.25
+`), "pod_pacemaker_signal_blind", "pod_pacemaker_signal_threshold", "pod_pacemaker_signal_value"))
+}
+
+func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
+	t.Parallel()
+	registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} }).Registry()
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	own := 0
+	for _, name := range described(registry) {
+		if strings.HasPrefix(name, "pod_pacemaker_") {
+			own++
+		} else {
+			assert.Regexp(t, "^(go|process)_", name)
+		}
+	}
+	assert.Positive(t, own)
+}
+
+// described returns the names of all metrics, also of those that have no sample.
+func described(r *prometheus.Registry) (names []string) {
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		r.Describe(descs)
+	}()
+	for d := range descs { // a Desc describes itself by String alone
+		_, name, _ := strings.Cut(d.String(), `fqName: "`)
+		name, _, _ = strings.Cut(name, `"`)
+		names = append(names, name)
+	}
+	return names
+}
