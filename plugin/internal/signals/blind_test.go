@@ -5,13 +5,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,71 +17,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
-
-// node is a node of which only the load average can be measured, in a bubble of synctest. A pod starts there, so it is
-// sampled every half second.
-type node struct {
-	*Monitor
-	t       *testing.T
-	proc    string
-	limiter *throttle.Limiter
-	log     *logtest.Hook
-
-	mu     sync.Mutex
-	events []string
-}
-
-// aNode returns a node with a load of 1.
-func aNode(t *testing.T) *node {
-	t.Helper()
-	log, logged := logtest.NewNullLogger()
-	n := &node{t: t, proc: t.TempDir(), limiter: throttle.New(time.Now(), throttle.Settings{}), log: logged}
-	n.Monitor = New(n.proc, n.limiter, log, func(kind, reason, message string) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.events = append(n.events, kind+" "+reason+": "+message)
-	})
-	n.load("1.00")
-	n.limiter.Join(time.Now(), throttle.Request{UID: "starting"}).TryStart(time.Now())
-	go func() { assert.NoError(t, n.Run(t.Context())) }()
-	return n
-}
-
-func (n *node) path() string { return filepath.Join(n.proc, "loadavg") }
-
-// load sets the load average.
-func (n *node) load(load string) {
-	require.NoError(n.t, os.WriteFile(n.path(), []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
-}
-
-// limit puts settings in force.
-func (n *node) limit(settings throttle.Settings) {
-	n.Prepare(settings, 2*time.Second)
-	n.limiter.Configure(time.Now(), settings)
-	n.Wake()
-}
-
-// told returns the events on the node, after a few samples.
-func (n *node) told() []string {
-	time.Sleep(10 * time.Second)
-	synctest.Wait()
-	return n.written()
-}
-
-// written returns the events on the node until now.
-func (n *node) written() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return append([]string{}, n.events...)
-}
-
-// on returns settings with limits of 4 on some signals.
-func on(all ...throttle.Signal) (s throttle.Settings) {
-	for _, signal := range all {
-		s.Signals[signal].Max = 4
-	}
-	return s
-}
 
 // A limit whose signal cannot be measured opens, and reports that once in the log and an event. It holds again later.
 func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
