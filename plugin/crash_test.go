@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// crash ends a container's process, and waits until the daemon knows.
+// crash ends a container's process.
 func (p *testPod) crash(name string) {
 	p.n.t.Helper()
 	var found bool
@@ -20,7 +20,6 @@ func (p *testPod) crash(name string) {
 		}
 	}
 	require.True(p.n.t, found, "%s runs", name)
-	p.n.eventually("the exit is known", func() bool { return p.n.exited(p.uid, name) })
 }
 
 func TestALoneContainerThatCrashedWaits(t *testing.T) {

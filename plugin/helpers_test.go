@@ -4,14 +4,12 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -19,24 +17,6 @@ import (
 func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 	return &api.PodSandbox{Id: p.sandbox.ID(), Uid: p.uid, Namespace: p.spec.Namespace, Name: p.spec.Name, Pid: 1 << 22},
 		&api.Container{Id: a.ctr.ID(), PodSandboxId: p.sandbox.ID()}
-}
-
-// records returns the number of pods in the daemon's book.
-func (n *node) records() (count int) {
-	n.d.starts.Ledger.Read(func(b *pods.Book) { count = len(b.UIDs()) })
-	return count
-}
-
-// recorded returns a pod of the daemon's book.
-func (n *node) recorded(uid string) (p pods.Pod) {
-	n.d.starts.Ledger.Read(func(b *pods.Book) { p, _ = b.Get(uid) })
-	return p
-}
-
-// latest returns the ID of a pod's newest container; empty: it has none.
-func (n *node) latest(uid string) (id string) {
-	n.d.starts.Ledger.Read(func(b *pods.Book) { id = b.LatestID(uid) })
-	return id
 }
 
 // counted returns the value of a metric, summed over its labels. For a histogram, it returns the count.
@@ -55,12 +35,6 @@ func counted(t testing.TB, n *node, name string) float64 {
 		return sum
 	}
 	return 0
-}
-
-// exited reports whether the daemon knows that a container has exited.
-func (n *node) exited(uid, name string) (exited bool) {
-	n.d.starts.Ledger.Read(func(b *pods.Book) { exited = b.ExitedSince(uid, name, time.Time{}) })
-	return exited
 }
 
 // holding reports whether a handler has waited.

@@ -30,7 +30,6 @@ var underLocks = map[string]string{
 	"plugin/internal/learning m.table.Expect":    "the same",
 	"plugin/internal/learning m.table.Observe":   "the same",
 	"plugin/internal/starts change":              "each caller sets one field, or calls the matcher",
-	"plugin/internal/starts f":                   "each caller of Ledger.Read reads values of the book",
 	"plugin/podwatch c.pod.stops":                "it only computes",
 	"throttle/sensor s.history.add":              "it only computes",
 	"throttle/sensor s.reader.read":              "see Sampler",

@@ -101,31 +101,6 @@ func TestADeadSandboxThatIsListedLastIsNotTheCurrentOne(t *testing.T) {
 	assert.Equal(t, throttle.Gone, p.is())
 }
 
-// The runtime lists the sandboxes of a pod in no order.
-func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	sandbox := func(id string, pid uint32) *api.PodSandbox {
-		return &api.PodSandbox{Id: id, Uid: "u", Namespace: "default", Name: "moved", Pid: pid, Linux: &api.LinuxPodSandbox{CgroupParent: "/" + id}}
-	}
-	left := &api.Container{Id: "left", PodSandboxId: "dead", Name: "app", State: api.ContainerState_CONTAINER_CREATED}
-	for _, pods := range [][]*api.PodSandbox{
-		{sandbox("dead", 0), sandbox("present", 7), sandbox("older", 0)},
-		{sandbox("present", 7), sandbox("older", 0), sandbox("dead", 0)},
-	} {
-		n.d.handler.Synchronize(pods, []*api.Container{left})
-		r := n.recorded("u")
-		assert.Equal(t, "present", r.Sandbox)
-		assert.Equal(t, "/present", r.CgroupParent)
-		assert.Empty(t, n.latest("u"), "a container in a dead sandbox never starts")
-	}
-	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
-	n.d.handler.Synchronize([]*api.PodSandbox{sandbox("vm", 0), sandbox("dead", 0)}, []*api.Container{inVM, left})
-	assert.Equal(t, "vm", n.recorded("u").Sandbox, "the runtime does not report the sandbox's process")
-	n.d.handler.Synchronize([]*api.PodSandbox{sandbox("vm", 0)}, nil)
-	n.eventually("nothing of the pod lives", func() bool { return n.records() == 0 })
-}
-
 func TestAnEarlierSidecarDoesNotStartItsWaitingPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -260,7 +235,6 @@ func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	started, startedContainers := listing(500, time.Now().Add(-time.Hour))
 	n.d.handler.Synchronize(started, startedContainers)
-	assert.Equal(t, 500, n.records())
 	_, starting := n.names()
 	assert.Empty(t, starting, "the pods started long ago")
 

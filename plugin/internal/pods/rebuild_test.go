@@ -54,3 +54,35 @@ func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	b.Create(time.Now(), sandbox("other"), &api.Container{Id: "d", Name: "c"}, startpolicy.Needs{}, podwatch.Pod{})
 	assert.Equal(t, Unseen, noGate())
 }
+
+// The runtime lists the sandboxes of a pod in no order.
+func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
+	t.Parallel()
+	b := NewBook()
+	rebuild := func(ctrs []*api.Container, sandboxes ...*api.PodSandbox) (p Pod, lost []string) {
+		lost = b.Rebuild(time.Now(), sandboxes, ctrs, startpolicy.Needs{})
+		p, _ = b.Get("u")
+		return p, lost
+	}
+	sandbox := func(id string, pid uint32) *api.PodSandbox {
+		return &api.PodSandbox{Id: id, Uid: "u", Pid: pid, Linux: &api.LinuxPodSandbox{CgroupParent: "/" + id}}
+	}
+	left := &api.Container{Id: "left", PodSandboxId: "dead", Name: "app", State: api.ContainerState_CONTAINER_CREATED}
+	for _, sandboxes := range [][]*api.PodSandbox{
+		{sandbox("dead", 0), sandbox("present", 7), sandbox("older", 0)},
+		{sandbox("present", 7), sandbox("older", 0), sandbox("dead", 0)},
+	} {
+		p, lost := rebuild([]*api.Container{left}, sandboxes...)
+		assert.Empty(t, lost)
+		assert.Equal(t, "present", p.Sandbox)
+		assert.Equal(t, "/present", p.CgroupParent)
+		assert.Empty(t, b.LatestID("u"), "a container in a dead sandbox never starts")
+	}
+	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
+	p, lost := rebuild([]*api.Container{inVM, left}, sandbox("vm", 0), sandbox("dead", 0))
+	assert.Empty(t, lost)
+	assert.Equal(t, "vm", p.Sandbox, "the runtime does not report the sandbox's process")
+	_, lost = rebuild(nil, sandbox("vm", 0))
+	assert.Equal(t, []string{"u"}, lost)
+	assert.True(t, b.Empty("u"))
+}

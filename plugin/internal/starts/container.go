@@ -174,8 +174,14 @@ func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Conta
 // containerEnded ends the start of a pod if this was the last of its containers to exit. removed reports
 // whether the container was removed, too.
 func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
+	now := time.Now()
 	pod, _ := r.s.Known(pods.Key(sandbox))
-	r.s.forgetEmpty(r.s.Ledger.endContainer(time.Now(), sandbox, pod, ctr, removed))
+	uid := r.s.Ledger.endContainer(now, sandbox, pod, ctr, removed)
+	if uid != pods.Key(sandbox) { // the runtime has forgotten the sandbox
+		pod, _ = r.s.Known(uid)
+		r.s.Ledger.exited(now, uid, pod)
+	}
+	r.s.forgetEmpty(uid)
 }
 
 // endContainer is containerEnded, and returns the UID of the container's pod. pod is what the pod watch knows of the
@@ -186,6 +192,13 @@ func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwat
 	uid = l.book.EndContainer(now, sandbox, ctr, removed)
 	l.endExited(now, uid, pod, false)
 	return uid
+}
+
+// exited ends the start of a pod if all its app containers have exited.
+func (l *Ledger) exited(now time.Time, uid string, pod podwatch.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endExited(now, uid, pod, false)
 }
 
 // endExited ends the start of a pod whose app containers have all exited since it was admitted. The next

@@ -36,10 +36,3 @@ func newLedger(o Options, config *atomic.Pointer[crd.Effective]) *Ledger {
 		book: pods.NewBook(), matcher: o.Matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
 	}}
 }
-
-// Read calls f with the book, under the lock. f must not change or keep the book, and must not call another package.
-func (l *Ledger) Read(f func(b *pods.Book)) {
-	l.mu.Lock()
-	defer l.mu.Unlock() // also when f panics
-	f(l.book)
-}

@@ -197,3 +197,22 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	assert.NotContains(t, s.Ledger.byRoom, "gone")
 	assert.Contains(t, s.Ledger.byRoom, "waits")
 }
+
+// The runtime may not have reported the container of a hook, as after a restart of the daemon.
+func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := aStarts()
+	ticket, gone := s.HookTicket(pods.Pod{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
+	assert.Nil(t, gone)
+	known := func() (is bool) {
+		s.locked(func(l *Ledger) { _, is = l.book.Get("stranger") })
+		return is
+	}
+	s.locked(func(l *Ledger) { assert.Empty(t, l.book.LatestID("stranger"), "only the runtime adds containers") })
+	s.loop.round(now)
+	assert.True(t, known(), "its hook waits")
+	ticket.End(now, reasons.Deleted)
+	s.loop.round(now)
+	assert.False(t, known())
+}

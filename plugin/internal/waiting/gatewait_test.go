@@ -10,7 +10,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -84,31 +83,6 @@ func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
 		c.isRemoved()
 		assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, hook.result())
 		assert.Equal(t, throttle.Waiting, p.view().State, "the pod keeps its place")
-	})
-}
-
-// The runtime has not reported the containers of these hooks, as after a restart of the daemon.
-func TestNoRecordIsLeftOfAnUnknownHook(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
-		n.occupy("holder")
-		recorded := func(uid string) (is bool, latest string) {
-			n.o.Starts.Ledger.Read(func(b *pods.Book) { _, is = b.Get(uid); latest = b.LatestID(uid) })
-			return is, latest
-		}
-		hook := n.asks(gate.Hello{PodUID: "stranger", ContainerID: "by-hand", Name: "default/stranger", Deadline: time.Now().Add(time.Minute)})
-		waiting, _ := n.names()
-		assert.Equal(t, []string{"stranger"}, waiting)
-		is, latest := recorded("stranger")
-		assert.True(t, is)
-		assert.Empty(t, latest, "a container that only its hook reported has no record")
-		n.passes(time.Minute)
-		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.GateDeadline}, hook.result())
-		n.limiter.Lookup("stranger").End(time.Now(), reasons.Deleted)
-		n.passes(time.Minute)
-		is, _ = recorded("stranger")
-		assert.False(t, is)
 	})
 }
 
