@@ -136,8 +136,10 @@ func (l *lockedCode) section(d ast.Decl, from, to token.Pos) {
 	})
 }
 
-// call reads the functions of the package that a call may be of: those of that name, but for a method of a field.
+// call reads the functions of the package that a call may be of: those of that name, but for a method of a field. The
+// entries of the Ledger count as the Ledger.
 func (l *lockedCode) call(at token.Pos, text string) {
+	text = strings.Replace(text, ".entries.", ".", 1)
 	if computes.MatchString(text) {
 		return
 	}

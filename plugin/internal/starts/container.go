@@ -69,17 +69,17 @@ func (l *Ledger) container(
 ) (ContainerStart, startKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := ContainerStart{NewContainer: l.book.Create(now, sandbox, ctr, l.matcher.Needs(), pod)}
+	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, l.entries.matcher.Needs(), pod)}
 	if a.Again {
-		l.endExited(now, a.UID, pod, true)
+		l.entries.endExited(now, a.UID, pod, true)
 	}
-	a.Ticket = l.limiter.Lookup(a.UID)
-	kind := a.kind(pod, known, enforces, a.Ticket != nil && l.shadows.of(a.Ticket) != nil, l.config.Load().Spec.PacesRestarts())
+	a.Ticket = l.entries.limiter.Lookup(a.UID)
+	kind := a.kind(pod, known, enforces, a.Ticket != nil && l.entries.shadows.of(a.Ticket) != nil, l.entries.config.Load().Spec.PacesRestarts())
 	if kind == continues || kind == never {
 		return a, kind
 	}
-	a.Ticket = l.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
-	if pods.Exempt(l.config.Load().Spec.Exemptions, a.Pod, pod, known) {
+	a.Ticket = l.entries.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, a.Pod, pod, known) {
 		kind = atOnce
 	}
 	return a, kind
@@ -145,18 +145,18 @@ func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, p
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	p = l.book.Start(now, sandbox, ctr, l.matcher.Needs())
-	l.countRunning(now, p.UID, pod)
+	p = l.entries.book.Start(now, sandbox, ctr, l.entries.matcher.Needs())
+	l.entries.countRunning(now, p.UID, pod)
 	if pod.Containers[ctr.GetName()].Kind == podwatch.Ephemeral {
 		return p, false
 	}
-	if t := l.limiter.Lookup(p.UID); t != nil {
+	if t := l.entries.limiter.Lookup(p.UID); t != nil {
 		state, reason := t.Status()
-		if state == throttle.Starting || state == throttle.Started || reason == reasons.Deleted || l.shadows.of(t) != nil {
+		if state == throttle.Starting || state == throttle.Started || reason == reasons.Deleted || l.entries.shadows.of(t) != nil {
 			return p, false
 		}
 	}
-	l.adopt(now, p.UID, pod)
+	l.entries.adopt(now, p.UID, pod)
 	return p, true
 }
 
@@ -189,8 +189,8 @@ func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Contain
 func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, ctr *api.Container, removed bool) (uid string) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also after a panic
-	uid = l.book.EndContainer(now, sandbox, ctr, removed)
-	l.endExited(now, uid, pod, false)
+	uid = l.entries.book.EndContainer(now, sandbox, ctr, removed)
+	l.entries.endExited(now, uid, pod, false)
 	return uid
 }
 
@@ -198,7 +198,7 @@ func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwat
 func (l *Ledger) exited(now time.Time, uid string, pod podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endExited(now, uid, pod, false)
+	l.entries.endExited(now, uid, pod, false)
 }
 
 // endExited ends the start of a pod whose app containers have all exited since it was admitted. The next
@@ -227,12 +227,12 @@ func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	p, repeats, gone := l.book.Hook(pod, containerID)
-	t := l.limiter.Lookup(p.UID)
+	p, repeats, gone := l.entries.book.Hook(pod, containerID)
+	t := l.entries.limiter.Lookup(p.UID)
 	if t != nil {
 		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
 			return t, gone
 		}
 	}
-	return l.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+	return l.entries.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }

@@ -16,8 +16,8 @@ import (
 func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.regroup(now, pod, mirror)
-	t := l.limiter.Lookup(pod.UID)
+	l.entries.regroup(now, pod, mirror)
+	t := l.entries.limiter.Lookup(pod.UID)
 	if t == nil {
 		return time.Time{}
 	}
@@ -25,11 +25,11 @@ func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (again
 		t.End(now, reasons.Deleted)
 		return time.Time{}
 	}
-	switch v, _ := l.limiter.View(now, pod.UID); v.State {
+	switch v, _ := l.entries.limiter.View(now, pod.UID); v.State {
 	case throttle.Waiting:
-		l.judgeWaiting(now, t, v, pod)
+		l.entries.judgeWaiting(now, t, v, pod)
 	case throttle.Starting:
-		return l.judgeStarting(now, t, v, pod)
+		return l.entries.judgeStarting(now, t, v, pod)
 	}
 	return time.Time{}
 }
@@ -112,8 +112,8 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 func (l *Ledger) review(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v, _ := l.limiter.View(now, t.UID())
-	return l.judgeStarting(now, t, v, pod)
+	v, _ := l.entries.limiter.View(now, t.UID())
+	return l.entries.judgeStarting(now, t, v, pod)
 }
 
 // reviewSigns judges a start under way without a report of the kubelet, by the node's own signs: all containers have run
@@ -122,10 +122,10 @@ func (l *Ledger) review(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (ag
 func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, timing Timing, quiet bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v, _ := l.limiter.View(now, t.UID())
-	run := l.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
+	v, _ := l.entries.limiter.View(now, t.UID())
+	run := l.entries.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
 	switch {
-	case len(run.IDs) == 0 && l.book.ExitedSince(v.UID, "", v.Admitted) && !l.book.ExitedSince(v.UID, "", now.Add(-timing.Quiet.Window)):
+	case len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, "", v.Admitted) && !l.entries.book.ExitedSince(v.UID, "", now.Add(-timing.Quiet.Window)):
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)

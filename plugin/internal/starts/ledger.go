@@ -15,8 +15,8 @@ import (
 // of it. The Ledger can call nothing but the limiter, so nothing is logged, asked or waited for under its lock. It is
 // safe for concurrent use.
 type Ledger struct {
-	mu sync.Mutex
-	entries
+	mu      sync.Mutex
+	entries entries // guarded by mu
 }
 
 // entries are what a Ledger guards. The caller of a method holds its lock.

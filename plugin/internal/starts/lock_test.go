@@ -187,7 +187,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
-	s.locked(func(l *Ledger) { l.adopt(time.Now(), "u", podwatch.Pod{}) })
+	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), "u", podwatch.Pod{}) })
 	state, _ = s.o.Limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
@@ -224,7 +224,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	}
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
-	s.locked(func(l *Ledger) { l.countRunning(time.Now(), "u", pod) }) // the runtime reports the pod in between
+	s.locked(func(l *Ledger) { l.entries.countRunning(time.Now(), "u", pod) }) // the runtime reports the pod in between
 	s.Ledger.forget(time.Now(), "u", true, true)
 	assert.Zero(t, running())
 }
@@ -232,7 +232,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 func TestAPanicReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	s.Ledger.book = nil // the record of a pod panics without a book
+	s.Ledger.entries.book = nil // the record of a pod panics without a book
 	require.Panics(t, func() {
 		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})

@@ -147,8 +147,8 @@ func (l *loop) publish(now time.Time) {
 func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool, container string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	container = l.book.LatestID(t.UID())
-	if sh := l.shadows.of(t); sh != nil {
+	container = l.entries.book.LatestID(t.UID())
+	if sh := l.entries.shadows.of(t); sh != nil {
 		return sh.reason, true, container
 	}
 	return "", false, container
@@ -221,17 +221,17 @@ func (l *loop) sweep(now time.Time) {
 func (l *Ledger) sweep(now time.Time) (empty []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, uid := range l.book.UIDs() {
-		t := l.limiter.Lookup(uid)
-		if p, _ := l.book.Get(uid); p.Sandbox != "" && t != nil {
+	for _, uid := range l.entries.book.UIDs() {
+		t := l.entries.limiter.Lookup(uid)
+		if p, _ := l.entries.book.Get(uid); p.Sandbox != "" && t != nil {
 			t.KeepAlive(now)
 		}
-		if !isLeft(l.book, uid, t) {
+		if !isLeft(l.entries.book, uid, t) {
 			empty = append(empty, uid)
 		}
 	}
-	for uid := range l.byRoom {
-		if _, recorded := l.book.Get(uid); !recorded { // it never had a sandbox
+	for uid := range l.entries.byRoom {
+		if _, recorded := l.entries.book.Get(uid); !recorded { // it never had a sandbox
 			empty = append(empty, uid)
 		}
 	}
@@ -259,5 +259,5 @@ func (l *loop) findMute(now time.Time) {
 func (l *Ledger) runFor(now time.Time, atLeast time.Duration) []pods.LongRunning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.book.RunFor(now, atLeast)
+	return l.entries.book.RunFor(now, atLeast)
 }

@@ -142,7 +142,7 @@ func TestAWatchThatDoesNotReportARunningContainerIsMute(t *testing.T) {
 	s := aStarts(func(o *Options) { o.Pods = watch })
 	for uid, source := range map[string]string{"static": "file", "web": "api"} {
 		sandbox := &api.PodSandbox{Id: uid, Uid: uid, Name: uid, Annotations: map[string]string{"kubernetes.io/config.source": source}}
-		s.Ledger.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"}, startpolicy.Needs{})
+		s.Ledger.entries.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"}, startpolicy.Needs{})
 	}
 	lists := func(after time.Duration) int {
 		s.loop.findMute(began.Add(after))
@@ -191,11 +191,11 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	gone := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
 	s.Arrive(now, pods.Pod{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
 	s.loop.sweep(now)
-	require.Len(t, s.Ledger.byRoom, 2, "both pods wait")
+	require.Len(t, s.Ledger.entries.byRoom, 2, "both pods wait")
 	gone.End(now, reasons.Deleted)
 	s.loop.sweep(now)
-	assert.NotContains(t, s.Ledger.byRoom, "gone")
-	assert.Contains(t, s.Ledger.byRoom, "waits")
+	assert.NotContains(t, s.Ledger.entries.byRoom, "gone")
+	assert.Contains(t, s.Ledger.entries.byRoom, "waits")
 }
 
 // The runtime may not have reported the container of a hook, as after a restart of the daemon.
@@ -206,10 +206,12 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	ticket, gone := s.HookTicket(pods.Pod{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
 	assert.Nil(t, gone)
 	known := func() (is bool) {
-		s.locked(func(l *Ledger) { _, is = l.book.Get("stranger") })
+		s.locked(func(l *Ledger) { _, is = l.entries.book.Get("stranger") })
 		return is
 	}
-	s.locked(func(l *Ledger) { assert.Empty(t, l.book.LatestID("stranger"), "only the runtime adds containers") })
+	s.locked(func(l *Ledger) {
+		assert.Empty(t, l.entries.book.LatestID("stranger"), "only the runtime adds containers")
+	})
 	s.loop.round(now)
 	assert.True(t, known(), "its hook waits")
 	ticket.End(now, reasons.Deleted)

@@ -72,16 +72,16 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
-	s.Ledger.book.Update(sandbox, startpolicy.Needs{})
-	s.Ledger.book.SetSandbox(uid, uid, "")
-	s.Ledger.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
+	s.Ledger.entries.book.Update(sandbox, startpolicy.Needs{})
+	s.Ledger.entries.book.SetSandbox(uid, uid, "")
+	s.Ledger.entries.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
 }
 
 // exits ends that container.
 func (s *Starts) exits(now time.Time, uid string) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	s.Ledger.book.EndContainer(now, &api.PodSandbox{Uid: uid}, &api.Container{Id: uid}, false)
+	s.Ledger.entries.book.EndContainer(now, &api.PodSandbox{Uid: uid}, &api.Container{Id: uid}, false)
 }
 
 // starts lets a pod start now, in its turn.

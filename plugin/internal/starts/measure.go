@@ -121,8 +121,8 @@ func (l *loop) followShadows(now time.Time) {
 func (l *Ledger) courseOfShadows() map[string]reasons.Reason {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make(map[string]reasons.Reason, len(l.shadows))
-	for uid, sh := range l.shadows {
+	all := make(map[string]reasons.Reason, len(l.entries.shadows))
+	for uid, sh := range l.entries.shadows {
 		all[uid] = sh.ended
 	}
 	return all
@@ -183,12 +183,12 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 func (l *Ledger) underWay(uid string) (name string, place usage.Place, under bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, recorded := l.book.Get(uid)
+	p, recorded := l.entries.book.Get(uid)
 	if !recorded {
 		return "", usage.Place{}, false
 	}
-	if sh := l.shadows[uid]; sh != nil && !sh.over.IsZero() {
+	if sh := l.entries.shadows[uid]; sh != nil && !sh.over.IsZero() {
 		return "", usage.Place{}, false
 	}
-	return p.NamespacedName(), l.book.Place(uid), true
+	return p.NamespacedName(), l.entries.book.Place(uid), true
 }

@@ -137,7 +137,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	l.goOn(l.now, ticket, reasons.Concurrency)
 	l.loop.round(l.now)
 	l.burns(0, 3)
-	l.locked(func(ledger *Ledger) { ledger.shadows.of(ticket).end(l.now, reasons.Ready) })
+	l.locked(func(ledger *Ledger) { ledger.entries.shadows.of(ticket).end(l.now, reasons.Ready) })
 	l.loop.round(l.now)
 	assert.Equal(t, throttle.Waiting, state(ticket))
 	e := l.expected()

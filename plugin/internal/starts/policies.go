@@ -64,12 +64,12 @@ func (p *Policies) change(change func(*policies.Matcher) *policies.Changes) {
 func (p *Policies) underLock(change func(*policies.Matcher) *policies.Changes) *policies.Changes {
 	p.s.Ledger.mu.Lock()
 	defer p.s.Ledger.mu.Unlock()
-	return change(p.s.Ledger.matcher)
+	return change(p.s.Ledger.entries.matcher)
 }
 
 // State returns the policies in force.
 func (p *Policies) State() []policies.State {
 	p.s.Ledger.mu.Lock()
 	defer p.s.Ledger.mu.Unlock()
-	return p.s.Ledger.matcher.State()
+	return p.s.Ledger.entries.matcher.State()
 }

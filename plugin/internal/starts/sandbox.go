@@ -32,15 +32,15 @@ func (l *Ledger) sandbox(
 ) (pods.Pod, throttle.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.book.Update(sandbox, l.matcher.Needs())
-	if !pods.Exempt(l.config.Load().Spec.Exemptions, p, pod, known) {
-		t := l.join(now, p, pod, request)
-		if d := l.reserve(now, t, shut); !d.Admitted && refusable {
-			l.book.Refuse(p.UID)
+	p := l.entries.book.Update(sandbox, l.entries.matcher.Needs())
+	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, known) {
+		t := l.entries.join(now, p, pod, request)
+		if d := l.entries.reserve(now, t, shut); !d.Admitted && refusable {
+			l.entries.book.Refuse(p.UID)
 			return p, d
 		}
 	}
-	l.book.SetSandbox(p.UID, sandbox.GetId(), noGate)
+	l.entries.book.SetSandbox(p.UID, sandbox.GetId(), noGate)
 	return p, throttle.Decision{Admitted: true}
 }
 
@@ -57,14 +57,14 @@ func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p, has := l.book.Get(who.UID); has {
+	if p, has := l.entries.book.Get(who.UID); has {
 		who = p
 	}
-	if pods.Exempt(l.config.Load().Spec.Exemptions, who, pod, known) {
+	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, who, pod, known) {
 		return nil
 	}
-	t := l.join(now, who, pod, request)
-	l.byRoom[who.UID] = t
+	t := l.entries.join(now, who, pod, request)
+	l.entries.byRoom[who.UID] = t
 	return t
 }
 
@@ -76,8 +76,8 @@ func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) (d throttle.Deci
 func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, shut bool) (d throttle.Decision, v throttle.TicketView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d = l.reserve(now, t, shut)
-	v, _ = l.limiter.View(now, t.UID())
+	d = l.entries.reserve(now, t, shut)
+	v, _ = l.entries.limiter.View(now, t.UID())
 	return d, v
 }
 
@@ -130,12 +130,12 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.limiter.Lookup(uid)
-	if l.book.StopSandbox(uid, sandbox) {
-		l.matcher.Finished(now, uid)
+	t := l.entries.limiter.Lookup(uid)
+	if l.entries.book.StopSandbox(uid, sandbox) {
+		l.entries.matcher.Finished(now, uid)
 		sandboxGone(now, t)
 	}
-	if gone && t != nil && l.book.IsLatest(uid, sandbox) {
+	if gone && t != nil && l.entries.book.IsLatest(uid, sandbox) {
 		t.End(now, reasons.SandboxGone)
 	}
 }
@@ -168,20 +168,20 @@ func (s *Starts) forgetEmpty(uid string) {
 func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.limiter.Lookup(uid)
-	_, recorded := l.book.Get(uid)
+	t := l.entries.limiter.Lookup(uid)
+	_, recorded := l.entries.book.Get(uid)
 	switch {
 	case deleted && t != nil:
 		t.End(now, reasons.Deleted)
 	case deleted:
-	case !recorded && l.byRoom[uid] == nil, isLeft(l.book, uid, t):
+	case !recorded && l.entries.byRoom[uid] == nil, isLeft(l.entries.book, uid, t):
 		return false
 	}
-	l.book.Drop(uid)
-	delete(l.shadows, uid)
-	delete(l.byRoom, uid)
+	l.entries.book.Drop(uid)
+	delete(l.entries.shadows, uid)
+	delete(l.entries.byRoom, uid)
 	if deleted || !known {
-		l.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
+		l.entries.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
 	}
 	return true
 }

@@ -88,7 +88,7 @@ func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 		holder.is(throttle.Gone, reasons.SandboxGone)
 		n.passes(0)
 		n.locked(func(l *Ledger) {
-			assert.Equal(t, []string{"holder"}, l.book.UIDs(), "its container is not removed yet")
+			assert.Equal(t, []string{"holder"}, l.entries.book.UIDs(), "its container is not removed yet")
 		})
 		n.Runtime.ContainerRemoved(holder.sandbox, holder.latest["app"])
 		n.nothingIsLeft()
@@ -123,7 +123,7 @@ func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 			p.is(throttle.Gone, reasons.Deleted)
 			n.Runtime.SandboxStopped(p.sandbox)
 			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-			n.locked(func(l *Ledger) { assert.NotContains(t, l.book.UIDs(), p.uid) })
+			n.locked(func(l *Ledger) { assert.NotContains(t, l.entries.book.UIDs(), p.uid) })
 			n.Runtime.SandboxRemoved(p.sandbox)
 		}
 		n.nothingIsLeft()
@@ -136,9 +136,9 @@ func (n *node) nothingIsLeft() {
 	waiting, starting := n.names()
 	assert.Empty(n.t, append(waiting, starting...))
 	n.locked(func(l *Ledger) {
-		assert.Empty(n.t, l.book.UIDs())
-		assert.Empty(n.t, l.shadows)
-		assert.Empty(n.t, l.byRoom)
+		assert.Empty(n.t, l.entries.book.UIDs())
+		assert.Empty(n.t, l.entries.shadows)
+		assert.Empty(n.t, l.entries.byRoom)
 	})
 }
 

@@ -56,10 +56,10 @@ func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, recorded := l.book.Get(t.UID()); !recorded || l.shadows.of(t) != nil {
+	if _, recorded := l.entries.book.Get(t.UID()); !recorded || l.entries.shadows.of(t) != nil {
 		return false
 	}
-	l.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
+	l.entries.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
 	return true
 }
 
@@ -67,9 +67,9 @@ func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reas
 func (l *Ledger) InShadow() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make(map[string]bool, len(l.shadows))
-	for uid, sh := range l.shadows {
-		all[uid] = l.limiter.Lookup(uid) == sh.ticket
+	all := make(map[string]bool, len(l.entries.shadows))
+	for uid, sh := range l.entries.shadows {
+		all[uid] = l.entries.limiter.Lookup(uid) == sh.ticket
 	}
 	return all
 }
@@ -80,14 +80,14 @@ func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var waiting []string
-	for uid, sh := range l.shadows {
+	for uid, sh := range l.entries.shadows {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
 			waiting = append(waiting, uid)
 		}
 		sh.ticket.StopWaiting(now)
 	}
-	clear(l.shadows)
+	clear(l.entries.shadows)
 	for _, uid := range waiting {
-		l.adopt(now, uid, known[uid])
+		l.entries.adopt(now, uid, known[uid])
 	}
 }

@@ -111,8 +111,8 @@ func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 		p.begins("app")
 		p.is(throttle.Started, reasons.Exited)
 		n.locked(func(l *Ledger) {
-			assert.Empty(t, l.book.Progress(p.uid, time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
-			assert.True(t, l.book.ExitedSince(p.uid, "app", time.Time{}))
+			assert.Empty(t, l.entries.book.Progress(p.uid, time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
+			assert.True(t, l.entries.book.ExitedSince(p.uid, "app", time.Time{}))
 		})
 	})
 }

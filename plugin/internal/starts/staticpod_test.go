@@ -69,7 +69,7 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 			n.Runtime.SandboxStopped(p.sandbox)
 			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
 			n.Runtime.SandboxRemoved(p.sandbox)
-			n.locked(func(l *Ledger) { require.Empty(t, l.book.UIDs()) })
+			n.locked(func(l *Ledger) { require.Empty(t, l.entries.book.UIDs()) })
 			if !mirrorFirst {
 				isGrouped(true, "the API server still has it")
 				mirrorIsDeleted()

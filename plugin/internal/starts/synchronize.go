@@ -26,18 +26,18 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container, known map[string]podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, uid := range l.book.Rebuild(now, sandboxes, ctrs, l.matcher.Needs()) {
-		l.matcher.Finished(now, uid)
-		sandboxGone(now, l.limiter.Lookup(uid))
+	for _, uid := range l.entries.book.Rebuild(now, sandboxes, ctrs, l.entries.matcher.Needs()) {
+		l.entries.matcher.Finished(now, uid)
+		sandboxGone(now, l.entries.limiter.Lookup(uid))
 	}
-	all := l.book.UIDs()
+	all := l.entries.book.UIDs()
 	for _, uid := range all {
-		if run := l.book.Progress(uid, time.Time{}, podwatch.Pod{}); len(run.IDs) > 0 && now.Sub(run.Youngest) < l.config.Load().Spec.GetStartTimeout() {
-			l.adopt(now, uid, known[uid])
+		if run := l.entries.book.Progress(uid, time.Time{}, podwatch.Pod{}); len(run.IDs) > 0 && now.Sub(run.Youngest) < l.entries.config.Load().Spec.GetStartTimeout() {
+			l.entries.adopt(now, uid, known[uid])
 		}
 	}
 	for _, uid := range all {
-		l.countRunning(now, uid, known[uid])
+		l.entries.countRunning(now, uid, known[uid])
 	}
 }
 
