@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,17 +44,15 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	n := v1alpha1.PacemakerNodeStatus{
 		Version: observe.Cut(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
 		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
-		Connection: v1alpha1.Connecting, WaitMethod: v1alpha1.WaitGate, Ready: true,
+		Connection: v1alpha1.Connecting, Ready: true,
 	}
 	n.Conflicts = e.Ties[:min(len(e.Ties), mostConflicts)]
 	if s := d.connection.State(); s.Connected && s.Synchronized {
 		n.Connection = v1alpha1.Connected
 	}
-	if why := d.waiting.Gate.Off(); why != "" {
-		n.WaitMethod, n.Message = v1alpha1.WaitRefusal, "pods are refused, and kubelet tries again: "+why
-	}
+	n.WaitMethod, n.Message = waitMethod(d.roomStatus(), d.waiting.Gate.Off())
 	if fault := d.cluster.source.Fault(e.Name); fault != "" {
-		n.Message = "the newest generation of the config is left out: " + fault
+		n.Message = strings.Trim("the newest generation of the config is left out: "+fault+"; "+n.Message, "; ")
 	}
 	if err := d.Ready(); err != nil {
 		n.Ready, n.Message = false, err.Error()
@@ -64,6 +63,21 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	n.Policies = observe.NodePolicies(d.policyStates(), d.limiter.Groups(now))
 	countPods(&n, admin.NewStatus(now, d.limiter.Snapshot(now), nil))
 	return n
+}
+
+// waitMethod returns how pods wait, and a message if they do not wait in the gate. gateOff is why they do not; empty:
+// they do.
+func waitMethod(room admin.Room, gateOff string) (method v1alpha1.WaitMethod, message string) {
+	if room.Installed && room.WhyNot == "" {
+		if gateOff != "" {
+			message = "pods that cannot wait in the room are refused, and kubelet tries again: " + gateOff
+		}
+		return v1alpha1.WaitRoom, message
+	}
+	if gateOff != "" {
+		return v1alpha1.WaitRefusal, "pods are refused, and kubelet tries again: " + gateOff
+	}
+	return v1alpha1.WaitGate, ""
 }
 
 // countPods sets the numbers of pods that wait and start, and what holds those that wait.

@@ -40,3 +40,25 @@ func TestANodeReportsWaitingPodsAndTheirReasons(t *testing.T) {
 	countPods(&idle, admin.NewStatus(noon, throttle.Snapshot{Held: throttle.Held{Reason: reasons.Rate}}, nil))
 	assert.Zero(t, idle, "a limit that holds no pod is not reported")
 }
+
+func TestANodeReportsHowPodsWait(t *testing.T) {
+	t.Parallel()
+	open, shut := admin.Room{Installed: true}, admin.Room{Installed: true, WhyNot: "the folder changes"}
+	for _, c := range []struct {
+		room    admin.Room
+		gateOff string
+		want    v1alpha1.WaitMethod
+		says    string
+	}{
+		{admin.Room{}, "", v1alpha1.WaitGate, ""},
+		{admin.Room{}, "too old", v1alpha1.WaitRefusal, "pods are refused, and kubelet tries again: too old"},
+		{open, "", v1alpha1.WaitRoom, ""},
+		{open, "too old", v1alpha1.WaitRoom, "pods that cannot wait in the room are refused, and kubelet tries again: too old"},
+		{shut, "", v1alpha1.WaitGate, ""},
+		{shut, "too old", v1alpha1.WaitRefusal, "pods are refused, and kubelet tries again: too old"},
+	} {
+		method, says := waitMethod(c.room, c.gateOff)
+		assert.Equal(t, c.want, method)
+		assert.Equal(t, c.says, says)
+	}
+}

@@ -66,11 +66,14 @@ const (
 
 // WaitMethod is how pods wait on a node.
 //
-// +kubebuilder:validation:Enum=Gate;Refusal
+// +kubebuilder:validation:Enum=Room;Gate;Refusal
 type WaitMethod string
 
 // The wait methods.
 const (
+	// WaitRoom: pods wait in the waiting room before their sandbox is made. Pods on the host's
+	// network wait at the gate or by refusal.
+	WaitRoom WaitMethod = "Room"
 	// WaitGate: pods wait in a hook of the container, and start as soon as the hook ends.
 	WaitGate WaitMethod = "Gate"
 	// WaitRefusal: the daemon refuses the pod, and kubelet tries again.
@@ -141,7 +144,8 @@ type PacemakerNodeStatus struct {
 	// +optional
 	Ready bool `json:"ready"`
 
-	// message says why pods are not paced or, if they are, why they do not wait at the gate.
+	// message says why pods are not paced or, if they are, why they do not wait at the gate, and
+	// what is wrong with the newest generation of the config, which is left out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
@@ -150,7 +154,7 @@ type PacemakerNodeStatus struct {
 	// +optional
 	Connection Connection `json:"connection,omitempty"`
 
-	// waitMethod is how pods wait: at the Gate, or by Refusal.
+	// waitMethod is how pods wait: in the Room, at the Gate, or by Refusal.
 	// +optional
 	WaitMethod WaitMethod `json:"waitMethod,omitempty"`
 
@@ -174,7 +178,7 @@ type PacemakerNodeStatus struct {
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
 	// heldBy is the reason that holds the next start: Concurrency, Rate, CPULoad, IOLoad,
-	// LoadAverage or Pressure. Absent: no pod waits.
+	// LoadAverage or Pressure. Absent: no pod waits, or no limit of the node holds them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	HeldBy string `json:"heldBy,omitempty"`
