@@ -34,7 +34,7 @@ func (c *conn) serve(ctx context.Context) {
 	hello, err := c.readHello()
 	switch {
 	case err == nil:
-		c.log, c.name = c.log.WithFields(fields(hello)), "the hook of pod "+hello.Name
+		c.log, c.name = c.log.WithFields(fields(hello)), who(hello)
 		c.decide(ctx, hello)
 	case errors.Is(err, wire.ErrMalformed):
 		c.letGo(err)
@@ -47,9 +47,21 @@ func (c *conn) serve(ctx context.Context) {
 // use, so that one search finds all log lines of a pod.
 func fields(h Hello) logrus.Fields {
 	slash := strings.IndexByte(h.Name, '/')
-	return logrus.Fields{
-		"pod_namespace": h.Name[:max(slash, 0)], "pod_name": h.Name[slash+1:], "pod_uid": h.PodUID, "container_id": h.ContainerID,
+	id := "container_id"
+	if h.Room {
+		id = "sandbox_id"
 	}
+	return logrus.Fields{
+		"pod_namespace": h.Name[:max(slash, 0)], "pod_name": h.Name[slash+1:], "pod_uid": h.PodUID, id: h.ContainerID,
+	}
+}
+
+// who names a process that waits, for the log.
+func who(h Hello) string {
+	if h.Room {
+		return "the process in the waiting room of pod " + h.Name
+	}
+	return "the hook of pod " + h.Name
 }
 
 // endRead makes reads return at once, now and later.

@@ -74,5 +74,5 @@ func (c *conn) deliver(h Hello, v Verdict) {
 		return
 	}
 	c.log.WithError(err).WithFields(logrus.Fields{"go": v.Go, "reason": v.Reason}).
-		Infof("the hook of pod %s went away before its verdict: its container does not start until the next attempt", h.Name)
+		Infof("%s went away before its verdict: the pod does not start until the next attempt", who(h))
 }
