@@ -131,7 +131,7 @@ const whyShut = "the files in the folder of the CNI configurations keep changing
 // watch counts the changes of the folder by others, and shuts the room while there is more than one in a minute.
 func (i *Installer) watch(now time.Time) {
 	s, err := look(i.o.ConfDir)
-	if (err != nil || (i.last != "" && s != i.last)) && now.Sub(i.changed) > burst {
+	if i.last != "" && (err != nil || s != i.last) && now.Sub(i.changed) > burst {
 		i.changes.Add(1)
 		i.before, i.changed = i.changed, now
 	}

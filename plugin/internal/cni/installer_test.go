@@ -182,3 +182,17 @@ func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
 	assert.Len(t, h.shut, 2, "rare changes do not shut the room")
 	assert.Equal(t, 3, h.Changes())
 }
+
+func TestAFolderThatCannotBeReadHasChangedOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	h.step(0)
+	h.step(2 * time.Second)
+	require.NoError(t, os.RemoveAll(h.o.ConfDir))
+	for range 10 {
+		h.step(time.Minute)
+	}
+	assert.Equal(t, 1, h.Changes())
+	assert.Empty(t, h.shut)
+}
