@@ -81,9 +81,6 @@ func (m *metrics) observe(e throttle.Event) {
 	case throttle.Starting:
 		m.admissions.WithLabelValues(string(e.Reason)).Inc()
 		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
-		if e.Reason == reasons.Adopted {
-			m.unpaced.WithLabelValues(string(reasons.Adopted)).Inc()
-		}
 	case throttle.Waiting:
 		if e.Reason == reasons.GateExpired {
 			m.expired.Inc()

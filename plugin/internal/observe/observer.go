@@ -143,8 +143,8 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	}
 }
 
-// LookAtWaiting writes events on pods of l that have waited for a while. It returns when to call it again, or zero if no pod waits. A
-// panic is caught.
+// LookAtWaiting writes events on pods of l that have waited for a while. It returns when to call it again, or zero if no
+// pod waits. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.Time) {
 	defer o.Caught("LookAtWaiting")
 	o.pods.inClusterOf(o.nodes())

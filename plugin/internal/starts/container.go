@@ -22,7 +22,7 @@ const (
 	// atOnce: the container starts without waiting, and counts. Its pod is exempt, an app container of its pod
 	// already runs, or it is a restart and restarts are not paced.
 	atOnce
-	never // the pod is deleted, though the kubelet still makes its next container
+	never // the pod is deleted, though kubelet still makes its next container
 )
 
 // ContainerStart is a container that the runtime is about to make, and whether it may start.
@@ -31,11 +31,12 @@ type ContainerStart struct {
 	Valve    ValveState
 	Ticket   *throttle.Ticket // the pod's ticket; nil: it has none, and the container may start
 	Decision throttle.Decision
-	MayWait  bool // the container may not start now, but may wait for its turn
+	MayWait  bool      // the container may not start now, but may wait for its turn
+	Since    time.Time // when the pod joined the queue, if the container may not start now
 }
 
-// Container handles a container that the runtime is about to make, and decides whether it may start now. pod is the pod
-// watch's record, if known.
+// Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what the
+// pod watch knows of its pod, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
 	enforces := r.s.Valve.Enforces()
 	a, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, enforces)
@@ -58,6 +59,10 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 			a.Decision.Admitted = true
 		}
 		a.MayWait = !a.Decision.Admitted
+	}
+	if !a.Decision.Admitted {
+		v, _ := r.s.View(now, a.UID)
+		a.Since = v.Arrived
 	}
 	return a
 }
@@ -128,36 +133,44 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 // ContainerStarted handles a container whose process runs.
 func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	pod, known := r.s.Known(pods.Key(sandbox))
-	p, unasked := r.s.Ledger.containerStarted(sandbox, ctr, pod)
+	p, unasked, again := r.s.Ledger.containerStarted(time.Now(), sandbox, ctr, pod, known)
 	if unasked {
 		r.s.o.Observer.Unpaced(p.UID, p.NamespacedName(), observe.NotAsked)
+	}
+	if unasked || !again.IsZero() {
 		r.s.Wake()
 	}
 	r.s.Hooks.Back(ctr.GetId()) // once it is counted
-	if known && r.s.o.Limiter.Lookup(p.UID) != nil {
-		r.s.PodChanged(pod, false)
-	}
 }
 
 // containerStarted is RuntimeEvents.ContainerStarted. A start that was not admitted, because its hook left by
-// itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit.
-func (l *Ledger) containerStarted(sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod) (p pods.Pod, unasked bool) {
+// itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit. again is that of
+// podChanged.
+func (l *Ledger) containerStarted(
+	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
+) (p pods.Pod, unasked bool, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
 	p = l.entries.book.Start(now, sandbox, ctr, l.entries.matcher.Needs())
 	l.entries.countRunning(now, p.UID, pod)
-	if pod.Containers[ctr.GetName()].Kind == podwatch.Ephemeral {
-		return p, false
+	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(p.UID); unasked {
+		l.entries.adopt(now, p.UID, pod)
 	}
-	if t := l.entries.limiter.Lookup(p.UID); t != nil {
-		state, reason := t.Status()
-		if state == throttle.Starting || state == throttle.Started || reason == reasons.Deleted || l.entries.shadows.of(t) != nil {
-			return p, false
-		}
+	if known {
+		again = l.entries.judge(now, pod)
 	}
-	l.entries.adopt(now, p.UID, pod)
-	return p, true
+	return p, unasked, again
+}
+
+// isUnasked reports whether a pod of which a process runs has no start that was admitted, and none that continued at
+// once in the mode Shadow.
+func (e *entries) isUnasked(uid string) bool {
+	t := e.limiter.Lookup(uid)
+	if t == nil {
+		return true
+	}
+	state, reason := t.Status()
+	return state != throttle.Starting && state != throttle.Started && reason != reasons.Deleted && e.shadows.of(t) == nil
 }
 
 // ContainerStopped handles a container whose process ended.
@@ -202,7 +215,7 @@ func (l *Ledger) exited(now time.Time, uid string, pod podwatch.Pod) {
 }
 
 // endExited ends the start of a pod whose app containers have all exited since it was admitted. The next
-// container is a new start, and may come much later. again reports whether the kubelet makes that container
+// container is a new start, and may come much later. again reports whether kubelet makes that container
 // now; before, only a pod with restartPolicy Always is sure to get one.
 func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
@@ -216,8 +229,8 @@ func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again b
 }
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
-// replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that outlived an earlier daemon gets back its place in the
-// queue.
+// replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that outlived an
+// earlier daemon gets back its place in the queue.
 func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	known, _ := s.Known(pod.UID)
 	return s.Ledger.hookTicket(pod, known, containerID, since)

@@ -3,9 +3,10 @@
 // it for a slot (hold) or a reservation (room). Package signals gives the limiter readings, package leases claims.
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
-// into the book of pods. [Starts] handles the reports of the kubelet (PodChanged) and the requests of package
-// waiting (Arrive, ReserveGate, HookTicket). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it advances the limiter, ends
-// starts that are over, measures and learns what starts take, and passes events to the observer.
+// into the book of pods. [Starts] handles the reports of kubelet (PodChanged) and the requests of package
+// waiting (Arrive, ReserveGate, HookTicket). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it
+// advances the limiter, ends starts that are over, measures and learns what starts take, and passes events to the
+// observer.
 // [Policies] puts StartPolicies in force. [Valve] ends waits: by the mode or when the node shuts down, those in the
 // gate and in the room; when the node is short of a resource, those in the gate.
 //

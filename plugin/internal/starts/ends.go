@@ -17,7 +17,12 @@ func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (again
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries.regroup(now, pod, mirror)
-	t := l.entries.limiter.Lookup(pod.UID)
+	return l.entries.judge(now, pod)
+}
+
+// judge judges the start of a pod by what the pod watch knows now. It returns what podChanged does.
+func (e *entries) judge(now time.Time, pod podwatch.Pod) (again time.Time) {
+	t := e.limiter.Lookup(pod.UID)
 	if t == nil {
 		return time.Time{}
 	}
@@ -25,11 +30,11 @@ func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (again
 		t.End(now, reasons.Deleted)
 		return time.Time{}
 	}
-	switch v, _ := l.entries.limiter.View(now, pod.UID); v.State {
+	switch v, _ := e.limiter.View(now, pod.UID); v.State {
 	case throttle.Waiting:
-		l.entries.judgeWaiting(now, t, v, pod)
+		e.judgeWaiting(now, t, v, pod)
 	case throttle.Starting:
-		return l.entries.judgeStarting(now, t, v, pod)
+		return e.judgeStarting(now, t, v, pod)
 	}
 	return time.Time{}
 }
@@ -53,7 +58,7 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 	e.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
 }
 
-// judgeStarting ends the slot of a pod that has started, by the kubelet's report. It returns when to judge again;
+// judgeStarting ends the slot of a pod that has started, by kubelet's report. It returns when to judge again;
 // zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted. Then the ticket keeps its
 // slot for as long as the real start took.
 func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
@@ -107,7 +112,7 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 	return reasons.Failed
 }
 
-// review judges a start under way by the kubelet's report. It returns when to judge it again; zero: when something
+// review judges a start under way by kubelet's report. It returns when to judge it again; zero: when something
 // changes.
 func (l *Ledger) review(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
 	l.mu.Lock()
@@ -116,7 +121,7 @@ func (l *Ledger) review(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (ag
 	return l.entries.judgeStarting(now, t, v, pod)
 }
 
-// reviewSigns judges a start under way without a report of the kubelet, by the node's own signs: all containers have run
+// reviewSigns judges a start under way without a report of kubelet, by the node's own signs: all containers have run
 // for some time, and the pod is quiet, or all have ended, and none was started again. quiet reports whether the pod was
 // quiet in the last measurements.
 func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, timing Timing, quiet bool) {

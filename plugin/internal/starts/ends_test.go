@@ -37,7 +37,7 @@ func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
 	})
 }
 
-// A node that was rebooted has the kubelet's reports from before.
+// A node that was rebooted has kubelet's reports from before.
 func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

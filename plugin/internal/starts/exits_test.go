@@ -13,7 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// crashLoops makes the kubelet hold back a container.
+// crashLoops makes kubelet hold back a container.
 func crashLoops(pod *podwatch.Pod) { pod.CrashLooping, pod.AllRunning = true, false }
 
 func TestTheExitOfAllAppContainersEndsTheStart(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 			p.is(throttle.Started, reasons.Exited)
 			p.reports(crashLoops)
 			earlier := p.latest["app"]
-			p.starts("app") // the kubelet has not reported since
+			p.starts("app") // kubelet has not reported since
 			n.Runtime.ContainerRemoved(p.sandbox, earlier)
 			n.passes(time.Minute)
 			p.is(throttle.Starting, reasons.WithinLimits, "the crash loop belongs to the earlier start")

@@ -14,7 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// A pod that crashed is not ready until it is ready again, however long the kubelet waits before it restarts the pod.
+// A pod that crashed is not ready until it is ready again, however long kubelet waits before it restarts the pod.
 // Until then, pacing admits no other pod.
 func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func (e *entries) regroup(now time.Time, pod podwatch.Pod, mirror bool) {
 	}
 }
 
-// countRunning counts a pod among those that run if one of its containers does, by the runtime or by the kubelet's
+// countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
 // report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come.
 func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, recorded := e.book.Get(uid)

@@ -26,7 +26,7 @@ func (p *testPod) told(changes ...func(*podwatch.Pod)) {
 	p.n.PodChanged(known, false)
 }
 
-// reports makes the kubelet report the containers that have begun to run, and the changes.
+// reports makes kubelet report the containers that have begun to run, and the changes.
 func (p *testPod) reports(changes ...func(*podwatch.Pod)) {
 	p.told(func(pod *podwatch.Pod) {
 		containers := map[string]podwatch.Container{}
@@ -43,7 +43,7 @@ func (p *testPod) reports(changes ...func(*podwatch.Pod)) {
 	})
 }
 
-// getsReady makes the kubelet report the containers as ready.
+// getsReady makes kubelet report the containers as ready.
 func (p *testPod) getsReady() { p.reports(func(pod *podwatch.Pod) { pod.ContainersReady = true }) }
 
 // containers gives a pod containers of these kinds.

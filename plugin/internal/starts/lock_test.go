@@ -20,7 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// lockWatch fails a test if the lock of the book is held during a call that must not be made under it.
+// lockWatch fails a test if the Ledger's lock is held during a call that must not be made under it.
 type lockWatch struct {
 	t     *testing.T
 	s     *Starts
@@ -33,7 +33,7 @@ func (l *lockWatch) free(who string) {
 		return
 	}
 	if !l.s.Ledger.mu.TryLock() {
-		assert.Fail(l.t, "the lock of the book is held", who)
+		assert.Fail(l.t, "the Ledger's lock is held", who)
 		return
 	}
 	l.s.Ledger.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *lockWatch) Levels() []logrus.Level { return logrus.AllLevels }
 // Fire implements logrus.Hook.
 func (l *lockWatch) Fire(*logrus.Entry) error { l.free("log"); return nil }
 
-// Under the lock of the book, only the limiter is called. The log, the pod watch and the callbacks of Options are
+// Under the Ledger's lock, only the limiter is called. The log, the pod watch and the callbacks of Options are
 // not.
 func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 		s.PodChanged(podwatch.Pod{UID: uid}, true)
 		s.Runtime.SandboxRemoved(sandbox)
 	}
-	s.Valve.ShutsDown(true)
-	s.Valve.ShutsDown(false)
+	s.Valve.SetShutdown(true)
+	s.Valve.SetShutdown(false)
 	s.configured(t, "spec: {mode: \"Off\"}", throttle.Settings{})
 	s.loop.round(now.Add(time.Minute))
 	for _, who := range []string{"log", "pod watch", "forgotten", "round", "policies changed"} {
@@ -98,7 +98,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	}
 }
 
-// The data under the lock of the book has no other lock, and can call nothing but the limiter.
+// The data under the Ledger's lock has no other lock, and can call nothing but the limiter.
 func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 	t.Parallel()
 	var problems []string
@@ -158,7 +158,7 @@ func (s *Starts) enforce(t *testing.T, spec string) {
 }
 
 // The end of a found start could be reported between the look at its containers and the count. The start would then
-// keep its slot until it is stuck. So the reports of ends take the lock of the book.
+// keep its slot until it is stuck. So the reports of ends take the Ledger's lock.
 func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	t.Parallel()
 	looked, free := false, false

@@ -21,7 +21,7 @@ const restFor = 5 * time.Millisecond
 
 var errStuck = errors.New("nothing is decided: the limiter is stuck")
 
-// loop is the daemon's one clock. It does a round whenever something happens. Only its own goroutine uses its fields.
+// loop does all that starts need a clock for. It does a round whenever something happens. Only its own goroutine uses its fields.
 type loop struct {
 	s     *Starts
 	woken chan struct{}        // holds at most one: do a round
@@ -231,7 +231,8 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	for uid := range l.entries.byRoom {
-		if _, recorded := l.entries.book.Get(uid); !recorded { // it never had a sandbox
+		_, recorded := l.entries.book.Get(uid) // else it never had a sandbox
+		if !recorded && !isLeft(l.entries.book, uid, l.entries.limiter.Lookup(uid)) {
 			empty = append(empty, uid)
 		}
 	}

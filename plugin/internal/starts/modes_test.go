@@ -29,7 +29,7 @@ func TestWhereNoPodIsHeldNoneIsRefused(t *testing.T) {
 			}
 			n.configured(t, config, limits)
 			for shut := range 2 { // then the node is shut down
-				n.Valve.ShutsDown(shut > 0)
+				n.Valve.SetShutdown(shut > 0)
 				for i := range 4 {
 					n.pod(fmt.Sprint(shut, i)).runs().starts("app")
 				}
@@ -69,6 +69,8 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 		waiting, starting := n.names()
 		assert.Empty(t, waiting)
 		assert.ElementsMatch(t, []string{"holder", "a", "b"}, starting)
+		n.passes(0)
+		assert.Equal(t, map[string]float64{"Shadow": 2}, n.counted("pod_pacemaker_unpaced_total"), "each start counts once")
 		last := n.pod("last").runs()
 		last.waits("app")
 		for _, p := range []*testPod{holder, a, b} {
@@ -99,5 +101,21 @@ func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
 
 		n.configured(t, "spec: {}", oneSlot)
 		n.pod("waits-again").runs().waits("app")
+	})
+}
+
+// Right after a restart of the daemon, no pod is admitted in its turn until the hooks are back.
+func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, func(o *Options) { o.Timing.Settle = time.Minute })
+		n.configured(t, offMode, throttle.Settings{})
+		n.Runtime.Synchronize(nil, nil)
+		n.Hooks.Freeze()
+		p := n.pod("p").runs()
+		p.starts("app")
+		n.passes(0)
+		assert.Equal(t, map[string]float64{"Off": 1}, n.counted("pod_pacemaker_unpaced_total"))
+		p.is(throttle.Starting, reasons.Exempt)
 	})
 }

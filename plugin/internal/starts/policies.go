@@ -42,7 +42,7 @@ func (p *Policies) suspend(now time.Time, suspended bool) {
 	p.change(func(m *policies.Matcher) *policies.Changes { return m.Suspend(now, suspended) })
 }
 
-// change changes the policies, or what they need to know, under the lock of the book. Once that is
+// change changes the policies, or what they need to know, under the Ledger's lock. Once that is
 // free, it logs what changed and calls PoliciesChanged.
 func (p *Policies) change(change func(*policies.Matcher) *policies.Changes) {
 	c := p.underLock(change)

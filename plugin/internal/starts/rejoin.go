@@ -16,7 +16,7 @@ import (
 // reconnects a moment later. It is safe for concurrent use.
 type Rejoin struct {
 	limiter *throttle.Limiter
-	// within is how long the limiter is frozen at most: hooks reconnect within a quarter of a second, on a
+	// within is how long the limiter waits for hooks at most: they reconnect within a quarter of a second, on a
 	// busy node later.
 	within time.Duration
 	settle time.Duration // Timing.Settle

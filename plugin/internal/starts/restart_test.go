@@ -118,7 +118,7 @@ func TestANewSandboxIsAFirstStart(t *testing.T) {
 	}
 }
 
-// The runtime may report an exit after the kubelet has started the container again.
+// The runtime may report an exit after kubelet has started the container again.
 func TestALateReportOfAnExitChangesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

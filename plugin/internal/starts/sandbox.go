@@ -15,33 +15,35 @@ import (
 
 // Sandbox adds the pod of a sandbox that the runtime is about to make to the queue, and asks for a reservation. It
 // refuses the sandbox only in the mode Enforce, and only if refusable is true. pod is what the pod watch knows, if
-// known. noGate is why no hook may wait in the sandbox; empty: one may.
+// known. noGate is why no hook may wait in the sandbox; empty: one may. since is when a pod that is refused joined the
+// queue.
 func (r *RuntimeEvents) Sandbox(
 	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, noGate string,
-) (pods.Pod, throttle.Decision) {
+) (p pods.Pod, d throttle.Decision, since time.Time) {
 	var request throttle.Request
 	if known {
 		request.Profile = r.s.profile(pod, false)
 	}
-	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.ShutsOut(), noGate, request)
+	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.RefusesWaits(), noGate, request)
 }
 
-// sandbox is RuntimeEvents.Sandbox; shut reports whether no pod may wait.
+// sandbox is RuntimeEvents.Sandbox. shutdown reports whether the node shuts down, so that no pod may wait.
 func (l *Ledger) sandbox(
-	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shut bool, noGate string, request throttle.Request,
-) (pods.Pod, throttle.Decision) {
+	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shutdown bool, noGate string, request throttle.Request,
+) (p pods.Pod, d throttle.Decision, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.entries.book.Update(sandbox, l.entries.matcher.Needs())
+	p = l.entries.book.Update(sandbox, l.entries.matcher.Needs())
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, known) {
 		t := l.entries.join(now, p, pod, request)
-		if d := l.entries.reserve(now, t, shut); !d.Admitted && refusable {
+		if d = l.entries.reserve(now, t, shutdown); !d.Admitted && refusable {
 			l.entries.book.Refuse(p.UID)
-			return p, d
+			v, _ := l.entries.limiter.View(now, p.UID)
+			return p, d, v.Arrived
 		}
 	}
 	l.entries.book.SetSandbox(p.UID, sandbox.GetId(), noGate)
-	return p, throttle.Decision{Admitted: true}
+	return p, throttle.Decision{Admitted: true}, time.Time{}
 }
 
 // Arrive returns the ticket of a pod that waits in the waiting room; nil: the pod is exempt. since is when it
@@ -70,21 +72,22 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 
 // ReserveGate decides whether a container of a pod may wait in the gate, and returns a copy of its ticket.
 func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
-	return s.Ledger.reserveGate(now, t, s.Valve.ShutsOut())
+	return s.Ledger.reserveGate(now, t)
 }
 
-func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, shut bool) (d throttle.Decision, v throttle.TicketView) {
+func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d = l.entries.reserve(now, t, shut)
+	d = l.entries.reserve(now, t, false)
 	v, _ = l.entries.limiter.View(now, t.UID())
 	return d, v
 }
 
 // reserve asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
-// when it left the room, and pods that got their reservation since then wait longer.
-func (e *entries) reserve(now time.Time, t *throttle.Ticket, shut bool) throttle.Decision {
-	if shut {
+// when it left the room, and pods that got their reservation since then wait longer. shutdown reports whether the node
+// shuts down.
+func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool) throttle.Decision {
+	if shutdown {
 		return barred(gate.NodeShutdown)
 	}
 	d := t.Reserve(now, e.waitable)
@@ -162,7 +165,7 @@ func (s *Starts) forgetEmpty(uid string) {
 }
 
 // forget forgets a pod, and reports whether it was forgotten now. A pod that was deleted from the API server is forgotten
-// in any case, and its start ends: the kubelet has removed all of it, and the runtime does not report the removal of
+// in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal of
 // sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the pod
 // watch knows it.
 func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {

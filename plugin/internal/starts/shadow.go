@@ -3,6 +3,7 @@ package starts
 import (
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -37,14 +38,20 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	return sh.over.Sub(sh.began)
 }
 
-// StartUnheld lets a start continue in the mode Shadow, though its ticket waits.
+// StartUnheld lets a start continue though its ticket waits, because the mode holds no pod.
 func (s *Starts) StartUnheld(now time.Time, t *throttle.Ticket) {
 	v, _ := s.View(now, t.UID())
 	s.goOn(now, t, v.Reason)
 }
 
-// goOn is StartUnheld; why is the limit that would have held the start.
+// goOn is StartUnheld; why is the limit that would have held the start. In the mode Off, only admissions that are frozen
+// hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
+	if s.off.Load() {
+		t.StartExempt(now)
+		s.o.Observer.CountUnpaced(observe.Off)
+		return
+	}
 	if !s.Ledger.beginShadow(now, t, why) {
 		return
 	}
@@ -75,7 +82,7 @@ func (l *Ledger) InShadow() map[string]bool {
 }
 
 // endShadows ends the mode Shadow. If the ticket of a start that continued at once still waits, the start counts as
-// starting from now on. known is the pod watch's record of the pods.
+// starting from now on. known is what the pod watch knows of the pods.
 func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

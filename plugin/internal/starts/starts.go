@@ -59,11 +59,11 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// Settle is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room, of which there is no
-	// list, can return in this time. Zero: there is no waiting room.
+	// Settle is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room, of
+	// which there is no list, can return in this time. Zero: there is no waiting room.
 	Settle time.Duration
-	// MuteAfter is how long after a container began to run the API server must have reported its pod.
-	// MuteEvery is the interval between two checks.
+	// MuteAfter is how long after a container began to run the API server must have reported its pod. Otherwise the pod
+	// watch counts as mute: connected, but without changes. MuteEvery is the interval between two checks.
 	MuteAfter, MuteEvery time.Duration
 }
 
@@ -125,7 +125,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 // Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
 
-// Known returns the pod watch's record of a pod; nothing without a pod watch.
+// Known returns what the pod watch knows of a pod; nothing without a pod watch.
 func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
 	if s.o.Pods == nil {
 		return podwatch.Pod{}, false

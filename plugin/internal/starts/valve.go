@@ -82,14 +82,14 @@ func (v *Valve) limitShutdown(begins bool, f func()) {
 	}
 }
 
-// ShutsDown handles the kubelet's report that the node shuts down, or no longer does. The kubelet ends a pod only
+// SetShutdown handles kubelet's report that the node shuts down, or no longer does. kubelet ends a pod only
 // after the start that it waits for, so hooks that wait would delay the shutdown.
-func (v *Valve) ShutsDown(begins bool) {
-	defer v.observer.Caught("shutsDown")
+func (v *Valve) SetShutdown(begins bool) {
+	defer v.observer.Caught("SetShutdown")
 	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
 		return
 	}
-	v.limitShutdown(begins, func() { v.ShutsDown(false) })
+	v.limitShutdown(begins, func() { v.SetShutdown(false) })
 	if begins {
 		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
 			Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")
@@ -98,10 +98,10 @@ func (v *Valve) ShutsDown(begins bool) {
 	}
 }
 
-// Pressed handles the kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
+// SetPressure handles kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
 // kubelet cannot evict a pod that waits in the gate.
-func (v *Valve) Pressed(short bool) {
-	defer v.observer.Caught("pressed")
+func (v *Valve) SetPressure(short bool) {
+	defer v.observer.Caught("SetPressure")
 	v.set(func(s *ValveState) { s.Pressure = short })
 	if short {
 		v.log.Warn("the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over")
@@ -110,8 +110,8 @@ func (v *Valve) Pressed(short bool) {
 	}
 }
 
-// ShutsOut reports whether pods that would have to wait are refused, because the node shuts down.
-func (v *Valve) ShutsOut() bool {
+// RefusesWaits reports whether pods that would have to wait are refused, because the node shuts down.
+func (v *Valve) RefusesWaits() bool {
 	state, _ := v.Now()
 	return state.Shutdown && v.Enforces()
 }

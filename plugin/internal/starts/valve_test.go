@@ -14,17 +14,17 @@ func TestAShutdownExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := aStarts()
 		isSet := func() bool { state, _ := s.Valve.Now(); return state.Shutdown }
-		s.Valve.ShutsDown(true)
+		s.Valve.SetShutdown(true)
 		time.Sleep(time.Minute)
-		s.Valve.ShutsDown(false)
+		s.Valve.SetShutdown(false)
 		_, changed := s.Valve.Now()
-		s.Valve.ShutsDown(true)
+		s.Valve.SetShutdown(true)
 		<-changed
 		_, changed = s.Valve.Now()
 		time.Sleep(longestShutdown - 1)
 		synctest.Wait()
 		require.True(t, isSet())
-		s.Valve.ShutsDown(true) // this is known already
+		s.Valve.SetShutdown(true) // this is known already
 		select {
 		case <-changed:
 			require.Fail(t, "nothing has changed")

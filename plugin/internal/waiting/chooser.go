@@ -88,15 +88,16 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	pod, known := c.identify(ctx, sandbox)
 	bars := c.runtime.Load().bars(sandbox, c.o.ProcRoot)
 	now := time.Now()
-	p, d := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now), bars)
+	p, d, since := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now), bars)
 	if !d.Admitted {
-		return c.Refusals.refuse(p, "", d)
+		return c.Refusals.refuse(p, "", d, since)
 	}
 	return nil
 }
 
 // Container decides whether a container's process may start. It returns the hook in which the container
-// waits, or nil if it may start. An error refuses the container. It may block for as long as a hold.
+// waits, or nil if it may start. An error refuses the container. It may block for as long as a hold, and while it reads
+// files of the host.
 func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()

@@ -91,3 +91,18 @@ func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
 		})
 	}
 }
+
+// A hook whose deadline is not known waits until it is told to go.
+func TestAHookWithoutADeadlineWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		holder := n.occupy("holder")
+		hook := n.asks(gate.Hello{PodUID: "patient", ContainerID: "c", Name: "default/patient"})
+		n.passes(time.Minute)
+		require.False(t, hook.over())
+		holder.getsReady()
+		n.passes(0)
+		assert.True(t, hook.result().Go)
+	})
+}

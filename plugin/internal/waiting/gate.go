@@ -55,7 +55,7 @@ func newGate(s *shared, refusals *Refusals) *Gate {
 func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
 	d, v := g.o.Starts.ReserveGate(now, held.Ticket)
 	if !d.Admitted {
-		return nil, g.refusals.refuse(held.Pod, held.id, d)
+		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Arrived)
 	}
 	g.o.Observer.Waits(now, observe.Wait{
 		UID: held.UID, Name: held.NamespacedName(), Decision: held.Decision, Since: v.Arrived,
@@ -79,14 +79,14 @@ func (g *Gate) Off() string {
 	if state.Shutdown {
 		return "the node is being shut down"
 	}
-	if closed := g.closed(state); closed != "" {
-		return closed
+	if why := g.unusable(state); why != "" {
+		return why
 	}
 	return g.breaker.tripped()
 }
 
-// closed returns why no container may wait in the gate, or "" if only the breaker may forbid it.
-func (g *Gate) closed(state starts.ValveState) string {
+// unusable returns why no container may wait in the gate, or "" if only the breaker may forbid it.
+func (g *Gate) unusable(state starts.ValveState) string {
 	switch {
 	case g.o.Gate.Mode == GateNever:
 		return "switched off by --gate never"
@@ -113,8 +113,8 @@ const pressureBars = "the node is short of memory, disk or process IDs, and kube
 
 // bars implements way.
 func (g *Gate) bars(now time.Time, held *heldContainer) string {
-	if closed := g.closed(held.Valve); closed != "" {
-		return closed
+	if why := g.unusable(held.Valve); why != "" {
+		return why
 	}
 	if bars := g.breaker.bars(now, held.UID); bars != "" {
 		return bars

@@ -34,6 +34,7 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	name := observe.PodName(h.Name)
 	t, gone := g.o.Starts.HookTicket(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
 	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return g.ended(state, t, gone) }
+	// Before the wait begins: it would take a free slot.
 	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown || state.Pressure {
 		if v, ended := ends(state, false); ended {
 			return v, nil
@@ -53,7 +54,10 @@ func (s *shared) await(
 	ctx context.Context, h gate.Hello, t *throttle.Ticket, over <-chan struct{}, sendTurn gate.SendTurn,
 	ends func(state starts.ValveState, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
 ) (gate.Verdict, error) {
-	expiry := time.After(time.Until(h.Deadline) - expiryMargin)
+	var expiry <-chan time.Time // never, if the deadline is not known
+	if !h.Deadline.IsZero() {
+		expiry = time.After(time.Until(h.Deadline) - expiryMargin)
+	}
 	var last turns.Turn
 	sent := false
 	for {

@@ -45,12 +45,12 @@ func (r *Refusals) bars(time.Time, *heldContainer) string { return "" }
 
 // take implements way.
 func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
-	return nil, r.refuse(held.Pod, held.id, held.Decision)
+	return nil, r.refuse(held.Pod, held.id, held.Decision, held.Since)
 }
 
 // refuse counts a refusal and returns the error that kubelet shows on the pod. container is the ID of the
-// refused container; empty: the sandbox is refused.
-func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) error {
+// refused container; empty: the sandbox is refused. since is when the pod joined the queue.
+func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision, since time.Time) error {
 	now := time.Now()
 	at, refused, fields := RefuseSandbox, &r.sandboxes, logrus.Fields{}
 	if container != "" {
@@ -59,12 +59,15 @@ func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision) err
 	fields["at"] = at
 	refused.Add(1)
 	r.o.Observer.Refused(string(at), d.Reason, r.cost.add(now, at))
-	v, _ := r.o.Starts.View(now, p.UID)
+	message := "is refused, kubelet tries again"
+	ends := d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted
+	if ends {
+		message = "is refused, it does not start"
+	}
 	r.o.Observer.Waits(now, observe.Wait{
-		UID: p.UID, Name: p.NamespacedName(), Decision: d, Since: v.Arrived,
-		Message: "is refused, kubelet tries again", Fields: fields,
+		UID: p.UID, Name: p.NamespacedName(), Decision: d, Since: since, Message: message, Fields: fields,
 	})
-	if d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted {
+	if ends {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)

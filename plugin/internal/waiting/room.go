@@ -86,8 +86,9 @@ func (r *Room) Pods() map[string]bool {
 	return all
 }
 
-// Shut sends all pods out of the room and admits none, for the reason why. If why is empty, it admits
-// pods again.
+// Shut admits no pod to the room, for the reason why; if that is empty, it admits pods again. It does not wake the
+// processes that wait: they leave by themselves when the folder changes that is the reason. One that does not is sent
+// out when its turn is next computed.
 func (r *Room) Shut(why string) { r.shut.Store(why) }
 
 // Round lets the pods leave whose turn is near, in the order of the queue. waiting are the pods that wait, in

@@ -1,7 +1,6 @@
 package waiting
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,10 @@ const runcShim = "containerd-shim-runc-v2"
 // bars returns why no hook may wait in a sandbox that is being made with this runtime, or "" if one may. It reads files
 // of /proc.
 func (r *runtime) bars(sandbox *api.PodSandbox, procRoot string) string {
-	return cmp.Or(r.barsGate, shimFault(sandbox, shimOf(procRoot, sandbox)))
+	if r.barsGate != "" {
+		return r.barsGate
+	}
+	return shimFault(sandbox, shimOf(procRoot, sandbox))
 }
 
 // shimFault returns why a pod's shim is not known to support waiting hooks, or "" if it is. If the name of

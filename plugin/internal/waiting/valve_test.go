@@ -24,13 +24,14 @@ func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 		hook, made, up := waits.waits("app"), n.pod("made").runs().makes("app"), n.pod("up").runs()
 		roomed := n.pod("in the room", restarted("Never")).entersRoom()
 
-		n.o.Starts.Valve.ShutsDown(true)
+		n.o.Starts.Valve.SetShutdown(true)
 		for _, a := range []*asker{hook, made.hookAsks(), roomed, n.pod("late", restarted("Never")).entersRoom()} {
 			assert.Equal(t, gate.Verdict{Reason: gate.NodeShutdown}, a.result(), "also a hook that comes now ends")
 		}
 		_, err := up.create("app")
 		require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (no pod starts any more)")
 		require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
+		assert.Equal(t, "pod default/new is refused, it does not start", n.story("new")[0].Message)
 		assert.Equal(t, "the node is being shut down", n.Gate.Off())
 
 		holder.getsReady()
@@ -48,7 +49,7 @@ func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 		n := aNode(t)
 		half := n.pod("half", has(podwatch.App, "beside")).runs()
 		half.starts("app")
-		n.o.Starts.Valve.ShutsDown(true)
+		n.o.Starts.Valve.SetShutdown(true)
 		half.starts("beside")
 		critical := n.stranger("critical")
 		critical.sandbox.Namespace = "kube-system" // critical pods are exempt in this namespace
@@ -70,7 +71,7 @@ func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 		hook, made := p.waits("app"), p.makes("second")
 		roomed := n.pod("in the room", restarted("Never")).entersRoom()
 
-		n.o.Starts.Valve.Pressed(true)
+		n.o.Starts.Valve.SetPressure(true)
 		for _, a := range []*asker{hook, made.hookAsks()} {
 			assert.Equal(t, gate.Verdict{Reason: gate.NodePressure}, a.result(), "also a hook that comes now ends")
 		}
@@ -88,7 +89,7 @@ func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 
 func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 	t.Parallel()
-	for name, press := range map[string]func(*starts.Valve, bool){"shutdown": (*starts.Valve).ShutsDown, "shortage": (*starts.Valve).Pressed} {
+	for name, press := range map[string]func(*starts.Valve, bool){"shutdown": (*starts.Valve).SetShutdown, "shortage": (*starts.Valve).SetPressure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 // In the modes in which no pod waits, none is refused.
 func TestNoPodIsRefusedInAModeWithoutWaiting(t *testing.T) {
 	t.Parallel()
-	for name, press := range map[string]func(*starts.Valve, bool){"shutdown": (*starts.Valve).ShutsDown, "shortage": (*starts.Valve).Pressed} {
+	for name, press := range map[string]func(*starts.Valve, bool){"shutdown": (*starts.Valve).SetShutdown, "shortage": (*starts.Valve).SetPressure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
