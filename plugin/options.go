@@ -69,7 +69,7 @@ type Options struct {
 	// Instance is the name of this daemon where several run on a node. The daemon follows only PacemakerConfigs with this
 	// spec.instance, and registers with NRI under a name that contains it. It may be empty.
 	Instance string
-	// Namespace is where the daemons keep their Leases. It is required with InCluster or Kubeconfig.
+	// Namespace is where the daemons keep their Leases, with InCluster or Kubeconfig.
 	Namespace string
 	// HTTPAddress is where metrics and health are served. If it is empty, they are not served.
 	HTTPAddress string
@@ -137,6 +137,7 @@ func (o Options) Validate() error {
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
 	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)
+	fault(!filepath.IsAbs(o.NRISocket), "--nri-socket: %q: must be an absolute path", o.NRISocket)
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
 	fault(o.DaemonSet != "" && !namespacedName.MatchString(o.DaemonSet), "--daemonset: %q: must be NAMESPACE/NAME", o.DaemonSet)
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
