@@ -78,8 +78,8 @@ type changes interface {
 
 // Reasons of the node's events about policies of the scope Cluster.
 const (
-	policiesUnheld = "StartPoliciesOpened"
-	policiesHeld   = "StartPoliciesClosed"
+	policiesOpened = "StartPoliciesOpened"
+	policiesClosed = "StartPoliciesClosed"
 )
 
 // newCluster returns a cluster, and an observer that writes events to its API server.
@@ -99,10 +99,10 @@ func newCluster(o Options, c clients, l *throttle.Limiter, file crd.Documents, t
 			API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: reporter.Nodes, Log: o.Log,
 			Unheld: func(names []string, why error) {
 				if why == nil {
-					observer.Node(corev1.EventTypeNormal, policiesHeld, "the StartPolicies of the scope Cluster hold again")
+					observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
 					return
 				}
-				observer.Node(corev1.EventTypeWarning, policiesUnheld,
+				observer.Node(corev1.EventTypeWarning, policiesOpened,
 					observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
 			},
 		}),

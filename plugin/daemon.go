@@ -110,7 +110,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	if c == nil {
 		observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: func() int { return 0 }})
 	} else {
-		node := nodecondition.New(func(begins bool) { d.starts.Valve.ShutsDown(begins) }, func(begins bool) { d.starts.Valve.Pressed(begins) })
+		node := nodecondition.New(func(begins bool) { d.starts.Valve.SetShutdown(begins) }, func(begins bool) { d.starts.Valve.SetPressure(begins) })
 		cl, observer = newCluster(o, *c, limiter, file, d, node.Observe)
 		t.pods, t.stops, t.round, policiesChanged = cl.watch, cl.watch, cl.claimer.Wake, cl.policiesChanged(observer)
 		t.matcher = func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, true) }
@@ -192,7 +192,8 @@ func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
 
 // Run paces pods until ctx ends, and returns nil then. If the DaemonSet that runs the daemon was removed, Run then
 // removes the daemon's files from the host. While another daemon uses the same run folder, this one stands by, and takes
-// over when the other ends. Run returns early only if one of the daemon's sockets cannot be served.
+// over when the other ends. Run returns early if the run folder cannot be locked, if one of the daemon's sockets cannot be
+// served, or if the runtime that started the daemon closes its connection.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {

@@ -31,8 +31,8 @@
 //
 //  1. If the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before it creates the sandbox.
 //     pacemaker-cni asks at gate.sock. [waiting.Chooser.Wait] adds the pod to the queue ([starts.Starts.Arrive]) and blocks
-//     until its turn is near. Then the runtime creates the sandbox, and nri calls handler.RunPodSandbox, which calls
-//     [waiting.Chooser.Sandbox].
+//     until its turn is near; a pod that cannot wait in the gate, until it has its slot. Then the runtime creates the
+//     sandbox, and nri calls [handler.RunPodSandbox], which calls [waiting.Chooser.Sandbox].
 //  2. [starts.RuntimeEvents.Sandbox] adds the sandbox to the book, adds the pod to the queue if it is not there yet, and
 //     asks for a reservation. Without a reservation, [waiting.Refusals] may refuse the sandbox, and kubelet tries again.
 //  3. kubelet pulls the images. The runtime creates a container, and [waiting.Chooser.Container] asks
@@ -46,13 +46,15 @@
 //  7. nri reports the start. [waiting.Gate.ContainerStarted] checks that the hook has asked, and
 //     [starts.RuntimeEvents.ContainerStarted] notes in the book what runs.
 //  8. The loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
-//  9. kubelet reports the pod ready. podwatch calls Daemon.podChanged, and that [starts.Starts.PodChanged], which ends the ticket with the reason
-//     Ready. If kubelet's report is missing, the loop decides by what usage measures. What the start took is learned.
+//  9. kubelet reports the pod ready. podwatch calls [Daemon.podChanged], and that [starts.Starts.PodChanged], which ends
+//     the ticket with the reason Ready. If kubelet's report is missing, the loop decides by what usage measures. What the
+//     start took is learned.
 //  10. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod with its
 //     sandbox.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
-// second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric report that.
+// second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric
+// report that.
 //
 // Two locks lie on the way of a start: that of [starts.Ledger], which guards the book of pods and
 // their groups, and then the limiter's. Under either there is no I/O, no log and no wait. Under the first, only the
@@ -72,6 +74,7 @@ import (
 
 // These are the links above. With the imports an editor can follow them, and what is renamed does not compile here.
 var _ = []any{
+	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Gate).ContainerStarted,
 	(*starts.Starts).Arrive, (*starts.Starts).ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
 	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,

@@ -20,7 +20,7 @@ const (
 // overdue pod does already. A pod that a bound of Running holds may not, because it may be held for
 // hours.
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	held := d.roomHolds(now, t, waitable)
+	held := d.gateHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
 	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
@@ -33,11 +33,11 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.position(t).ahead}
 }
 
-// roomHolds returns what holds the ticket if each limit allows what it is expected to allow within
+// gateHolds returns what holds the ticket if each limit allows what it is expected to allow within
 // waitable: a group, or the room near the turn. It counts the tickets before it, and those that occupy the room. Pods
 // that came while they were next may occupy it twice. Beyond that, pods of a lower priority and restarts keep out nobody,
 // until all together occupy it four times.
-func (d *admission) roomHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
+func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
 	room, before, occupied, occupiedByAny, passed := d.room(now, &f), 0, 0, 0, false
 	d.queue.begin()

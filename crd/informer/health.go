@@ -16,9 +16,9 @@ const (
 )
 
 // Current reports whether the known objects are up to date. It is false before the first list is complete, from a failed
-// list or watch until the next watch is connected, from Distrust until the next list is complete, and after Run. The end of a watch, which the API server closes every few minutes, is not a
-// failure, even if it ends at once or with an error: the objects are then listed again, within a minute. client-go
-// takes 45 s to notice a connection that died silently.
+// list or watch until the next watch is connected, from Distrust until the next list is complete, and after Run. The end
+// of a watch, which the API server closes every few minutes, is not a failure, even if it ends at once or with an error:
+// the objects are then listed again, within a minute. client-go takes 45 s to notice a connection that died silently.
 func (i *Informer[T]) Current() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

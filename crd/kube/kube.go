@@ -40,21 +40,21 @@ type Patch[T any] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// Nodes are nodes.
+// Nodes reads and changes the Nodes of the cluster.
 type Nodes interface {
 	Get[*corev1.Node]
 	Follow[*corev1.NodeList]
 	Patch[*corev1.Node]
 }
 
-// Events are events.
+// Events writes Events of one namespace.
 type Events interface {
 	Patch[*corev1.Event]
 	Create(ctx context.Context, event *corev1.Event, opts metav1.CreateOptions) (*corev1.Event, error)
 	Update(ctx context.Context, event *corev1.Event, opts metav1.UpdateOptions) (*corev1.Event, error)
 }
 
-// Leases are Leases.
+// Leases reads and writes the Leases of one namespace.
 type Leases interface {
 	Get[*coordinationv1.Lease]
 	Follow[*coordinationv1.LeaseList]

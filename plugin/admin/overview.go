@@ -19,12 +19,13 @@ type Overview struct {
 
 // Slots counts the starts under way.
 type Slots struct {
-	// Used is the number of starts that hold a slot. Of is the current limit without the Lent slots; 0 means
-	// no limit.
+	// Used is the number of starts that hold a slot.
 	Used int `json:"used"`
-	Of   int `json:"of"`
+	// Of is how many slots there are, without those that are lent; 0 means any number.
+	Of int `json:"of"`
+	// Lent is how many slots are lent beyond Of.
 	Lent int `json:"lent"`
-	// Without is the number of starts without a slot.
+	// Without is the number of starts under way that hold no slot, such as those of exempt pods.
 	Without int `json:"without"`
 }
 

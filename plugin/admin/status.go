@@ -102,7 +102,7 @@ type Runtime struct {
 	Connected bool   `json:"connected"`
 	// Synchronized reports whether the runtime has listed the pods that it runs.
 	Synchronized bool `json:"synchronized"`
-	// LastError is the last error of the connection; empty if there was none.
+	// LastError is why the daemon does not pace pods now, such as the last error of the connection; empty: it does.
 	LastError string `json:"lastError,omitempty"`
 }
 

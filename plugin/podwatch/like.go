@@ -72,7 +72,7 @@ func ownerOf(owner *metav1.OwnerReference, labels map[string]string) (name, revi
 }
 
 // patience returns how soon after its start a container of the pod may be killed if it does not come up: by its startup
-// probe, or else its liveness probe. The kubelet may kill it up to a period later, because its probes begin at any moment
+// probe, or else its liveness probe. kubelet may kill it up to a period later, because its probes begin at any moment
 // of a period. Of several containers, the earliest counts. It is a second at least; zero: no container is killed.
 func patience(p *corev1.Pod) (least time.Duration) {
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {

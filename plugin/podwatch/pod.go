@@ -11,8 +11,8 @@ import (
 // Pod is what pacing needs to know of one pod, as the API server last reported it.
 // It is a value; the Containers map and the Facts are shared between copies and must not be written.
 //
-// The status part (Phase and everything below it) is the kubelet's latest report, which can be about the past:
-// after a reboot of the node it describes the containers from before, until the kubelet reports again.
+// The status part (Phase and everything below it) is kubelet's latest report, which can be about the past:
+// after a reboot of the node it describes the containers from before, until kubelet reports again.
 // [Pod.Describes] tells whether it is about the containers that run now.
 type Pod struct {
 	// UID is the pod's uid in NRI. For a static pod that is the hash its mirror pod carries in the
@@ -20,7 +20,7 @@ type Pod struct {
 	UID       string
 	Namespace string
 	Name      string
-	// Static is true of a pod from the kubelet's own sources, known here by its mirror pod.
+	// Static is true of a pod from kubelet's own sources, known here by its mirror pod.
 	Static bool
 	// Priority is spec.priority, 0 when absent.
 	Priority          int32
@@ -51,11 +51,11 @@ type Pod struct {
 	// extracted yet.
 	Facts *startpolicy.Facts
 
-	// Deleting is true once the pod was asked to stop: it is deleted, or the kubelet evicts it or ends it because the
+	// Deleting is true once the pod was asked to stop: it is deleted, or kubelet evicts it or ends it because the
 	// node shuts down. It is never true of a static pod: deleting a mirror pod
-	// only makes the kubelet create the mirror pod again.
+	// only makes kubelet create the mirror pod again.
 	Deleting bool
-	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or the kubelet: when its grace
+	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or kubelet: when its grace
 	// period is over. It is zero unless Deleting.
 	StopsBy time.Time
 	Phase   corev1.PodPhase
@@ -64,7 +64,7 @@ type Pod struct {
 	// AllRunning is true when every app container and sidecar runs. A container that ended and will not be
 	// started again (the finished half of a Job's pod) does not count against it, but at least one must run.
 	AllRunning bool
-	// CrashLooping is true while the kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
+	// CrashLooping is true while kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
 	CrashLooping bool
 }
 
@@ -83,12 +83,12 @@ const (
 	Ephemeral      // added to a running pod, for debugging
 )
 
-// Container is one container of a pod's spec, with what the kubelet last reported of it.
+// Container is one container of a pod's spec, with what kubelet last reported of it.
 type Container struct {
 	Kind Kind
 	// RestartPolicy is the container's own restartPolicy, empty when it follows the pod's.
 	RestartPolicy string
-	// Running is true while the kubelet reports the container as running.
+	// Running is true while kubelet reports the container as running.
 	Running bool
 	// ID is the runtime's id of the container that the report is about, as in NRI (without "containerd://").
 	// It is empty before a container was created.
@@ -100,7 +100,7 @@ func (p Pod) Terminal() bool {
 	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
 }
 
-// StartsAgain reports whether the kubelet tries again when starting the named container failed.
+// StartsAgain reports whether kubelet tries again when starting the named container failed.
 // When it does not, a failed start loses the container, or the pod.
 //
 // A container's own restartPolicy is honoured only by kubelets that know the field (for other containers than sidecars
@@ -123,7 +123,7 @@ func restarts(policy string) bool {
 }
 
 // Describes reports whether the pod's status is about these containers: ids maps names of containers to the runtime's
-// ids. It is false as soon as the kubelet's report is about another run of any of them, or about none.
+// ids. It is false as soon as kubelet's report is about another run of any of them, or about none.
 func (p Pod) Describes(ids map[string]string) bool {
 	for name, id := range ids {
 		if c, ok := p.Containers[name]; !ok || c.ID != id {

@@ -7,7 +7,7 @@ import (
 )
 
 // killMargin is how much longer than its grace period a stop may take: the API server tells its end in whole seconds,
-// the kubelet gives a container 2 s after its preStop hook whatever is left, and a kill takes a moment.
+// kubelet gives a container 2 s after its preStop hook whatever is left, and a kill takes a moment.
 const killMargin = 4 * time.Second
 
 // addStop fills Deleting and StopsBy.
@@ -36,7 +36,7 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 // Stopping returns a pod, as "namespace/name", of which a container runs that was asked to stop, and by when its last
 // container is killed; ok is false when there is none. Of several pods it is the one that may take longest.
 //
-// It does not know of containers that the kubelet stops while their pod stays: one whose liveness probe fails, those of
+// It does not know of containers that kubelet stops while their pod stays: one whose liveness probe fails, those of
 // a static pod, those of a pod that was deleted with a grace period of 0.
 func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	w.mu.Lock()

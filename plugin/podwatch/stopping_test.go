@@ -35,7 +35,7 @@ func deletedBy(at time.Time) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: at} }
 }
 
-// evictedAt lets the kubelet end the pod from this time on.
+// evictedAt lets kubelet end the pod from this time on.
 func evictedAt(at time.Time, grace int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.TerminationGracePeriodSeconds = &grace

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reasonCrashLoop is the kubelet's reason for a container that waits before it is started yet again.
+// reasonCrashLoop is kubelet's reason for a container that waits before it is started yet again.
 const reasonCrashLoop = "CrashLoopBackOff"
 
 // cached is what is kept instead of the API's pod.
@@ -160,7 +160,7 @@ func initKind(c *corev1.Container) Kind {
 	return Init
 }
 
-// endedForGood reports whether the kubelet leaves a container that ended with this exit code alone. Restart rules
+// endedForGood reports whether kubelet leaves a container that ended with this exit code alone. Restart rules
 // can only make it start again, so a container that has any is never said to have ended for good.
 func endedForGood(c *corev1.Container, exitCode int32, podPolicy corev1.RestartPolicy) bool {
 	policy := string(podPolicy)

@@ -44,7 +44,7 @@ type Options struct {
 	// OnChange is called for each pod that appears or changes, with deleted false, and for each that the API server
 	// no longer has, with deleted true and its last known state. For a pod that was replaced by another of the same
 	// name, it is called with deleted true before it is called for the new one. A deleted static pod lost only its
-	// mirror pod, which the kubelet makes again while the pod lives.
+	// mirror pod, which kubelet makes again while the pod lives.
 	//
 	// It is called in the order of the changes, after Get knows of the change. It should not block: later changes
 	// wait, also for Get and Await. It must not panic.

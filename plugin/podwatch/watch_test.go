@@ -160,7 +160,7 @@ func TestMirrorPod(t *testing.T) {
 		_, ok = w.Get("uid-1")
 		require.False(t, ok, "NRI does not know the mirror pod's own uid")
 
-		// The kubelet creates a deleted mirror pod again. It is another pod for the API, and the same for the node.
+		// kubelet creates a deleted mirror pod again. It is another pod for the API, and the same for the node.
 		api.remove(webPod())
 		api.create(webPod(uid("2", "uid-2"), mirror("hash-1")))
 		_, ok = w.Get("hash-1")

@@ -31,7 +31,8 @@ func (m *Matcher) Groups(now time.Time, pod Pod) []throttle.Membership {
 	return m.put(now, one, one.running, one.ready)
 }
 
-// Rests notes that no container of a pod runs: where it was admitted before, it is not ready any more.
+// Rests notes that no container of a pod runs. If the pod was admitted before, it still counts as running, but is not
+// ready any more.
 func (m *Matcher) Rests(now time.Time, pod Pod) {
 	one := m.pod(pod)
 	m.put(now, one, one.running, false)

@@ -10,7 +10,7 @@ import (
 
 // State is a policy that is in force.
 type State struct {
-	// Object must not be changed.
+	// Object is the policy as it was read. It must not be changed.
 	Object *v1alpha1.StartPolicy
 	// Policy is the compiled Object.
 	Policy *startpolicy.Policy

@@ -167,7 +167,7 @@ func kubeletFinding(o *Options) Finding {
 // configFlag matches kubelet's --config in a command line, as one word or two.
 var configFlag = regexp.MustCompile(`\x00--config[=\x00]([^\x00]*)`)
 
-// kubeletConfigIn returns the configuration file in the command line of the kubelet process; empty if it finds none.
+// kubeletConfigIn returns the configuration file in the command line of kubelet process; empty if it finds none.
 func kubeletConfigIn(proc string) string {
 	pid := processNamed(proc, "kubelet")
 	if pid == "" {

@@ -25,7 +25,7 @@ type Pod struct {
 	UID, Namespace, Name string
 	CgroupParent         string
 	MilliCPU             int64             // the CPU request, by the sandbox; 0: not known
-	FromAPI, Static      bool              // the kubelet's source of the pod, by the sandbox; neither: not known
+	FromAPI, Static      bool              // kubelet's source of the pod, by the sandbox; neither: not known
 	Template             bool              // the sandbox has the label of a DaemonSet's pod
 	Labels               map[string]string // those that policies need
 	Sandbox              string            // the ID of the present one; empty: none
@@ -123,7 +123,7 @@ type NewContainer struct {
 }
 
 // Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces
-// an older container of the same name. known is the kubelet's report of the pod.
+// an older container of the same name. known is kubelet's report of the pod.
 func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) NewContainer {
 	b.Update(sandbox, needs)
 	r := b.at(Key(sandbox))
@@ -203,7 +203,7 @@ func (b *Book) Hook(pod Pod, containerID string) (known Pod, repeats int, gone <
 	return r.Pod, 0, nil
 }
 
-// Progress returns how far the start of a pod is. joined is when it joined the queue, report the kubelet's report of
+// Progress returns how far the start of a pod is. joined is when it joined the queue, report kubelet's report of
 // the pod.
 func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progress {
 	return b.at(uid).progress(joined, report)
@@ -232,7 +232,7 @@ func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 	return false
 }
 
-// AllExited reports whether all app containers in the kubelet's report exited at or after t, and none of them runs.
+// AllExited reports whether all app containers in kubelet's report exited at or after t, and none of them runs.
 // It is false if the report has none.
 func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
 	r := b.at(uid)

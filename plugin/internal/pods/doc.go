@@ -3,5 +3,5 @@
 //
 // A [Book] has no lock, because its owner decides by the book and by the limiter in one step: the caller locks.
 // The book knows no limiter, and reads no clock and no file. It returns values, which the caller may keep after
-// it unlocks. The reports of the kubelet are in package podwatch; a method that needs them takes a podwatch.Pod.
+// it unlocks. The reports of kubelet are in package podwatch; a method that needs them takes a podwatch.Pod.
 package pods

@@ -5,7 +5,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// Annotations and labels of the kubelet and the DaemonSet controller, seen through NRI before the pod watch knows
+// Annotations and labels of kubelet and the DaemonSet controller, seen through NRI before the pod watch knows
 // the pod.
 const (
 	annotationSource        = "kubernetes.io/config.source"

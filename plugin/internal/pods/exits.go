@@ -2,11 +2,11 @@ package pods
 
 import "time"
 
-// forgivenAfter is how long a container must run so that its exit is forgiven. The kubelet resets its back-off after
+// forgivenAfter is how long a container must run so that its exit is forgiven. kubelet resets its back-off after
 // the same time.
 const forgivenAfter = 10 * time.Minute
 
-// exits are the exits of the containers of one name, in one sandbox, since this daemon began. The kubelet's restart
+// exits are the exits of the containers of one name, in one sandbox, since this daemon began. kubelet's restart
 // count is of no use: it continues over a reboot, after which a start is a first start.
 type exits struct {
 	last time.Time

@@ -66,7 +66,7 @@ func (r *podState) create(ctr *api.Container, now time.Time) *container {
 			continue
 		}
 		if old.running {
-			// The kubelet saw its end. The runtime will report it later.
+			// kubelet saw its end. The runtime will report it later.
 			r.exit(old, now)
 			continue
 		}
@@ -143,10 +143,10 @@ func (r *podState) replaced(c *container) bool {
 	return false
 }
 
-// milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that the kubelet gives its cgroup;
+// milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that kubelet gives its cgroup;
 // 0: none, or not known.
 func milliCPU(pod *api.PodSandbox) int64 {
-	const perCore, least = 1024, 2 // the kubelet's weight of one core, and of no request
+	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
 	shares := int64(pod.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
 	if shares <= least {
 		return 0

@@ -49,7 +49,7 @@ func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {
 }
 
 // A kill of the runtime may interrupt a start. The book may then miss that the container began to run, and treat an
-// earlier container of its name as running. The kubelet's report about the latest container counts.
+// earlier container of its name as running. kubelet's report about the latest container counts.
 func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	t.Parallel()
 	joined := time.Unix(1000, 0)
@@ -70,7 +70,7 @@ func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	assert.True(t, run.Failed)
 }
 
-// A refused sandbox is removed while its pod waits for the kubelet's next attempt, and so may be an older one.
+// A refused sandbox is removed while its pod waits for kubelet's next attempt, and so may be an older one.
 func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"old", "refused"}, {"refused", "old"}} {

@@ -9,7 +9,7 @@ import (
 
 // StallOptions are the thresholds below which a pod makes no progress. The zero value is invalid; see DefaultStalls.
 //
-// The defaults lie above what a pod uses while it waits for another: for the kubelet's probes (2.9 % of a core was
+// The defaults lie above what a pod uses while it waits for another: for kubelet's probes (2.9 % of a core was
 // measured with a small program executed every second), and for its attempts to reach the other pod. A start that uses
 // less than a tenth of a core leaves room for another, whatever it does. A pod that starves waits for a CPU nearly all
 // the time. On a busy node, a pod that polls does so for a good part of the time.
