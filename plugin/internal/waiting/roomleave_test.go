@@ -101,7 +101,7 @@ func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
 		n.Room.Shut("")
 
 		n.pod("hung-up", never).entersRoom().hangsUp()
-		assert.Zero(t, len(n.Room.Pods()))
+		assert.Empty(t, n.Room.Pods())
 		waiting, _ := n.names()
 		assert.Equal(t, []string{"late", "shut", "shut too", "hung-up"}, waiting, "the pods keep their places")
 		assert.Equal(t, map[string]float64{"RoomTimeout": 1, "Deleted": 1, "RoomShut": 2, "HungUp": 1}, n.counted("room_wait_seconds"))

@@ -44,11 +44,11 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 		}
 		n.passes(roomRound)
 		assert.Empty(t, out(), "pods that an earlier daemon held may be first")
-		assert.Equal(t, 6, len(n.Room.Pods()))
+		assert.Len(t, n.Room.Pods(), 6)
 		n.thaw()
 		require.Equal(t, []string{"a", "b", "c"}, out())
 		assert.Equal(t, gate.Verdict{Go: true, Reason: gate.TurnNear}, all["c"].result())
-		assert.Equal(t, 3, len(n.Room.Pods()))
+		assert.Len(t, n.Room.Pods(), 3)
 		assert.False(t, n.Room.Pods()["c"])
 		assert.True(t, n.Room.Pods()["d"])
 		assert.Equal(t, map[string]float64{string(gate.TurnNear): 3}, n.counted("room_wait_seconds"))
@@ -116,7 +116,7 @@ func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 		}
 		p := n.pod("p")
 		lives, gone := p.entersRoom(), p.entersRoom()
-		assert.Equal(t, 1, len(n.Room.Pods()), "pods are counted")
+		assert.Len(t, n.Room.Pods(), 1, "pods are counted")
 		gone.hangsUp()
 		assert.True(t, n.Room.Pods()["p"])
 		assert.False(t, lives.over())
