@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -138,7 +139,7 @@ func (l *loop) publish(now time.Time) {
 			l.s.o.Observer.HappenedInShadow(e, reason)
 			continue
 		}
-		l.s.o.Observer.Happened(e, container, l.s.off.Load())
+		l.s.o.Observer.Happened(e, container, l.s.Valve.Mode() == v1alpha1.ModeOff)
 	}
 }
 

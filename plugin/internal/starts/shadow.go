@@ -3,6 +3,7 @@ package starts
 import (
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -47,7 +48,7 @@ func (s *Starts) StartUnheld(now time.Time, t *throttle.Ticket) {
 // goOn is StartUnheld; why is the limit that would have held the start. In the mode Off, only admissions that are frozen
 // hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
-	if s.off.Load() {
+	if s.Valve.Mode() == v1alpha1.ModeOff {
 		t.StartExempt(now)
 		s.o.Observer.CountUnpaced(observe.Off)
 		return

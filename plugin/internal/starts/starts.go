@@ -87,7 +87,6 @@ type Starts struct {
 	loop     *loop
 
 	config atomic.Pointer[crd.Effective]
-	off    atomic.Bool // the mode is Off
 }
 
 // RuntimeEvents handles the events of the runtime about sandboxes and containers: it writes them into the book,
@@ -109,11 +108,9 @@ func New(o Options) *Starts {
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
 	before := s.Valve.Mode()
 	waiting := len(s.o.Limiter.Snapshot(now).Waiting)
-	off := e.Spec.GetMode() == v1alpha1.ModeOff
-	s.off.Store(off) // before it admits any pod
+	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
 	s.o.Limiter.Configure(now, settings)
-	s.Policies.suspend(now, off)
-	s.config.Store(&e) // after the limits: status shows only a configuration that is in force
+	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeOff)
 	s.changeMode(now, before, waiting)
 	for _, v := range s.o.Limiter.Snapshot(now).Waiting {
 		if pod, known := s.Known(v.UID); known {

@@ -27,8 +27,8 @@ type Valve struct {
 	config   *atomic.Pointer[crd.Effective]
 
 	mu      sync.Mutex
-	state   ValveState
-	changed chan struct{} // closed with the next change of state
+	state   ValveState    // without Unheld, which follows from the mode
+	changed chan struct{} // closed with the next change of state, or of the mode
 	over    *time.Timer   // ends a shutdown that is not canceled
 }
 
@@ -52,8 +52,23 @@ func (v *Valve) Enforces() bool { return v.Mode() == v1alpha1.ModeEnforce }
 // Now returns the state, and a channel that is closed when the state changes.
 func (v *Valve) Now() (ValveState, <-chan struct{}) {
 	v.mu.Lock()
+	state, changed := v.state, v.changed
+	v.mu.Unlock()
+	state.Unheld = !v.Enforces() // after changed was read, which a later mode closes
+	return state, changed
+}
+
+// modeChanged wakes all that wait for a change.
+func (v *Valve) modeChanged() {
+	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.state, v.changed
+	v.notifyLocked()
+}
+
+// notifyLocked closes the channel that Now returned.
+func (v *Valve) notifyLocked() {
+	close(v.changed)
+	v.changed = make(chan struct{})
 }
 
 // set changes the state, and reports whether it has changed.
@@ -65,8 +80,7 @@ func (v *Valve) set(change func(*ValveState)) (changed bool) {
 	if v.state == before {
 		return false
 	}
-	close(v.changed)
-	v.changed = make(chan struct{})
+	v.notifyLocked()
 	return true
 }
 
@@ -152,6 +166,5 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
 		s.Ledger.endShadows(now, known)
 		s.Wake()
 	}
-	unheld := mode != v1alpha1.ModeEnforce
-	s.Valve.set(func(v *ValveState) { v.Unheld = unheld })
+	s.Valve.modeChanged()
 }
