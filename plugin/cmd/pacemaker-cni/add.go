@@ -67,12 +67,8 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	if hasNote {
 		hello.Since, turn = since, noted
 	}
-	w := waiter.New(waiter.Start{
-		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), LeaveAt: turn.LeaveAt, Pace: turn.Pace,
-	}, began)
 	mayNotWait := !open || files.changedSince(begun(r.netns, began), began)
-	w.CheckEvery = checkEvery
-	w.Check = func() *waiter.Outcome {
+	check := func(w *waiter.Waiter) *waiter.Outcome {
 		leaveAt, pace, heard := w.LastTurn()
 		switch {
 		case open && files.changed():
@@ -89,7 +85,10 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 		}
 		return &waiter.Outcome{Reason: folderChanged}
 	}
-	return w.Wait()
+	return waiter.New(waiter.Start{
+		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), LeaveAt: turn.LeaveAt, Pace: turn.Pace,
+		Check: check, CheckEvery: checkEvery,
+	}, began).Wait()
 }
 
 // valid reports whether the daemon can parse the hello, with its name.

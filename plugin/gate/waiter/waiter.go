@@ -35,6 +35,10 @@ type Start struct {
 	Pace time.Duration
 	// Parent is the ID of the process that ran this one.
 	Parent int
+	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
+	// call. A result that is not nil ends the wait and is its outcome.
+	Check      func(w *Waiter) *Outcome
+	CheckEvery time.Duration
 }
 
 // Outcome is the result of a wait.
@@ -52,11 +56,6 @@ type Outcome struct {
 // Waiter is one wait. Its times have monotonic clock readings, so it does not depend on
 // changes of the wall clock. Make it with [New]. It is not safe for concurrent use.
 type Waiter struct {
-	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
-	// call. A result that is not nil ends the wait and is its outcome.
-	Check      func() *Outcome
-	CheckEvery time.Duration
-
 	start      Start
 	parent     parent
 	deadline   time.Time
@@ -103,9 +102,9 @@ func (w *Waiter) Wait() Outcome {
 	w.connect(time.Now())
 	for {
 		now := time.Now()
-		if w.Check != nil && !now.Before(w.checkAt) {
-			w.checkAt = now.Add(w.CheckEvery)
-			if o := w.Check(); o != nil {
+		if w.start.Check != nil && !now.Before(w.checkAt) {
+			w.checkAt = now.Add(w.start.CheckEvery)
+			if o := w.start.Check(w); o != nil {
 				return *o
 			}
 		}
@@ -204,7 +203,7 @@ func (w *Waiter) next() time.Time {
 	if w.Alone() {
 		next = earlier(next, w.door.next(w.due(), w.pace))
 	}
-	if w.Check != nil {
+	if w.start.Check != nil {
 		next = earlier(next, w.checkAt)
 	}
 	return next
