@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -123,10 +122,10 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	paced := starts.New(starts.Options{
 		Limiter: limiter, Pods: t.pods, Matcher: t.matcher(limiter), Observer: observer, Memory: memory, Board: board, Log: o.Log,
 		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
-		Round: func(now time.Time, held []throttle.TicketView) (map[string]bool, time.Time) {
+		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
 			measured.Wake()
 			t.round()
-			return d.waiting.Room.Round(now, held)
+			return d.waiting.Room.Round(now, waiting)
 		},
 	})
 	chooser := waiting.New(waiting.Options{
@@ -176,11 +175,7 @@ func (d *Daemon) configure(e crd.Effective) {
 
 // podChanged passes a change of a pod on. A pod that makes that panic ends nothing.
 func (d *Daemon) podChanged(pod podwatch.Pod, deleted bool) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			d.observer.Panicked("podChanged", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
-		}
-	}()
+	defer d.observer.CaughtPod("podChanged", pod.UID, pod.Namespace+"/"+pod.Name)
 	d.starts.PodChanged(pod, deleted)
 }
 

@@ -14,9 +14,9 @@ import (
 func (d *Daemon) Status() admin.Status {
 	signals := d.signals.Measure()
 	now := time.Now()
-	held := d.limiter.Snapshot(now)
-	s := d.podStatus(now, held)
-	s.Signals = admin.NewSignals(signals, held.Settings)
+	snapshot := d.limiter.Snapshot(now)
+	s := d.podStatus(now, snapshot)
+	s.Signals = admin.NewSignals(signals, snapshot.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
 	s.Mode = admin.Standalone
 	if d.cluster != nil {
@@ -47,8 +47,8 @@ func (d *Daemon) Status() admin.Status {
 }
 
 // podStatus returns the part of the status that is about pods and the limiter.
-func (d *Daemon) podStatus(now time.Time, held throttle.Snapshot) admin.Status {
-	s := admin.NewStatus(now, held, d.limiter.Recent())
+func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Status {
+	s := admin.NewStatus(now, snapshot, d.limiter.Recent())
 	shadows, inRoom := d.starts.Ledger.InShadow(), d.waiting.Room.Pods()
 	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
 		for i := range pods {

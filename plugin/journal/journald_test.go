@@ -65,7 +65,7 @@ func TestJournalctlTellsOnePodsStory(t *testing.T) {
 				assert.Equal(t, "c0ffee", e["CONTAINER_ID"])
 			}
 			assert.Equal(t, "start waits in the gate", entries[0]["MESSAGE"])
-			assert.Equal(t, "3", entries[0]["QUEUE_POSITION"])
+			assert.Equal(t, "3", entries[0]["PLACE"])
 			assert.Equal(t, "Concurrency", entries[0]["REASON"])
 			assert.Equal(t, "4", entries[0]["PRIORITY"])
 			assert.Equal(t, "two\nlines", entries[0]["HELD"])
@@ -164,7 +164,7 @@ func speak() {
 	defer written(queue)
 	Attach(log, queue)
 	pod := log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-3", "pod_uid": "u-1", "container_id": "c0ffee"})
-	pod.WithFields(logrus.Fields{"reason": "Concurrency", "queue_position": 3, "held": "two\nlines"}).Warn("start waits in the gate")
+	pod.WithFields(logrus.Fields{"reason": "Concurrency", "place": 3, "held": "two\nlines"}).Warn("start waits in the gate")
 	log.WithFields(logrus.Fields{"pod_namespace": "default", "pod_name": "web-4"}).Info("start admitted")
 	pod.WithFields(logrus.Fields{"reason": "WithinLimits", "wait_ms": 14200}).Info("start admitted")
 }

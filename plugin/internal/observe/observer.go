@@ -168,7 +168,7 @@ type Wait struct {
 func (o *Observer) Waits(now time.Time, w Wait) {
 	d := w.Decision
 	log := o.PodLog(w.UID, w.Name).WithFields(w.Fields).WithFields(logrus.Fields{
-		"reason": d.Reason, "held": admin.HeldText(d.Held), "queue_position": d.Ahead + 1, "wait_ms": now.Sub(w.Since).Milliseconds(),
+		"reason": d.Reason, "held": admin.HeldText(d.Held), "place": d.Ahead + 1, "wait_ms": now.Sub(w.Since).Milliseconds(),
 	})
 	level, since := logrus.DebugLevel, w.Since.UnixNano()
 	if before, _ := o.waits.Swap(w.UID, since); before != since {

@@ -51,7 +51,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 		for _, line := range lines {
 			assert.Equal(t, []any{"default", "story", c.GetId()}, []any{line.Data["pod_namespace"], line.Data["pod_name"], line.Data["container_id"]})
 		}
-		assert.Equal(t, 2, lines[0].Data["queue_position"])
+		assert.Equal(t, 2, lines[0].Data["place"])
 		assert.Positive(t, lines[1].Data["wait_ms"])
 	})
 }
