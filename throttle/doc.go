@@ -69,7 +69,7 @@
 // Each policy bounds the pods of each of its groups ([GroupLimits]). A pod counts as starting
 // from its admission until its slot ends, and as running until [Limiter.Finished]. A pod that
 // is exempt, was adopted or bypasses a policy counts, but is not held. A pod asks for amounts
-// of bounds, those of Running first. The first bound without room holds it.
+// of bounds, those of Running first. The first bound that is full holds it.
 //
 // A pod that alone exceeds a bound of Running is Unadmittable, and keeps nothing from others.
 // A bound of Running may hold a pod for hours. So no deadline and no loan exceeds it, and the
@@ -130,23 +130,22 @@
 // expected wait of a ticket is the number of tickets up to it, divided by that rate or by
 // that of a slower limit.
 //
-// The room is how many pods may wait near their turn, for a time T. With f free slots, it is
+// The quota is how many pods may wait near their turn, for a time T. With f free slots, it is
 // f + T*rate/2: half of what is expected, because the estimate may be wrong. The median is
 // that of the last 16 starts or of the last 2, whichever is longer, because the latter shows
-// first that starts become slower. If more than 25 seconds of work are left, the room is at
+// first that starts become slower. If more than 25 seconds of work are left, the quota is at
 // most f + T * (the sum of 1/max(12*median, 2*age)), and at least one for each slot: then a
 // pod near its turn gets it even if starts become ten times slower at this moment. Until a
-// start was observed, the room is 2c+1 for c slots, and at most what the ages allow. The rate
-// limit and limits on signals bound the room by what they admit in T/2. A jam has room for
+// start was observed, the quota is 2c+1 for c slots, and at most what the ages allow. The rate
+// limit and limits on signals bound the quota by what they admit in T/2. In a jam it is
 // what loans will allow within half a minute.
 //
 // A reservation is a scan of the tickets with a waiter and the awaited ones, in which the
 // bounds on the starts of a group allow what the same estimate expects to start in time. A pod
-// gets it if none of its groups holds it in that scan, fewer tickets than the room come before
-// it, and fewer than twice the room have a waiter or a reservation. Restarts and pods of a
-// lower priority do not count among these, until all together are four times the room. Its
-// own groups have room for this pod in any case, and a group without claims has room for any
-// number. A free place to pull images goes to the first pod that comes back,
+// gets it if none of its groups holds it in that scan, fewer tickets than the quota come before
+// it, and fewer than twice the quota have a waiter or a reservation. Restarts and pods of a
+// lower priority do not count among these, until all together are four times the quota. Its
+// own groups allow this pod in any case, and a group without claims allows any number. A free place to pull images goes to the first pod that comes back,
 // unless it is kept for a pod of a higher priority that is awaited. (With places kept for the
 // first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
@@ -155,9 +154,9 @@
 //	without                    what happens                                with all parts
 //	the median of the last     24 deadlines in the gate, at times two at   10
 //	                           once
-//	twice the room             57 deadlines in the gate                    10
+//	twice the quota            57 deadlines in the gate                    10
 //	the 25 seconds             a herd of 16 takes 1.18 times its work      1.06 times
-//	the room for loans         a jam of 40 clients takes 92 seconds        65 seconds
+//	the quota for loans        a jam of 40 clients takes 92 seconds        65 seconds
 //
 // # Time and concurrency
 //

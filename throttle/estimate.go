@@ -15,13 +15,13 @@ const (
 	// slowdown is by how much starts may become slower while all pods near their turn still get it
 	// in time: tenfold, and two for the starts under way.
 	slowdown = 12
-	// slowdownAbove is how many seconds of work must be left before the room allows for a
+	// slowdownAbove is how many seconds of work must be left before the quota allows for a
 	// slowdown. With less work, a slot that stays empty costs more.
 	slowdownAbove = 25
-	// lastFew is how many of the latest starts have a median of their own in the room.
+	// lastFew is how many of the latest starts have a median of their own in the quota.
 	lastFew = 2
-	// unknownRoom is the room if the number of admissions cannot be estimated.
-	unknownRoom = 5
+	// unknownQuota is the quota if the number of admissions cannot be estimated.
+	unknownQuota = 5
 )
 
 // durations holds how long the latest starts took that ended as started.
@@ -99,27 +99,27 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 	return starts
 }
 
-// room returns how many pods may wait near their turn: as many as each limit of the node is expected
+// quota returns how many pods may wait near their turn: as many as each limit of the node is expected
 // to admit in time, and at least one, for the next free slot.
-func (d *admission) room(now time.Time, f *forecast) int {
-	room := float64(len(d.queue.arrivals) + 1)
+func (d *admission) quota(now time.Time, f *forecast) int {
+	quota := float64(len(d.queue.arrivals) + 1)
 	half := f.waitable.Seconds() / 2
 	if d.slots.limit != noLimit {
 		since := d.slots.admittedAt()
 		free := max(0, d.slots.capacity()-len(since))
-		room = min(room, max(f.starts(free, since, d.slots.limit, d.slots.limitSoon), float64(d.slots.lentSoon())))
+		quota = min(quota, max(f.starts(free, since, d.slots.limit, d.slots.limitSoon), float64(d.slots.lentSoon())))
 	}
 	if d.settings.FillEvery > 0 {
-		room = min(room, d.limits.bucket.TokensAt(now)+half/d.settings.FillEvery.Seconds())
+		quota = min(quota, d.limits.bucket.TokensAt(now)+half/d.settings.FillEvery.Seconds())
 	}
 	if d.limits.boundsSignals() {
-		starts := float64(unknownRoom)
+		starts := float64(unknownQuota)
 		if every, known := d.admissionsEvery(now); known {
 			starts = max(starts, half/max(every, 1).Seconds())
 		}
-		room = min(room, starts)
+		quota = min(quota, starts)
 	}
-	return max(1, int(room))
+	return max(1, int(quota))
 }
 
 // allowForecast makes the bounds on the starts of a group allow what is expected to start within

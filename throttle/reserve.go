@@ -25,7 +25,7 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
 	}
-	overdue := func(o *Ticket) bool { return o != t && o.occupiesRoom(now) && !now.Before(o.due()) }
+	overdue := func(o *Ticket) bool { return o != t && o.occupies(now) && !now.Before(o.due()) }
 	passes := !hours && !now.Before(t.due()) && !slices.ContainsFunc(d.queue.arrivals, overdue)
 	if held.none() || passes {
 		return Decision{Admitted: true}
@@ -34,18 +34,18 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 }
 
 // gateHolds returns what holds the ticket if each limit allows what it is expected to allow within
-// waitable: a group, or the room near the turn. It counts the tickets before it, and those that occupy the room. Pods
+// waitable: a group, or the quota of pods near their turn. It counts the tickets before it, and those that occupy the quota. Pods
 // that came while they were next may occupy it twice. Beyond that, pods of a lower priority and restarts keep out nobody,
 // until all together occupy it four times.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
-	room, before, occupied, occupiedByAny, passed := d.room(now, &f), 0, 0, 0, false
+	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(g)
 	}
 	t.pod.allowOneMore()
-	include := func(o *Ticket) bool { return o == t || o.occupiesRoom(now) || !passed && o.awaited(now) }
+	include := func(o *Ticket) bool { return o == t || o.occupies(now) || !passed && o.awaited(now) }
 	d.queue.each(include, func(o *Ticket, heldBy *ask) bool {
 		switch {
 		case o == t && heldBy != nil:
@@ -55,14 +55,14 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			passed = true
 		case heldBy == nil:
 			before += oneIf(!passed)
-			if o.occupiesRoom(now) {
+			if o.occupies(now) {
 				occupied, occupiedByAny = occupied+oneIf(byBand(o, t) <= 0), occupiedByAny+1
 			}
 		}
 		return true
 	})
-	if held.none() && (before >= room || occupied >= 2*room || occupiedByAny >= 4*room) {
-		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(room)}
+	if held.none() && (before >= quota || occupied >= 2*quota || occupiedByAny >= 4*quota) {
+		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(quota)}
 	}
 	return held
 }

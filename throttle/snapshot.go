@@ -212,12 +212,12 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 	if i < 0 || g.claims < 0 || !d.held(now).none() {
 		return 0
 	}
-	room := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
+	free := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
 	d.queue.begin()
 	g.bounds[i].allows = anyNumber
 	d.queue.each(func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
 		wants += oneIf(heldBy == nil && t.pod.boundIn(g))
-		return wants < room
+		return wants < free
 	})
 	return max(0, wants-max(0, g.claims-len(g.admittedAt)))
 }

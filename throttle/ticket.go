@@ -170,9 +170,9 @@ func (t *Ticket) waits() bool { return t.waiters > 0 }
 // awaited reports whether the ticket has a waiter, or is to have one within seconds: kubelet will ask for it.
 func (t *Ticket) awaited(now time.Time) bool { return t.waits() || now.Before(t.awaitedUntil) }
 
-// occupiesRoom reports whether the ticket counts among those near their turn: it has a waiter, or a
+// occupies reports whether the ticket counts among those near their turn: it has a waiter, or a
 // reservation.
-func (t *Ticket) occupiesRoom(now time.Time) bool {
+func (t *Ticket) occupies(now time.Time) bool {
 	return t.waits() || (t.reserved && now.Before(t.awaitedUntil))
 }
 

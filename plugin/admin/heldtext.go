@@ -36,7 +36,7 @@ func HeldText(h throttle.Held) string {
 	case reasons.Deleted:
 		return "the pod is deleted"
 	case reasons.GateFull:
-		return fmt.Sprintf("%g are ahead, the gate has places for %g", h.Measured, h.Threshold)
+		return fmt.Sprintf("%g pods before it or near their turn, %g allowed", h.Measured, h.Threshold)
 	default:
 		return ""
 	}

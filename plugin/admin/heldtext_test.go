@@ -12,10 +12,10 @@ import (
 func TestHeldSaysWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]throttle.Held{
-		"2 of 2 starting":                                       {Reason: reasons.Concurrency, Measured: 2, Threshold: 2},
-		"next start in 1.5s, one per 10s":                       {Reason: reasons.Rate, Measured: 1.5, Threshold: 10},
-		"3 ahead":                                               {Reason: reasons.Queued, Measured: 3},
-		"5 are ahead, the gate has places for 5":                {Reason: reasons.GateFull, Measured: 5, Threshold: 5},
+		"2 of 2 starting":                 {Reason: reasons.Concurrency, Measured: 2, Threshold: 2},
+		"next start in 1.5s, one per 10s": {Reason: reasons.Rate, Measured: 1.5, Threshold: 10},
+		"3 ahead":                         {Reason: reasons.Queued, Measured: 3},
+		"5 pods before it or near their turn, 5 allowed":        {Reason: reasons.GateFull, Measured: 5, Threshold: 5},
 		"3 of 3 pulling images":                                 {Reason: reasons.Pulling, Measured: 3, Threshold: 3},
 		"pressure.cpu.some 83% of 60%":                          {Reason: reasons.Pressure, Signal: throttle.SignalCPUPressure, Measured: 83, Threshold: 60},
 		"pressure.io.full 12% of 7.5%":                          {Reason: reasons.Pressure, Signal: throttle.SignalIOFull, Measured: 12, Threshold: 7.5},

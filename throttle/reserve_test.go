@@ -162,13 +162,13 @@ func TestPodsBehindDoNotTakeTheRoomOfAnEarlierPod(t *testing.T) {
 	early := n.join("early")
 	n.pass(time.Second)
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.True(t, early.Reserve(n.now, waitable).Admitted, "only pods behind it fill the room")
+	require.True(t, early.Reserve(n.now, waitable).Admitted, "only pods behind it fill the quota")
 	require.False(t, n.join("last").Reserve(n.now, waitable).Admitted)
 }
 
 func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
+	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
 	n.joinAndWait("holder")
 	up := 0
 	for i := range 10 { // each is before all earlier ones in the queue
@@ -180,10 +180,10 @@ func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	require.Equal(t, 6, up)
 }
 
-// Restarts that came while each was next fill the room twice. First starts have a room of their own then.
+// Restarts that came while each was next fill the quota twice. First starts have a quota of their own then.
 func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
+	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
 	n.joinAndWait("holder")
 	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted }
 	for i := range 6 {
@@ -194,7 +194,7 @@ func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	for i := range 10 { // each is before all earlier ones in the queue
 		up += oneIf(reserve(Request{UID: fmt.Sprint("first-", i), Arrived: t0.Add(-time.Duration(i) * time.Second)}))
 	}
-	require.Equal(t, 6, up, "four times the room in all")
+	require.Equal(t, 6, up, "four times the quota in all")
 	require.False(t, reserve(Request{UID: "urgent", Priority: 1}))
 }
 
@@ -210,7 +210,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 
 func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1}) // the room is 3
+	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
@@ -254,15 +254,15 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	last, up := n.reserveGrouped("pod", 12, in(t1, nil))
 	require.Equal(t, 5, up, "one at a time, 50 s / 10 s")
 	require.Equal(t, Held{Reason: reasons.PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
-	require.Equal(t, 15, n.reserve("other", 15), "they take no room from other pods")
+	require.Equal(t, 15, n.reserve("other", 15), "they take nothing from other pods")
 
 	n.pass(50 * time.Second)
 	_, up = n.reserveGrouped("later", 12, in(t1, nil))
 	require.Equal(t, 1, up, "the holder may take another 50 s; the earlier reservations have expired")
 }
 
-// The pods of a group without claims get as many reservations as the node has room for, so that they are present when
-// claims come. The pods of a group that never lets them start get none. Neither group takes room from others.
+// The pods of a group without claims get as many reservations as the quota of the node allows, so that they are present when
+// claims come. The pods of a group that never lets them start get none. Neither group takes anything from others.
 func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
