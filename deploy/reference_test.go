@@ -165,7 +165,7 @@ func writeReasons(t *testing.T, out *strings.Builder) {
 		}))
 	}
 	require.Greater(t, len(words), 30)
-	out.WriteString("\n## Reasons\n\nThe same words in the API, events, logs, metrics and `why`.\n")
+	out.WriteString("\n## Reasons\n\nThe same words in the API, events, logs, metrics and `why`. `GateFull` and `Pulling` are only reasons of a\nrefusal: `why` then says what holds the queue.\n")
 	group := ""
 	for _, w := range words {
 		if w.group != group {

@@ -18,14 +18,13 @@ Reasons to wait:
   Rate            the rate limit allows the next start later
   CPULoad, IOLoad, LoadAverage, Pressure
                   a signal of the node is at its limit
-  Pulling         enough pods pull images
   Queued          other pods are ahead
-  GateFull        enough pods wait near their turn
   NotPresent      no limit holds it, but kubelet has not retried it yet
   PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
                   a StartPolicy holds it
   Unadmittable    it alone exceeds the limit of a StartPolicy
-  NodeShutdown    the node is shutting down
+The error of a refused pod may say GateFull (enough pods wait near their turn), Pulling
+(enough pods pull images) or NodeShutdown instead.
 
 The column AT shows where a pod waits. "gate": its process starts the moment it is
 admitted. "room": it waits in the waiting room, before its sandbox exists.

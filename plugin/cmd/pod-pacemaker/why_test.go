@@ -36,7 +36,7 @@ func stories() []admin.Why {
 	}
 	all := []admin.Why{
 		waiting("at-the-gate", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved),
-		waiting("refused", admin.Held{Reason: reasons.GateFull, Detail: "5 of 5 near their turn"}, false, admin.BasisObserved),
+		waiting("refused", admin.Held{Reason: reasons.Queued, Detail: "3 ahead"}, false, admin.BasisObserved),
 		waiting("first-herd", admin.Held{Reason: reasons.Rate, Detail: "next start in 400ms, one per 1s"}, true, admin.BasisNone),
 		admitted("starting", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits),
 		admitted("too-long", throttle.Starting, reasons.MaxWait, reasons.MaxWait),
