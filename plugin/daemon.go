@@ -114,8 +114,8 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		t.pods, t.stops, t.round, policiesChanged = cl.watch, cl.watch, cl.claimer.Wake, cl.policiesChanged(observer)
 		t.matcher = func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, true) }
 	}
-	if o.CNI && t.timing.Settle == 0 {
-		t.timing.Settle = roomSettles
+	if o.CNI && t.timing.RoomReturns == 0 {
+		t.timing.RoomReturns = roomReturns
 	}
 	measured, board := signals.New(o.ProcRoot, limiter, o.Log, observer.Node), turns.NewBoard()
 	memory := learning.New(o.costsPath(), machineOf(o, cores), o.Log)

@@ -38,8 +38,9 @@
 //  3. kubelet pulls the images. The runtime creates a container, and [waiting.Chooser.Container] asks
 //     [starts.RuntimeEvents.Container] whether it may start now. If the container begins a start,
 //     [throttle.Ticket.TryStart] asks for a slot.
-//  4. There is no free slot: the first way of waiting in the table of package waiting takes the container. The gate asks
-//     for a reservation ([starts.Starts.ReserveGate]) and gives the container a hook.
+//  4. There is no free slot: the first way of waiting in the table of package waiting that does not bar the container
+//     takes it. The gate asks for a reservation ([starts.Starts.ReserveGate]) and gives the container a hook, or refuses
+//     it.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket by [starts.Starts.HookTicket] and
 //     blocks until the ticket is admitted, [starts.Valve] ends the wait, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go and ends, and runc starts the process.

@@ -51,7 +51,7 @@ func (p *testPod) entersRoom(since time.Time) <-chan wire.Answer {
 // Pods that waited during a restart of the daemon ask again in any order, and leave in theirs. Each goes on to the gate.
 func TestPodsGoFromTheRoomToTheGateInTheirOrderOverARestart(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, tuned(func(r *tuning) { r.timing.Settle = 24 * time.Hour }))
+	n := newNode(t, oneAtATime, tuned(func(r *tuning) { r.timing.RoomReturns = 24 * time.Hour }))
 	began := time.Now().Add(-time.Minute)
 	pods, verdicts := map[string]*testPod{}, map[string]<-chan wire.Answer{}
 	inRoom := func(name string) bool {

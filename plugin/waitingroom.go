@@ -8,9 +8,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
-// roomSettles is how long the waiting room keeps every pod after the daemon begins to answer. Pods that wait since an
+// roomReturns is how long the waiting room keeps every pod after the daemon begins to answer. Pods that wait since an
 // earlier daemon ask again in any order.
-const roomSettles = time.Second
+const roomReturns = time.Second
 
 // newCNI returns the installer of the waiting room. It calls shut when no pod may wait in the room, with the reason.
 func newCNI(o Options, shut func(why string)) *cni.Installer {

@@ -75,8 +75,9 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 	return time.Time{}
 }
 
-// howItEnded returns how, and since when, the start of a pod is over. With an empty reason it is not over, and
-// again is when to judge it again, even without a change; zero: never.
+// howItEnded returns how, and since when, the start of a pod is over: a pod with probes when all containers are ready,
+// one without when all have run for the settle time. With an empty reason it is not over, and again is when to judge it
+// again, even without a change; zero: never.
 func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:

@@ -108,7 +108,7 @@ func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
 func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, func(o *Options) { o.Timing.Settle = time.Minute })
+		n := newNode(t, func(o *Options) { o.Timing.RoomReturns = time.Minute })
 		n.configured(t, offMode, throttle.Settings{})
 		n.Runtime.Synchronize(nil, nil)
 		n.Hooks.Freeze()

@@ -18,17 +18,17 @@ type Rejoin struct {
 	limiter *throttle.Limiter
 	// within is how long the limiter waits for hooks at most: they reconnect within a quarter of a second, on a
 	// busy node later.
-	within time.Duration
-	settle time.Duration // Timing.Settle
-	frozen atomic.Bool
+	within      time.Duration
+	roomReturns time.Duration // Timing.RoomReturns
+	frozen      atomic.Bool
 
 	mu      sync.Mutex
 	missing map[string]struct{} // containers that were made and have not started, whose hooks may wait; nil: not known yet
 	back    chan struct{}       // closed when none is missing
 }
 
-func newRejoin(l *throttle.Limiter, within, settle time.Duration) *Rejoin {
-	return &Rejoin{limiter: l, within: within, settle: settle, back: make(chan struct{})}
+func newRejoin(l *throttle.Limiter, within, roomReturns time.Duration) *Rejoin {
+	return &Rejoin{limiter: l, within: within, roomReturns: roomReturns, back: make(chan struct{})}
 }
 
 // expect notes which containers' hooks may wait, the first time that the runtime lists its containers.
@@ -64,11 +64,11 @@ func (r *Rejoin) Back(containerID string) {
 
 // Freeze stops admissions while hooks that outlived an earlier daemon are missing. Call it once the runtime has
 // listed its containers, before any hook is answered. It returns false, and does nothing, if none is missing and
-// Timing.Settle is zero.
+// Timing.RoomReturns is zero.
 func (r *Rejoin) Freeze() bool {
 	select {
 	case <-r.back:
-		if r.settle == 0 {
+		if r.roomReturns == 0 {
 			return false
 		}
 	default:
@@ -81,16 +81,16 @@ func (r *Rejoin) Freeze() bool {
 // Frozen reports whether admissions are stopped.
 func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 
-// Thaw blocks, and then allows admissions again: after Timing.Settle once all hooks are back, but at the latest
-// after Timing.Rejoin or Timing.Settle, whichever is longer, or when ctx ends.
+// Thaw blocks, and then allows admissions again: after Timing.RoomReturns once all hooks are back, but at the latest
+// after Timing.Rejoin or Timing.RoomReturns, whichever is longer, or when ctx ends.
 func (r *Rejoin) Thaw(ctx context.Context) error {
 	defer func() {
 		r.frozen.Store(false)
 		r.limiter.SetFrozen(time.Now(), false)
 	}()
-	over := time.After(max(r.within, r.settle))
+	over := time.After(max(r.within, r.roomReturns))
 	select {
-	case <-time.After(r.settle):
+	case <-time.After(r.roomReturns):
 	case <-ctx.Done():
 	}
 	select {

@@ -83,8 +83,8 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Deci
 	return d, v
 }
 
-// reserve asks the limiter for a reservation. A pod that waited in the waiting room needs none. It had a reservation
-// when it left the room, and pods that got their reservation since then wait longer. shutdown reports whether the node
+// reserve asks the limiter for a reservation. A full gate holds no pod that waited in the waiting room. It had a
+// reservation when it left the room, and pods that got their reservation since then wait longer. shutdown reports whether the node
 // shuts down.
 func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool) throttle.Decision {
 	if shutdown {

@@ -59,9 +59,9 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// Settle is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room, of
+	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room, of
 	// which there is no list, can return in this time. Zero: there is no waiting room.
-	Settle time.Duration
+	RoomReturns time.Duration
 	// MuteAfter is how long after a container began to run the API server must have reported its pod. Otherwise the pod
 	// watch counts as mute: connected, but without changes. MuteEvery is the interval between two checks.
 	MuteAfter, MuteEvery time.Duration
@@ -95,7 +95,7 @@ type RuntimeEvents struct{ s *Starts }
 
 // New returns a Starts with no limit in force.
 func New(o Options) *Starts {
-	s := &Starts{o: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.Settle)}
+	s := &Starts{o: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.RoomReturns)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.Ledger = newLedger(o, &s.config)
 	s.Valve = newValve(o, &s.config)

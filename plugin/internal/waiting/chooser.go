@@ -55,8 +55,9 @@ type heldContainer struct {
 type way interface {
 	// bars returns why the container cannot wait in this way now, or "" if it can. It may read the files of the host.
 	bars(now time.Time, held *heldContainer) string
-	// take makes the container wait, and returns the hook in which it waits. Without a hook and an error, the
-	// container starts; an error refuses it. take may block for as long as a hold.
+	// take makes the container wait, and returns the hook in which it waits. If it returns an error, the container
+	// is refused; if it returns neither a hook nor an error, the container starts. If take itself fails, the container
+	// must start. It may block for as long as a hold.
 	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 

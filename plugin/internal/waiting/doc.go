@@ -5,8 +5,9 @@
 // ways that does not bar it:
 //
 //	way       for a container                                        what happens
-//	gate      if a hook may wait (see gate.go) and the pod gets a    it gets a hook, which waits and asks the
-//	          reservation                                            daemon (gatewait.go)
+//	gate      if a hook may wait (see gate.go)                       if the pod gets a reservation, the container gets a
+//	                                                                 hook, which waits and asks the daemon
+//	                                                                 (gatewait.go); otherwise it is refused
 //	hold      if no hook may wait, it is the first in the queue,     the handler waits for a fraction of a second,
 //	          and no limit may hold it for hours                     then refuses it if its turn has not come
 //	refusal   always                                                 it is refused, and kubelet tries again
