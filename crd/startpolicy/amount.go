@@ -9,12 +9,25 @@ import (
 // Amount formats an amount of a resource, given in thousandths of its unit. Bytes are in
 // Ki, Mi or Gi where that is exact.
 func Amount(name string, milli int64) string {
-	format := resource.DecimalSI
-	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
-		format = resource.BinarySI
-	}
 	if milli%1000 == 0 {
-		return resource.NewQuantity(milli/1000, format).String()
+		return resource.NewQuantity(milli/1000, format(name)).String()
 	}
 	return resource.NewMilliQuantity(milli, resource.DecimalSI).String()
+}
+
+// AddAmounts adds amounts that Amount has formatted, and formats the sum. The order does not matter. A text that is not an
+// amount counts as 0.
+func AddAmounts(name, a, b string) string {
+	sum, _ := resource.ParseQuantity(a)
+	more, _ := resource.ParseQuantity(b)
+	sum.Add(more)
+	sum.Format = format(name) // else it is that of the first
+	return sum.String()
+}
+
+func format(name string) resource.Format {
+	if name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-") {
+		return resource.BinarySI
+	}
+	return resource.DecimalSI
 }

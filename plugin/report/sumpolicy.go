@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -138,11 +137,7 @@ func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
 			if sum.Requests == nil {
 				sum.Requests = map[string]v1alpha1.UsedQuantity{}
 			}
-			// What is not an amount counts as 0.
-			total, _ := resource.ParseQuantity(string(sum.Requests[name]))
-			more, _ := resource.ParseQuantity(string(amount))
-			total.Add(more)
-			sum.Requests[name] = v1alpha1.UsedQuantity(total.String())
+			sum.Requests[name] = v1alpha1.UsedQuantity(startpolicy.AddAmounts(name, string(sum.Requests[name]), string(amount)))
 		}
 	}
 	return sum

@@ -122,6 +122,10 @@ func TestASumDoesNotOverflow(t *testing.T) {
 		assert.EqualValues(t, twice, addUse(sum, use("0")).Requests["memory"], "an earlier sum can be summed up again")
 	}
 	assert.EqualValues(t, "1Gi", addUse(use("1Gi"), use("many")).Requests["memory"])
+	for _, pair := range [][2]string{{"500000000", "1953125Ki"}, {"1953125Ki", "500000000"}} {
+		assert.EqualValues(t, "2500000000", addUse(use(pair[0]), use(pair[1])).Requests["memory"], "the order does not matter")
+	}
+	assert.EqualValues(t, "500000000", addUse(v1alpha1.PodUse{}, use("500000000")).Requests["memory"], "a sum of one is as the node wrote it")
 	var all v1alpha1.PodUse
 	for range mostNodes {
 		all = addUse(all, use("9223372036854775807m")) // the most that a node reports
