@@ -27,6 +27,9 @@ const (
 	// hookGrace is how long the hook's program stays after the last container got a hook: the runtime has started the hook
 	// by then. It is also long enough for another daemon in standby to take the lock of the run folder.
 	hookGrace = 3 * time.Second
+	// noteGrace is how long the processes in the waiting room have to leave, and to write a note, once the configuration
+	// is removed. They look every 250 ms.
+	noteGrace = time.Second
 )
 
 // uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, and blocks for some seconds
@@ -89,12 +92,15 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 	}
 }
 
-// removeFiles removes the files that the daemon and install-gate put on the host.
+// removeFiles removes the files that the daemon and install-gate put on the host. With the waiting room, it blocks for
+// noteGrace.
 func (o Options) removeFiles() error {
-	faults := []error{os.RemoveAll(filepath.Join(o.RunDir, wire.NoteFolder))}
+	var faults []error
 	if o.CNI { // the configuration before the program that it names
 		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir))
+		time.Sleep(noteGrace)
 	}
+	faults = append(faults, os.RemoveAll(filepath.Join(o.RunDir, wire.NoteFolder)))
 	files := o.runFiles()
 	if o.GatePath != "" {
 		files = append(files, o.GatePath)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
@@ -20,6 +21,8 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
 // endedDaemon returns a daemon that has ended, with all its files on the host.
@@ -71,6 +74,34 @@ func TestFilesGoWithTheDaemonSet(t *testing.T) {
 			assert.Zero(t, d.options.onHost(t), name)
 		})
 	}
+}
+
+// A process in the waiting room sees that the configuration is removed, leaves a note and ends.
+func TestNoNoteOfTheWaitingRoomIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := endedDaemon(t)
+		d.options.CNI, d.options.CNIConfDir, d.options.CNIBinDir = true, t.TempDir(), t.TempDir()
+		list := filepath.Join(d.options.CNIConfDir, cni.FileName)
+		require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
+		left := make(chan error)
+		go func() {
+			for {
+				time.Sleep(250 * time.Millisecond)
+				if _, err := os.Stat(list); err == nil {
+					continue
+				}
+				folder := filepath.Join(d.options.RunDir, wire.NoteFolder)
+				left <- errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "late"), nil, 0o600))
+				return
+			}
+		}()
+		done := make(chan error)
+		go func() { done <- d.uninstall(t.Context()) }()
+		require.NoError(t, <-left)
+		require.NoError(t, <-done)
+		assert.Zero(t, d.options.onHost(t))
+	})
 }
 
 func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
