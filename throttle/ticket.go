@@ -230,15 +230,15 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 }
 
 // StartExempt admits the ticket at once: with a slot if every limit allows it without a loan, else
-// without a slot. In both cases, signals count it as any start. It does nothing if the ticket is not
-// Waiting.
-func (t *Ticket) StartExempt(now time.Time) {
+// without a slot. In both cases, signals count it as any start. It does nothing, and returns false, if the
+// ticket is not Waiting.
+func (t *Ticket) StartExempt(now time.Time) bool {
 	l := t.l
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)
 	l.admission.admit(now)
 	if t.state != Waiting {
-		return
+		return false
 	}
 	l.slots.follow(t)
 	free := l.admission.held(now).none() && l.slots.hasUnlent()
@@ -248,6 +248,7 @@ func (t *Ticket) StartExempt(now time.Time) {
 		l.limits.debts.add(now)
 	}
 	l.tickets.start(now, t, reasons.Exempt, free)
+	return true
 }
 
 // Wait notes that from now on a process waits for the ticket, and starts when it is admitted. It does

@@ -163,7 +163,7 @@ type Wait struct {
 	Fields    logrus.Fields // added to the log line; may be nil
 }
 
-// Waits logs at the time now that a start waits, for which reason, and at which position. It logs the first decision of
+// Waits logs at the time now that a start waits, for which reason, and at which place. It logs the first decision of
 // a wait at the level info, the others at the level debug.
 func (o *Observer) Waits(now time.Time, w Wait) {
 	d := w.Decision

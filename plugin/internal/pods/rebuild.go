@@ -13,11 +13,17 @@ import (
 func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string) {
 	live := map[string]bool{}
 	bySandbox := map[string]*podState{}
-	for _, sandbox := range alive(pods, ctrs) {
+	here := alive(pods, ctrs)
+	for _, sandbox := range here {
 		b.Update(sandbox, needs)
-		r := b.at(Key(sandbox))
-		r.setSandbox(sandbox.GetId())
-		bySandbox[sandbox.GetId()] = r
+		bySandbox[sandbox.GetId()] = b.at(Key(sandbox))
+	}
+	for _, sandbox := range here {
+		r := bySandbox[sandbox.GetId()]
+		if bySandbox[r.Sandbox] == nil {
+			r.setSandbox(sandbox.GetId())
+		}
+		r.lastSandbox = r.Sandbox // one of several that live stays the present one
 	}
 	for _, r := range b.pods {
 		if r.Sandbox != "" && bySandbox[r.Sandbox] == nil {

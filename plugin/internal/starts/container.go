@@ -132,6 +132,7 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 
 // ContainerStarted handles a container whose process runs.
 func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
+	defer r.s.Hooks.Back(ctr.GetId()) // once it is counted
 	pod, known := r.s.Known(pods.Key(sandbox))
 	p, unasked, again := r.s.Ledger.containerStarted(time.Now(), sandbox, ctr, pod, known)
 	if unasked {
@@ -140,7 +141,6 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 	if unasked || !again.IsZero() {
 		r.s.Wake()
 	}
-	r.s.Hooks.Back(ctr.GetId()) // once it is counted
 }
 
 // containerStarted is RuntimeEvents.ContainerStarted. A start that was not admitted, because its hook left by
@@ -157,6 +157,7 @@ func (l *Ledger) containerStarted(
 		l.entries.adopt(now, p.UID, pod)
 	}
 	if known {
+		l.entries.regroup(now, pod, false)
 		again = l.entries.judge(now, pod)
 	}
 	return p, unasked, again

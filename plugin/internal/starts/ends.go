@@ -12,11 +12,15 @@ import (
 )
 
 // podChanged updates the groups of a pod, and judges its start, by what the pod watch knows now. mirror reports whether
-// the mirror of a static pod was deleted. It returns when to judge the start again even without a change; zero: never.
-func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (again time.Time) {
+// the mirror of a static pod was deleted. profile is what its start is expected to take. It returns when to judge the
+// start again even without a change; zero: never.
+func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool, profile throttle.Profile) (again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries.regroup(now, pod, mirror)
+	if !pod.Deleting {
+		l.entries.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: profile}) // in its groups
+	}
 	return l.entries.judge(now, pod)
 }
 
@@ -113,13 +117,11 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 	return reasons.Failed
 }
 
-// review judges a start under way by kubelet's report. It returns when to judge it again; zero: when something
-// changes.
-func (l *Ledger) review(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (again time.Time) {
+// review judges a start by kubelet's report, without a change of the pod. It returns what podChanged does.
+func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v, _ := l.entries.limiter.View(now, t.UID())
-	return l.entries.judgeStarting(now, t, v, pod)
+	return l.entries.judge(now, pod)
 }
 
 // reviewSigns judges a start under way without a report of kubelet, by the node's own signs: all containers have run

@@ -167,17 +167,17 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	pod := s.starts(now, "pod")
 	s.goOn(now, pod, reasons.Concurrency)
 	report := podwatch.Pod{UID: "pod", Namespace: "default", Name: "pod", Phase: corev1.PodSucceeded}
-	s.Ledger.podChanged(now.Add(30*time.Second), report, false)
-	s.Ledger.podChanged(now.Add(50*time.Second), report, false)
+	s.Ledger.podChanged(now.Add(30*time.Second), report, false, throttle.Profile{})
+	s.Ledger.podChanged(now.Add(50*time.Second), report, false, throttle.Profile{})
 	require.Equal(t, throttle.Waiting, state(pod))
 
 	admitted := now.Add(time.Minute)
 	holder.End(admitted, reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
 	over := admitted.Add(30 * time.Second)
-	assert.Equal(t, over, s.Ledger.podChanged(over.Add(-1), report, false))
+	assert.Equal(t, over, s.Ledger.podChanged(over.Add(-1), report, false, throttle.Profile{}))
 	assert.Equal(t, throttle.Starting, state(pod))
-	assert.Zero(t, s.Ledger.podChanged(over, report, false))
+	assert.Zero(t, s.Ledger.podChanged(over, report, false, throttle.Profile{}))
 	assert.Equal(t, throttle.Started, state(pod))
 }
 

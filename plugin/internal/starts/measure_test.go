@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
@@ -329,4 +330,25 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	wait()
 	l.loop.round(l.now)
 	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.o.Limiter.Snapshot(l.now).Adaptive)
+}
+
+// The pod watch may know a pod only while it waits. What its start takes may allow it, but not against its policies.
+func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
+	t.Parallel()
+	l, watch := paced(t)
+	l.learns(l.now.Add(time.Second), time.Second/2)
+	l.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {starting: {pods: 0}}}")
+	known := watch.pods
+	watch.pods = nil
+	l.join(slices.Collect(maps.Keys(known))...)()
+	l.loop.round(l.now)
+	under := l.underWay()
+	require.Less(t, under, len(known))
+	for uid, pod := range known {
+		if l.o.Limiter.Lookup(uid) != nil && state(l.o.Limiter.Lookup(uid)) == throttle.Waiting {
+			pod.Facts = &startpolicy.Facts{Labels: ofT1}
+			l.PodChanged(pod, false)
+		}
+	}
+	assert.Equal(t, under, l.underWay())
 }

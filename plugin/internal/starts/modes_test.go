@@ -119,3 +119,23 @@ func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 		p.is(throttle.Starting, reasons.Exempt)
 	})
 }
+
+// Starts that continued in the mode Shadow are not admitted by the limits that the mode Off lifts.
+func TestFromShadowToOffAStartCountsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		n.occupies("holder")
+		a := n.pod("a").runs()
+		a.starts("app")
+		n.passes(0)
+		n.configured(t, offMode, throttle.Settings{})
+		n.passes(0)
+		a.is(throttle.Starting, reasons.Adopted)
+		assert.Equal(t, map[string]float64{"Shadow": 1}, n.counted("pod_pacemaker_unpaced_total"))
+		n.pod("b").runs().starts("app")
+		n.passes(0)
+		assert.Equal(t, map[string]float64{"Shadow": 1, "Off": 1}, n.counted("pod_pacemaker_unpaced_total"))
+	})
+}

@@ -49,8 +49,9 @@ func (s *Starts) StartUnheld(now time.Time, t *throttle.Ticket) {
 // hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if s.Valve.Mode() == v1alpha1.ModeOff {
-		t.StartExempt(now)
-		s.o.Observer.CountUnpaced(observe.Off)
+		if t.StartExempt(now) {
+			s.o.Observer.CountUnpaced(observe.Off)
+		}
 		return
 	}
 	if !s.Ledger.beginShadow(now, t, why) {

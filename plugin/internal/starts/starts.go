@@ -106,16 +106,24 @@ func New(o Options) *Starts {
 
 // Configure puts a configuration in force, with the settings of the limiter that follow from it.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before := s.Valve.Mode()
-	waiting := len(s.o.Limiter.Snapshot(now).Waiting)
-	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
+	before, waiting := s.Valve.Mode(), s.o.Limiter.Snapshot(now).Waiting
+	s.config.Store(&e)                 // before the limits, so that the pods that these admit count in its mode
+	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
 	s.o.Limiter.Configure(now, settings)
 	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeOff)
-	s.changeMode(now, before, waiting)
-	for _, v := range s.o.Limiter.Snapshot(now).Waiting {
-		if pod, known := s.Known(v.UID); known {
-			s.PodChanged(pod, false) // it may be exempt now
-		}
+	if s.Valve.Mode() != before {
+		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
+	}
+	for _, v := range waiting {
+		s.review(now, v) // it may be exempt now
+	}
+}
+
+// review judges a start by what the pod watch knows now. A panic does not affect the others.
+func (s *Starts) review(now time.Time, v throttle.TicketView) {
+	defer s.o.Observer.CaughtPod("review", v.UID, v.Name)
+	if pod, known := s.Known(v.UID); known {
+		s.Ledger.review(now, pod)
 	}
 }
 
@@ -138,10 +146,8 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 		s.forgotten(pod.UID)
 		return
 	}
-	if v, ok := s.View(now, pod.UID); ok {
-		s.updateProfile(now, pod, v.Repeats)
-	}
-	if again := s.Ledger.podChanged(now, pod, deleted); !again.IsZero() {
+	v, _ := s.View(now, pod.UID)
+	if again := s.Ledger.podChanged(now, pod, deleted, s.profile(pod, v.Repeats > 0)); !again.IsZero() {
 		s.Wake()
 	}
 }

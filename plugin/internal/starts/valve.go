@@ -150,21 +150,20 @@ var modeNews = map[v1alpha1.Mode]string{
 	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and waiting pods start at once",
 }
 
-// changeMode handles a change of the mode. waiting is how many pods waited then. If the new mode holds no pod, pods
-// in the gate start. If it does, starts that continued at once count as under way.
-func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting int) {
+// changeMode handles a change of the mode. waiting are the pods that waited then. Unless the new mode is Shadow, starts
+// that continued at once count as under way.
+func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []throttle.TicketView) {
 	mode := s.Valve.Mode()
 	if mode == before {
 		return
 	}
-	s.o.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": waiting}).Warn(modeNews[mode])
+	s.o.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": len(waiting)}).Warn(modeNews[mode])
 	if mode != v1alpha1.ModeShadow {
 		known := map[string]podwatch.Pod{}
-		for _, v := range s.o.Limiter.Snapshot(now).Waiting {
+		for _, v := range waiting {
 			known[v.UID], _ = s.Known(v.UID)
 		}
 		s.Ledger.endShadows(now, known)
 		s.Wake()
 	}
-	s.Valve.modeChanged()
 }
