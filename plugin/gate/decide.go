@@ -27,10 +27,10 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 		c.deliver(h, verdict)
 	} else {
 		if ctx.Err() == nil {
-			c.log.WithError(err).Errorf("the gate cannot decide for pod %s: its hook will ask again", h.Name)
+			c.log.WithError(err).Errorf("the gate cannot decide for %s, which will ask again", who(h))
 			sleep(ctx, c.server.pause)
 		}
-		c.log.WithField("why", context.Cause(ctx)).Debugf("the hook of pod %s left the gate without a verdict", h.Name)
+		c.log.WithField("why", context.Cause(ctx)).Debugf("%s left the gate without a verdict", who(h))
 	}
 	c.endRead()
 	watching.Wait()

@@ -115,7 +115,7 @@ func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, stat
 	case err == nil:
 		r.at = &at
 	case apierrors.IsInvalid(err):
-		return fmt.Errorf("PacemakerNode %s belongs to another node, or another daemon has written it: %w", r.Object, err)
+		return fmt.Errorf("PacemakerNode %s belongs to another node, another daemon has written it, or the CRD is older than the daemon: %w", r.Object, err)
 	}
 	return err
 }
