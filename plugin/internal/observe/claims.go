@@ -3,13 +3,11 @@ package observe
 import (
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 )
 
 // newClaimMetrics returns metrics of the slots of policies with the scope Cluster.
-func newClaimMetrics(view func() leases.View) prometheus.Collector {
+func newClaimMetrics(view func() leases.View) *scrape {
 	m := &scrape{subsystem: "claim"}
 	held := m.gauge("slots_held", "Slots of the policy that this node holds, of all its groups; each is a Lease.", "policy")
 	wanted := m.gauge("slots_wanted", "How many more slots of the policy this node could use at once.", "policy")

@@ -113,3 +113,11 @@ func described(r *prometheus.Registry) (names []string) {
 	}
 	return names
 }
+
+func TestAMetricThatPanicsLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { panic("broken") })
+	_, err := o.Registry().Gather()
+	require.NoError(t, err)
+	assert.InDelta(t, 1, testutil.ToFloat64(o.metrics.panics.WithLabelValues("metrics")), 0)
+}

@@ -106,7 +106,9 @@ type Scraped struct {
 
 // Collect adds collectors to the registry that read s at each scrape. Call it once.
 func (o *Observer) Collect(s Scraped) {
-	o.metrics.registry.MustRegister(newStateMetrics(s), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims))
+	for _, metrics := range []*scrape{newStateMetrics(s), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims)} {
+		o.metrics.registry.MustRegister(guarded{metrics, o})
+	}
 }
 
 // Node writes an event on the node. kind is Normal or Warning; reason is one word.

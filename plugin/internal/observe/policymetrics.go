@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -19,7 +17,7 @@ const (
 
 // newPolicyMetrics returns metrics of what the groups of policies use. The number of series is limited: of each policy,
 // only the groups with the most pods have series.
-func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) prometheus.Collector {
+func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) *scrape {
 	m := &scrape{subsystem: "policy"}
 	used := m.gauge("used", "Use of a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
 	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides now in force, in the same units; with the scope Cluster, for all nodes together.", "policy", "limit", "resource")

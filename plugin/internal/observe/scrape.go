@@ -46,6 +46,18 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 	})
 }
 
+// guarded is a scrape of which a panic ends only what follows it: the other metrics are still served.
+type guarded struct {
+	*scrape
+	observer *Observer
+}
+
+// Collect implements prometheus.Collector.
+func (g guarded) Collect(to chan<- prometheus.Metric) {
+	defer g.observer.Caught("metrics")
+	g.scrape.Collect(to)
+}
+
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1

@@ -1,13 +1,9 @@
 package observe
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-)
+import "github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 
 // newStateMetrics returns metrics of the limiter, the daemon, the places where pods wait, and the node's signals.
-func newStateMetrics(s Scraped) prometheus.Collector {
+func newStateMetrics(s Scraped) *scrape {
 	m := &scrape{}
 	waiting := m.gauge("waiting", "Pods in the queue.")
 	starting := m.gauge("starting", "Pods that hold a slot.")
