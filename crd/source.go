@@ -33,7 +33,7 @@ type Source struct {
 	configs  *follower[v1alpha1.PacemakerConfig]
 	policies *follower[v1alpha1.StartPolicy]
 	node     *nodeFollower
-	begin    func()
+	begun    atomic.Bool
 	current  atomic.Pointer[Effective] // nil until Begin
 
 	decided bool // the API server has answered; only the goroutine of configs uses it
@@ -87,7 +87,6 @@ func NewSource(o SourceOptions) *Source {
 	s.node = &nodeFollower{SourceOptions: o, changed: func() { s.configs.wake(); s.policies.wake() }}
 	s.configs = newFollower(configKind, o, o.ConfigsPath, s.node, s.put)
 	s.policies = newFollower(policyKind, o, o.PoliciesPath, s.node, s.putPolicies)
-	s.begin = sync.OnceFunc(func() { s.policies.begin(); s.configs.begin() })
 	return s
 }
 
@@ -119,7 +118,12 @@ func (s *Source) NodeUID() types.UID {
 
 // Begin puts in force what the disk holds, the policies first. It reads two small files. Only its first call does
 // anything, and Run calls it, too.
-func (s *Source) Begin() { s.begin() }
+func (s *Source) Begin() {
+	if s.begun.CompareAndSwap(false, true) {
+		s.policies.begin()
+		s.configs.begin()
+	}
+}
 
 // Run watches the API server until ctx ends. Call it once.
 func (s *Source) Run(ctx context.Context) {

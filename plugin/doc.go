@@ -29,29 +29,23 @@
 //
 // This is one pod, from its sandbox to the end of its slot:
 //
-//  1. If the waiting room is installed ([Options.CNI]), the runtime runs pacemaker-cni before it creates the sandbox.
-//     pacemaker-cni asks at gate.sock. [waiting.Chooser.Wait] adds the pod to the queue ([starts.Starts.Arrive]) and blocks
-//     until its turn is near; a pod that cannot wait in the gate, until it has its slot. Then the runtime creates the
-//     sandbox, and nri calls [handler.RunPodSandbox], which calls [waiting.Chooser.Sandbox].
-//  2. [starts.RuntimeEvents.Sandbox] adds the sandbox to the book, adds the pod to the queue if it is not there yet, and
-//     asks for a reservation. Without a reservation, [waiting.Refusals] may refuse the sandbox, and kubelet tries again.
-//  3. kubelet pulls the images. The runtime creates a container, and [waiting.Chooser.Container] asks
-//     [starts.RuntimeEvents.Container] whether it may start now. If the container begins a start,
-//     [throttle.Ticket.TryStart] asks for a slot.
-//  4. There is no free slot: the first way of waiting in the table of package waiting that does not bar the container
-//     takes it. The gate asks for a reservation ([starts.Starts.ReserveGate]) and gives the container a hook, or refuses
-//     it.
-//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket by [starts.Starts.HookTicket] and
-//     blocks until the ticket is admitted, [starts.Valve] ends the wait, or the deadline is reached.
-//  6. Another slot ends. The limiter admits the ticket, the hook is told to go and ends, and runc starts the process.
-//  7. nri reports the start. [waiting.Gate.ContainerStarted] checks that the hook has asked, and
-//     [starts.RuntimeEvents.ContainerStarted] notes in the book what runs.
-//  8. The loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
-//  9. kubelet reports the pod ready. podwatch calls [Daemon.podChanged], and that [starts.Starts.PodChanged], which ends
-//     the ticket with the reason Ready. If kubelet's report is missing, the loop decides by what usage measures. What the
-//     start took is learned.
-//  10. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod with its
-//     sandbox.
+//  1. If the waiting room is installed, the runtime runs pacemaker-cni before it creates the sandbox. [waiting.Chooser.Wait]
+//     adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its turn is near, or, if it cannot wait in the
+//     gate, until it has its slot.
+//  2. The runtime creates the sandbox. [handler.RunPodSandbox] calls [waiting.Chooser.Sandbox], and that
+//     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it.
+//  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
+//     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
+//  4. There is none. The first way of waiting that does not bar the container takes it: package waiting has the table. The
+//     gate asks for a reservation ([starts.Starts.ReserveGate]), and gives the container a hook or refuses it.
+//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket ([starts.Starts.HookTicket]) and
+//     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.
+//  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
+//     [waiting.Gate.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
+//     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
+//  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
+//     report is missing, the loop decides by what usage measures. What the start took is learned.
+//  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric

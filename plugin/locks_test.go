@@ -32,7 +32,6 @@ var underLocks = map[string]string{
 	"plugin/internal/starts change":              "each caller sets one field, or calls the matcher",
 	"plugin/podwatch c.pod.stops":                "it only computes",
 	"throttle/sensor s.history.add":              "it only computes",
-	"throttle/sensor s.reader.read":              "see Sampler",
 }
 
 // underLedger matches what is called under the lock of the Ledger: the book and the matcher of policies, which only

@@ -72,6 +72,7 @@ func (h *history) base(signal throttle.Signal, at time.Time) *moment {
 	return old
 }
 
+// keep keeps a sample for later ones, unless it is too near to the last, which may have overtaken it.
 func (h *history) keep(m moment) {
 	if h.n > 0 && m.at.Sub(h.kept[h.n-1].at).Abs() < h.window/10 {
 		return

@@ -32,9 +32,6 @@ type Limiter interface {
 }
 
 // Sampler measures the signals of a node. Make one with New. Its methods are safe for concurrent use.
-//
-// Its lock is held while /proc is read, for history needs the samples in the order in which they were taken. No start
-// waits for it: only Run, Measure and SetWindow take it.
 type Sampler struct {
 	limiter Limiter
 	reader  reader
@@ -139,9 +136,9 @@ func (s *Sampler) Measure(ctx context.Context) throttle.Signals {
 }
 
 func (s *Sampler) sample() (time.Time, throttle.Signals) {
+	m := s.reader.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.reader.read()
 	return m.at, s.history.add(m)
 }
 
