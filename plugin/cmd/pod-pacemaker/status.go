@@ -23,6 +23,7 @@ Reasons to wait:
   PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
                   a StartPolicy holds it
   Unadmittable    it alone exceeds the limit of a StartPolicy
+
 The error of a refused pod may say GateFull (enough pods wait near their turn), Pulling
 (enough pods pull images) or NodeShutdown instead.
 
