@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 )
 
 // layoutVersion is the version of the file's layout. A file of another version is ignored.
@@ -92,8 +90,7 @@ func (f *follower[T]) keep(objects []*T) {
 	f.keepFault = fault
 }
 
-// save writes the objects to the file, unless it holds them already. After a power cut, the file has
-// either its old or its new content.
+// save writes the objects to the file.
 func (f *follower[T]) save(objects []*T) error {
 	file := lastGoodFile[*T]{Version: layoutVersion, Node: f.NodeName, Objects: append([]*T{}, objects...)}
 	data, err := json.MarshalIndent(file, "", "  ")
@@ -103,6 +100,5 @@ func (f *follower[T]) save(objects []*T) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	_, err = wholefile.Ensure(f.path, append(data, '\n'), 0o600)
-	return err
+	return f.Write(f.path, append(data, '\n'))
 }

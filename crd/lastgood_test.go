@@ -43,29 +43,6 @@ func TestKeptConfigsComeBack(t *testing.T) {
 			assert.Equal(t, said.config.Spec, c.Spec)
 		}
 	}
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode())
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	assert.Len(t, left, 1, "no other file is left beside it")
-}
-
-func TestOnlyChangesAreWritten(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "config.json")
-	f := keeper(path)
-	require.NoError(t, f.save(nil))
-	before, err := os.Stat(path)
-	require.NoError(t, err)
-	isSame := func() bool {
-		now, err := os.Stat(path)
-		return err == nil && os.SameFile(before, now)
-	}
-	require.NoError(t, f.save(nil))
-	assert.True(t, isSame())
-	require.NoError(t, f.save([]*v1alpha1.PacemakerConfig{everything(t)}))
-	assert.False(t, isSame())
 }
 
 func TestNoFileIsReadThatCannotBeTrusted(t *testing.T) {

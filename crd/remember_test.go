@@ -39,10 +39,13 @@ func (r remembered) configs() []*v1alpha1.PacemakerConfig {
 	return []*v1alpha1.PacemakerConfig{r.config}
 }
 
+// writeFile is a SourceOptions.Write that no power cut interrupts.
+func writeFile(path string, content []byte) error { return os.WriteFile(path, content, 0o600) }
+
 // keeper keeps configs in the file at path.
 func keeper(path string) *follower[v1alpha1.PacemakerConfig] {
 	log, _ := logtest.NewNullLogger()
-	o := SourceOptions{NodeName: nodeName, Log: log}
+	o := SourceOptions{NodeName: nodeName, Log: log, Write: writeFile}
 	return newFollower(configKind, o, path, &nodeFollower{SourceOptions: o, changed: func() {}}, nil)
 }
 

@@ -49,8 +49,8 @@ var configKind = kind[v1alpha1.PacemakerConfig]{
 	},
 }
 
-// SourceOptions configure a [Source]. Instance, ConfigsPath, PoliciesPath, Fallback and FilePolicies may be empty. All others
-// are required.
+// SourceOptions configure a [Source]. Instance, ConfigsPath, PoliciesPath, Fallback and FilePolicies may be empty, and
+// Write if neither path is set. All others are required.
 //
 // OnChange, OnPolicies and OnNode are each called in the order of the changes, by one goroutine at a time, and
 // without a lock held. Until one returns, further changes of its kind wait. OnPanic must be safe for
@@ -65,6 +65,9 @@ type SourceOptions struct {
 	// begins, it puts in force what they hold until the API server answers. A file that is damaged, or of another node,
 	// is logged and ignored, and so is an object in it that is not valid. Empty: nothing is kept.
 	ConfigsPath, PoliciesPath string
+	// Write replaces the content of one of these files. After a power cut, the file must have either its old or its
+	// new content. It may block.
+	Write func(path string, content []byte) error
 	// Fallback is in force while no config in the API server selects the node. See [FromFile].
 	Fallback *v1alpha1.PacemakerConfig
 	// FilePolicies are in force while no StartPolicy in the API server selects the node.

@@ -64,6 +64,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 				w.told = append(w.told, e)
 			},
 			OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(n *corev1.Node) { w.onNode(n) },
+			Write:   writeFile,
 			OnPanic: func(part string) { w.panics = append(w.panics, part) },
 		})
 		test(w)

@@ -21,6 +21,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -108,11 +109,17 @@ func newCluster(o Options, c clients, l *throttle.Limiter, file crd.Documents, t
 		}),
 		source: crd.NewSource(crd.SourceOptions{
 			Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
-			ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Fallback: file.Config, FilePolicies: file.Policies,
+			ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Write: keepFile, Fallback: file.Config, FilePolicies: file.Policies,
 			OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: onNode,
 			OnPanic: func(part string) { observer.CountPanic("crd " + part) },
 		}),
 	}, observer
+}
+
+// keepFile implements [crd.SourceOptions.Write]. It leaves a file that has the content already.
+func keepFile(path string, content []byte) error {
+	_, err := wholefile.Ensure(path, content, 0o600)
+	return err
 }
 
 // policiesChanged returns a function that writes events about the policies, and watches what they need to know.

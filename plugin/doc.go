@@ -10,8 +10,8 @@
 //	internal/observe        log, metrics, Kubernetes events
 //	internal/turns          when a waiting pod is expected to be admitted
 //	internal/usage          what pods use of the node
-//	internal/learning       what starts took, and what the next start is expected to take; imports only podwatch
-//	internal/cni            installs the waiting room on the node; imports none of the others
+//	internal/learning       what starts took, and what the next start is expected to take; imports only podwatch and wholefile
+//	internal/cni            installs the waiting room on the node; imports only wholefile
 //	internal/nri            the connection to the runtime; imports none of the others
 //	internal/nodecondition  whether kubelet shuts the node down, and whether the node is under pressure; the same
 //	metricsproxy            serves the metrics to other hosts, in a process of its own
@@ -24,6 +24,7 @@
 //	journal                 sends the log to journald
 //	logqueue                keeps a slow log from blocking; imports none of the others
 //	socket, cgroup          the daemon's unix sockets, and what containers have used; the same
+//	wholefile               replaces files atomically; the same
 //
 // The commands, and what only they use (preflight, herdpage), stand above.
 //

@@ -76,3 +76,23 @@ func TestTheDaemonFailsOpenWithoutTheCustomResourceDefinition(t *testing.T) {
 	require.Contains(t, said(), "no limit is in force until it does")
 	assert.Equal(t, string(crd.OriginNone), c.d.Status().Config.Origin)
 }
+
+func TestAFileOfTheLastGoodIsWrittenOnlyIfItChanges(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, keepFile(path, []byte("one")))
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), before.Mode())
+	isSame := func() bool {
+		now, err := os.Stat(path)
+		return err == nil && os.SameFile(before, now)
+	}
+	require.NoError(t, keepFile(path, []byte("one")))
+	assert.True(t, isSame())
+	require.NoError(t, keepFile(path, []byte("two")))
+	assert.False(t, isSame(), "the file is replaced whole")
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "no other file is left beside it")
+}

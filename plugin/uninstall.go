@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
 const (

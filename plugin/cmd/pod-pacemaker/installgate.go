@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
 // gateName is the file name of the hook.

@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
