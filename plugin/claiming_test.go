@@ -1,13 +1,11 @@
 package plugin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
@@ -20,11 +18,6 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 const registryPolicy = `apiVersion: pod-pacemaker.io/v1alpha1
@@ -92,41 +85,27 @@ func (s *leaseServer) held() int {
 }
 
 // claims returns a node that claims slots from this server.
-func claims(t *testing.T, s *leaseServer) (*node, *leases.Claimer) {
+func claims(t *testing.T, s *leaseServer) *node {
 	t.Helper()
-	var claimer *leases.Claimer
-	n := newNode(t, noLimit, tuned(func(r *tuning) {
-		r.matcher = func(l *throttle.Limiter) *policies.Matcher {
-			claimer = leases.New(leases.Options{
-				API: s.CoordinationV1().Leases("pod-pacemaker"), Holder: "node", Limiter: l,
-				Nodes: func() int { return 1 }, Unheld: func([]string, error) {}, Log: discard(),
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			var running sync.WaitGroup
-			running.Go(func() { claimer.Run(ctx) })
-			t.Cleanup(func() { cancel(); running.Wait() })
-			return policies.New(l, true)
-		}
-		r.round = func() { claimer.Wake() }
-	}))
+	n := newNode(t, noLimit, tuned(func(r *tuning) { r.leases = s.CoordinationV1().Leases("pod-pacemaker") }))
 	found, err := crd.Parse([]byte(registryPolicy))
 	require.NoError(t, err)
 	for _, one := range found.Policies {
 		one.UID = "its-uid"
 	}
 	n.d.setPolicies(found.Policies)
-	return n, claimer
+	return n
 }
 
 // A start takes a Lease, the next one waits for it, and the last releases it.
 func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
-	n, claimer := claims(t, server)
+	n := claims(t, server)
 	first := n.pod("first", factsOf(nil, nil)).runs()
 	first.startsNow("app")
 	require.Equal(t, 1, server.held())
-	n.eventually("the metric says that it holds", func() bool { return openByMetric(claimer, 0) })
+	n.eventually("the metric says that it holds", func() bool { return openByMetric(n, 0) })
 	second := n.pod("second", factsOf(nil, nil)).runs()
 	waits := second.waitsAtGate("app")
 	require.Equal(t, 1, server.held())
@@ -140,7 +119,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	waits.succeeds()
 	second.getsReady()
 	n.eventually("the Lease is given back", func() bool { return server.held() == 0 })
-	assert.NoError(t, claimer.View().Fault)
+	assert.NoError(t, n.d.claims().Fault)
 }
 
 // If the daemon may not use Leases because the role is missing, the policy holds no pod, and its fault says why.
@@ -148,27 +127,21 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 	t.Parallel()
 	server := newLeaseServer()
 	server.fault = apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no role"))
-	n, claimer := claims(t, server)
+	n := claims(t, server)
 	for i := range 3 {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withUnheld(n.d.starts.Policies.State(), claimer.View())
+		states := withUnheld(n.d.starts.Policies.State(), n.d.claims())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
-	n.eventually("so does the metric", func() bool { return openByMetric(claimer, 1) })
+	n.eventually("so does the metric", func() bool { return openByMetric(n, 1) })
 }
 
 // openByMetric reports whether the metric has this value for the policy.
-func openByMetric(claimer *leases.Claimer, want int) bool {
+func openByMetric(n *node, want int) bool {
 	const name = "pod_pacemaker_claim_open"
 	text := fmt.Sprintf("# HELP %s 1 while the policy holds no pod because the Leases of its slots cannot be used: "+
 		"the API server is away, or the role is missing.\n# TYPE %s gauge\n%s{policy=\"registry\"} %d\n", name, name, name, want)
-	o := observe.New(observe.Options{Log: discard(), Events: observe.NoEvents{}})
-	o.Collect(observe.Scraped{
-		Limiter: throttle.New(time.Now(), throttle.Settings{}), Claims: claimer.View,
-		Status: func() admin.Status { return admin.Status{} }, Policies: func() []policies.State { return nil },
-		RegistrationWaits: func() bool { return false },
-	})
-	return testutil.GatherAndCompare(o.Registry(), strings.NewReader(text), name) == nil
+	return testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(text), name) == nil
 }

@@ -3,8 +3,6 @@ package plugin
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -17,12 +15,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // How many requests for Kubernetes' own kinds the daemon sends a second in the long run, and at once: as many as kubelet.
@@ -66,7 +62,6 @@ type cluster struct {
 	watch      *podwatch.Watch
 	reporter   *report.Reporter // it also knows the number of nodes
 	namespaces *policies.Namespaces
-	claimer    *leases.Claimer
 	source     *crd.Source // of the configuration and the StartPolicies in force
 }
 
@@ -77,17 +72,11 @@ type changes interface {
 	setPolicies(inForce []*v1alpha1.StartPolicy)
 }
 
-// Reasons of the node's events about policies of the scope Cluster.
-const (
-	policiesOpened = "StartPoliciesOpened"
-	policiesClosed = "StartPoliciesClosed"
-)
-
 // newCluster returns a cluster, and an observer that writes events to its API server.
-func newCluster(o Options, c clients, l *throttle.Limiter, file crd.Documents, to changes, onNode func(*corev1.Node)) (*cluster, *observe.Observer) {
-	recorder, slots := observe.NewRecorder(c.kube, o.NodeName, o.Instance), c.kube.Leases(o.Namespace)
+func newCluster(o Options, c clients, file crd.Documents, to changes, onNode func(*corev1.Node)) (*cluster, *observe.Observer) {
+	recorder := observe.NewRecorder(c.kube, o.NodeName, o.Instance)
 	reporter := report.New(report.Options{
-		API: c.dynamic, Leases: slots, NodeName: o.NodeName, Instance: o.Instance,
+		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance,
 		Object: o.nameOnNode(), Lease: o.ofInstance("pod-pacemaker-summary", "-"), Log: o.Log,
 	})
 	observer := observe.New(observe.Options{Log: o.Log, Events: recorder, Nodes: reporter.Nodes})
@@ -95,17 +84,6 @@ func newCluster(o Options, c clients, l *throttle.Limiter, file crd.Documents, t
 		clients: c, recorder: recorder, reporter: reporter, namespaces: policies.NewNamespaces(c.kube, o.Log),
 		watch: podwatch.New(podwatch.Options{
 			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: to.podChanged, OnPanic: func() { observer.CountPanic("podwatch") },
-		}),
-		claimer: leases.New(leases.Options{
-			API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: reporter.Nodes, Log: o.Log,
-			Unheld: func(names []string, why error) {
-				if why == nil {
-					observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
-					return
-				}
-				observer.Node(corev1.EventTypeWarning, policiesOpened,
-					observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
-			},
 		}),
 		source: crd.NewSource(crd.SourceOptions{
 			Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
@@ -177,27 +155,4 @@ func (c *cluster) awaitPolicies(ctx context.Context, log logrus.FieldLogger) boo
 		return false
 	}
 	return true
-}
-
-// claims returns the slots of the scope Cluster that this node claims now; none without a cluster.
-func (c *cluster) claims() leases.View {
-	if c == nil {
-		return leases.View{}
-	}
-	return c.claimer.View()
-}
-
-// policyStates returns the policies in force. A policy whose slots cannot be claimed has that as its fault.
-func (d *Daemon) policyStates() []policies.State {
-	return withUnheld(d.starts.Policies.State(), d.cluster.claims())
-}
-
-// withUnheld sets the fault of the policies that hold no pod because their slots cannot be claimed.
-func withUnheld(states []policies.State, v leases.View) []policies.State {
-	for i, s := range states {
-		if s.Fault == "" && v.Fault != nil && slices.Contains(v.UnheldPolicies, s.Object.Name) {
-			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()
-		}
-	}
-	return states
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
@@ -24,6 +25,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -35,7 +37,6 @@ type Daemon struct {
 	since      time.Time
 	cores      int
 	file       crd.Documents
-	limiter    *throttle.Limiter
 	observer   *observe.Observer
 	signals    *signals.Monitor
 	starts     *starts.Starts
@@ -43,8 +44,9 @@ type Daemon struct {
 	memory     *learning.Memory
 	handler    handler
 	connection *nri.Connection
-	cni        *cni.Installer // nil: no waiting room is installed
-	cluster    *cluster       // nil when standalone
+	cni        *cni.Installer  // nil: no waiting room is installed
+	cluster    *cluster        // nil when standalone
+	claimer    *leases.Claimer // the same
 
 	limited sync.Once
 	limits  chan struct{} // closed once a configuration is in force
@@ -57,19 +59,15 @@ type tuning struct {
 	timing                                 starts.Timing
 	hold, savedHold, firstPause, firstTrip time.Duration // 0: the default
 	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
-	pods    starts.PodWatch
-	stops   nri.StopSource
-	events  observe.Events
-	matcher func(*throttle.Limiter) *policies.Matcher
-	round   func() // called in each round of the loop
+	pods   starts.PodWatch
+	stops  nri.StopSource
+	events observe.Events
+	leases kube.Leases
 }
 
 // defaultTuning returns the tuning of a daemon outside of tests.
 func defaultTuning() tuning {
-	return tuning{
-		timing: starts.DefaultTiming(), events: observe.NoEvents{}, round: func() {},
-		matcher: func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, false) },
-	}
+	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}}
 }
 
 // New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing. The
@@ -103,31 +101,36 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 // newDaemon returns a daemon that uses the API server through c; nil: it is standalone.
 func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *Daemon {
 	d := new(Daemon) // complete at the end; only Run calls the functions that use it
-	limiter, policiesChanged := throttle.New(time.Now(), throttle.Settings{}), func(policies.Changes) {}
+	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 0 }
 	var cl *cluster
 	var observer *observe.Observer
 	if c == nil {
-		observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: func() int { return 0 }})
+		observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: nodes})
 	} else {
 		node := nodecondition.New(func(begins bool) { d.starts.Valve.SetShutdown(begins) }, func(begins bool) { d.starts.Valve.SetPressure(begins) })
-		cl, observer = newCluster(o, *c, limiter, file, d, node.Observe)
-		t.pods, t.stops, t.round, policiesChanged = cl.watch, cl.watch, cl.claimer.Wake, cl.policiesChanged(observer)
-		t.matcher = func(l *throttle.Limiter) *policies.Matcher { return policies.New(l, true) }
+		cl, observer = newCluster(o, *c, file, d, node.Observe)
+		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged(observer)
+		t.pods, t.stops, t.leases = cl.watch, cl.watch, c.kube.Leases(o.Namespace)
 	}
 	if o.CNI && t.timing.RoomReturns == 0 {
 		t.timing.RoomReturns = roomReturns
 	}
-	measured, board := signals.New(o.ProcRoot, limiter, o.Log, observer.Node), turns.NewBoard()
-	memory := learning.New(o.costsPath(), machineOf(o, cores), o.Log)
+	board, memory := turns.NewBoard(), learning.New(o.costsPath(), machineOf(o, cores), o.Log)
 	paced := starts.New(starts.Options{
-		Limiter: limiter, Pods: t.pods, Matcher: t.matcher(limiter), Observer: observer, Memory: memory, Board: board, Log: o.Log,
+		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Board: board, Log: o.Log,
 		Waitable: o.GateTimeout, Forgotten: func(uid string) { d.waiting.Forget(uid) }, PoliciesChanged: policiesChanged, Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
-			measured.Wake()
-			t.round()
+			d.signals.Wake()
+			if d.claimer != nil {
+				d.claimer.Wake()
+			}
 			return d.waiting.Room.Round(now, waiting)
 		},
 	})
+	var claimer *leases.Claimer
+	if t.leases != nil {
+		claimer = newClaimer(o, t.leases, paced.Limiter(), nodes, observer)
+	}
 	chooser := waiting.New(waiting.Options{
 		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board, Log: o.Log,
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
@@ -143,12 +146,13 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		Handler: calls, Limits: limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
 	})
 	*d = Daemon{
-		options: o, since: time.Now(), cores: cores, file: file, limiter: limiter, observer: observer, signals: measured,
-		starts: paced, waiting: chooser, memory: memory, handler: calls, connection: connection, cni: room, cluster: cl,
+		options: o, since: time.Now(), cores: cores, file: file, observer: observer, claimer: claimer,
+		signals: signals.New(o.ProcRoot, paced.Limiter(), o.Log, observer.Node),
+		starts:  paced, waiting: chooser, memory: memory, handler: calls, connection: connection, cni: room, cluster: cl,
 		limits: limits,
 	}
 	observer.Collect(observe.Scraped{
-		Limiter: limiter, Status: d.Status, Policies: d.policyStates, Claims: cl.claims,
+		Groups: paced.Limiter().Groups, Status: d.Status, Policies: d.policyStates, Claims: d.claims,
 		RegistrationWaits: connection.RegistrationWaits, LogDropped: o.LogDropped,
 	})
 	return d
@@ -246,8 +250,8 @@ func (d *Daemon) pace(ctx context.Context) error {
 		{"answerHooks", d.answerHooks},
 		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) }},
 	}
-	if d.cluster != nil {
-		parts = append(parts, part{"claims", forever(d.cluster.claimer.Run)})
+	if d.claimer != nil {
+		parts = append(parts, part{"claims", forever(d.claimer.Run)})
 	}
 	if d.cni != nil {
 		parts = append(parts, part{"installRoom", d.cni.Run})

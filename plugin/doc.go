@@ -4,7 +4,7 @@
 //
 //	plugin                  one file for each part of [Daemon.Run]; handlers.go passes the runtime's calls on
 //	internal/waiting        how a pod waits that may not start now: waiting room, gate, hold, refusal
-//	internal/starts         which start is admitted, and when it is over; only this package adds pods to the queue
+//	internal/starts         which start is admitted, and when it is over; this package owns the limiter
 //	internal/pods           the book of pods: what the runtime has reported
 //	internal/signals        how busy the node is, for the limits on that
 //	internal/observe        log, metrics, Kubernetes events
@@ -38,7 +38,7 @@
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
 //  4. There is none. The first way of waiting that does not bar the container takes it: package waiting has the table. The
-//     gate asks for a reservation ([starts.Starts.ReserveGate]), and gives the container a hook or refuses it.
+//     gate asks for a reservation ([starts.Ticket.ReserveGate]), and gives the container a hook or refuses it.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket ([starts.Starts.HookTicket]) and
 //     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
@@ -72,7 +72,7 @@ import (
 var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Gate).ContainerStarted,
-	(*starts.Starts).Arrive, (*starts.Starts).ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
+	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
 	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
 	(*observe.Observer).Happened, (*throttle.Ticket).TryStart,
 }

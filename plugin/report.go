@@ -60,8 +60,8 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	n.Message = observe.Cut(n.Message, mostMessage)
 	n.Blind = d.signals.Blind()
 	now := time.Now()
-	n.Policies = observe.NodePolicies(d.policyStates(), d.limiter.Groups(now))
-	countPods(&n, admin.NewStatus(now, d.limiter.Snapshot(now), nil))
+	n.Policies = observe.NodePolicies(d.policyStates(), d.starts.Limiter().Groups(now))
+	countPods(&n, admin.NewStatus(now, d.starts.Limiter().Snapshot(now), nil))
 	return n
 }
 

@@ -14,7 +14,7 @@ import (
 func (d *Daemon) Status() admin.Status {
 	signals := d.signals.Measure()
 	now := time.Now()
-	snapshot := d.limiter.Snapshot(now)
+	snapshot := d.starts.Limiter().Snapshot(now)
 	s := d.podStatus(now, snapshot)
 	s.Signals = admin.NewSignals(signals, snapshot.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
@@ -33,7 +33,7 @@ func (d *Daemon) Status() admin.Status {
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
-	s.Policies = observe.AdminPolicies(d.policyStates(), d.limiter.Groups(now))
+	s.Policies = observe.AdminPolicies(d.policyStates(), d.starts.Limiter().Groups(now))
 	why := d.waiting.Gate.Off()
 	s.Gate = admin.Gate{
 		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
@@ -48,7 +48,7 @@ func (d *Daemon) Status() admin.Status {
 
 // podStatus returns the part of the status that is about pods and the limiter.
 func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Status {
-	s := admin.NewStatus(now, snapshot, d.limiter.Recent())
+	s := admin.NewStatus(now, snapshot, d.starts.Limiter().Recent())
 	shadows, inRoom := d.starts.Ledger.InShadow(), d.waiting.Room.Pods()
 	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
 		for i := range pods {

@@ -7,11 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
@@ -33,17 +37,17 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings throttle.Settings
-		before   func(l *throttle.Limiter)
+		before   func(s *starts.Starts)
 		most     int64 // rounds in a minute
 	}{
-		"no limit":         {throttle.Settings{}, func(*throttle.Limiter) {}, 4},
-		"a number":         {throttle.Settings{MaxConcurrent: 1}, func(*throttle.Limiter) {}, 4},
-		"signals measured": {throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}}, func(*throttle.Limiter) {}, 12},
+		"no limit":         {throttle.Settings{}, func(*starts.Starts) {}, 4},
+		"a number":         {throttle.Settings{MaxConcurrent: 1}, func(*starts.Starts) {}, 4},
+		"signals measured": {throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}}, func(*starts.Starts) {}, 12},
 		"pods that kubelet does not retry": {
 			throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}, MaxPulling: 1, FillEvery: time.Hour},
-			func(l *throttle.Limiter) {
+			func(s *starts.Starts) {
 				for _, uid := range []string{"a", "b", "c"} {
-					l.Join(time.Now(), throttle.Request{UID: uid, Name: "ns/" + uid}).Reserve(time.Now(), 100*time.Second)
+					s.Runtime.Sandbox(time.Now(), &api.PodSandbox{Uid: uid, Namespace: "ns", Name: uid}, podwatch.Pod{}, false, true, "")
 				}
 			}, 12,
 		},
@@ -55,8 +59,8 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
 				d.signals.Sampler = sensor.New(proc.root, counting{d.signals, rounds})
-				d.limiter.Configure(time.Now(), c.settings)
-				c.before(d.limiter)
+				d.starts.Configure(time.Now(), crd.FromFile(&v1alpha1.PacemakerConfig{}), c.settings)
+				c.before(d.starts)
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 2)
 				for _, loop := range []func(context.Context) error{d.starts.Run, d.signals.Run} {

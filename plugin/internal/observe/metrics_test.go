@@ -25,7 +25,7 @@ func anObserver(l *throttle.Limiter, measure func() throttle.Signals) *Observer 
 		return s
 	}
 	o.Collect(Scraped{
-		Limiter: l, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
+		Groups: l.Groups, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
 		RegistrationWaits: func() bool { return false },
 	})
 	return o

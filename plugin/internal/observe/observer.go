@@ -96,7 +96,7 @@ func (o *Observer) Configured(name, origin string, generation int64) {
 
 // Scraped is what the collectors read at each scrape.
 type Scraped struct {
-	Limiter           *throttle.Limiter
+	Groups            func(now time.Time) []throttle.GroupView
 	Status            func() admin.Status // may block for 250 ms
 	Policies          func() []policies.State
 	Claims            func() leases.View // of policies with the scope Cluster
@@ -106,7 +106,7 @@ type Scraped struct {
 
 // Collect adds collectors to the registry that read s at each scrape. Call it once.
 func (o *Observer) Collect(s Scraped) {
-	for _, metrics := range []*scrape{newStateMetrics(s), newPolicyMetrics(s.Policies, s.Limiter), newClaimMetrics(s.Claims)} {
+	for _, metrics := range []*scrape{newStateMetrics(s), newPolicyMetrics(s.Policies, s.Groups), newClaimMetrics(s.Claims)} {
 		o.metrics.registry.MustRegister(guarded{metrics, o})
 	}
 }
@@ -145,12 +145,12 @@ func (o *Observer) HappenedInShadow(e throttle.Event, reason reasons.Reason) {
 	}
 }
 
-// LookAtWaiting writes events on pods of l that have waited for a while. It returns when to call it again, or zero if no
-// pod waits. A panic is caught.
-func (o *Observer) LookAtWaiting(now time.Time, l *throttle.Limiter) (next time.Time) {
+// LookAtWaiting writes events on pods that have waited for a while. It returns when to call it again, or zero if no pod
+// waits. A panic is caught.
+func (o *Observer) LookAtWaiting(now time.Time, s throttle.Snapshot) (next time.Time) {
 	defer o.Caught("LookAtWaiting")
 	o.pods.inClusterOf(o.nodes())
-	return o.pods.look(now, o.events, l)
+	return o.pods.look(now, o.events, s)
 }
 
 // Forget drops what Waits remembers of a pod. Call it when the pod is gone.

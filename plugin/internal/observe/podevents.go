@@ -95,15 +95,14 @@ func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reas
 
 // look writes events on pods that have waited for a while and have no event yet, or wait for another reason now,
 // in the order of the queue. It returns when to look again, or zero if no pod waits.
-func (s *podEvents) look(now time.Time, n Events, l *throttle.Limiter) (next time.Time) {
-	if _, waiting := l.Busy(now); !waiting {
+func (s *podEvents) look(now time.Time, n Events, snapshot throttle.Snapshot) (next time.Time) {
+	waiting := snapshot.Waiting
+	if len(waiting) == 0 {
 		return time.Time{}
 	}
 	if next := s.last.Add(lookEvery); now.Before(next) {
 		return next
 	}
-	snapshot := l.Snapshot(now)
-	waiting := snapshot.Waiting
 	s.last = now
 	for _, v := range waiting {
 		last, has := s.written[v.UID]

@@ -55,7 +55,7 @@ func (s *story) passes(d time.Duration) []string {
 		for _, e := range s.limiter.Drain() {
 			s.events.happened(&s.heard, e)
 		}
-		s.events.look(s.now, &s.heard, s.limiter)
+		s.events.look(s.now, &s.heard, s.limiter.Snapshot(s.now))
 		if !s.now.Before(end) {
 			return s.heard.take()
 		}
@@ -150,7 +150,7 @@ func TestAWaitThatEndsInTheModeShadowIsForgotten(t *testing.T) {
 	waits.Wait(s.now)
 	s.limiter.Drain()
 	s.now = s.now.Add(shortWait)
-	o.LookAtWaiting(s.now, s.limiter)
+	o.LookAtWaiting(s.now, s.limiter.Snapshot(s.now))
 	require.Len(t, o.pods.written, 1)
 	waits.End(s.now, reasons.Deleted)
 	for _, e := range s.limiter.Drain() {
@@ -171,7 +171,7 @@ func TestAnAdmissionIsReportedAfterALookThatDoesNotSeeThePodWait(t *testing.T) {
 	holder.End(s.now, reasons.Ready)
 	s.now = s.now.Add(lookEvery)
 	s.limiter.Advance(s.now)
-	s.events.look(s.now, &s.heard, s.limiter)
+	s.events.look(s.now, &s.heard, s.limiter.Snapshot(s.now))
 	assert.Contains(t, strings.Join(s.passes(0), "\n"), "StartAdmitted default/long")
 }
 

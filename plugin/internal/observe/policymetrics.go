@@ -17,7 +17,7 @@ const (
 
 // newPolicyMetrics returns metrics of what the groups of policies use. The number of series is limited: of each policy,
 // only the groups with the most pods have series.
-func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) *scrape {
+func newPolicyMetrics(states func() []policies.State, groups func(now time.Time) []throttle.GroupView) *scrape {
 	m := &scrape{subsystem: "policy"}
 	used := m.gauge("used", "Use of a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
 	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides now in force, in the same units; with the scope Cluster, for all nodes together.", "policy", "limit", "resource")
@@ -45,7 +45,7 @@ func newPolicyMetrics(states func() []policies.State, l *throttle.Limiter) *scra
 		}
 	}
 	m.collect = func(put sample) {
-		views, states := l.Groups(time.Now()), states()
+		views, states := groups(time.Now()), states()
 		for _, s := range states[:min(len(states), mostPolicies)] {
 			policy := s.Object.Name
 			groups := groupsOf(views, policy)

@@ -47,7 +47,7 @@ spec:
 		run("group-"+strconv.Itoa(i), 2)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newPolicyMetrics(matcher.State, limiter))
+	registry.MustRegister(newPolicyMetrics(matcher.State, limiter.Groups))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	samples := map[string]float64{}

@@ -21,11 +21,17 @@ import (
 // mostMessage bounds the message of a BlindSignal, in bytes: it is the bound in the CRD of PacemakerNode.
 const mostMessage = 256
 
+// Limiter is the part of a [throttle.Limiter] that a [Monitor] uses.
+type Limiter interface {
+	Busy(now time.Time) (starting, waiting bool)
+	Observe(now time.Time, s throttle.Signals)
+}
+
 // Monitor measures the node for a limiter. Run and Wake are those of its Sampler, which calls Watched, Busy and Observe.
 // It is safe for concurrent use. Make one with New.
 type Monitor struct {
 	*sensor.Sampler
-	limiter *throttle.Limiter
+	limiter Limiter
 	log     logrus.FieldLogger
 	// writeEvent writes an event on the node.
 	writeEvent func(kind, reason, message string)
@@ -37,7 +43,7 @@ type Monitor struct {
 
 // New returns a Monitor that reads the files below procRoot, such as /proc. It logs each change to log, and calls writeEvent
 // for it, which writes an event on the node and must not block.
-func New(procRoot string, l *throttle.Limiter, log logrus.FieldLogger, writeEvent func(kind, reason, message string)) *Monitor {
+func New(procRoot string, l Limiter, log logrus.FieldLogger, writeEvent func(kind, reason, message string)) *Monitor {
 	m := &Monitor{limiter: l, log: log, writeEvent: writeEvent, blind: map[throttle.Signal]string{}}
 	m.Sampler = sensor.New(procRoot, m)
 	return m

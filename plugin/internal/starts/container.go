@@ -29,7 +29,7 @@ const (
 type ContainerStart struct {
 	pods.NewContainer
 	Valve    ValveState
-	Ticket   *throttle.Ticket // the pod's ticket; nil: it has none, and the container may start
+	Ticket   Ticket // the pod's; only if MayWait
 	Decision throttle.Decision
 	MayWait  bool      // the container may not start now, but may wait for its turn
 	Since    time.Time // when the pod joined the queue, if the container may not start now
@@ -39,26 +39,26 @@ type ContainerStart struct {
 // pod watch knows of its pod, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
 	enforces := r.s.Valve.Enforces()
-	a, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, enforces)
+	a, t, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, enforces)
 	a.Valve, _ = r.s.Valve.Now()
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
 	case kind == atOnce:
-		a.Ticket.StartExempt(now)
+		t.StartExempt(now)
 		a.Decision.Admitted = true
 	case kind == never:
-		_, reason := a.Ticket.Status()
+		_, reason := t.Status()
 		a.Decision = barred(reason)
 	case enforces && a.Valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
 	default:
-		a.Decision = a.Ticket.TryStart(now)
+		a.Decision = t.TryStart(now)
 		if !a.Decision.Admitted && !enforces {
-			r.s.goOn(now, a.Ticket, a.Decision.Reason)
+			r.s.goOn(now, t, a.Decision.Reason)
 			a.Decision.Admitted = true
 		}
-		a.MayWait = !a.Decision.Admitted
+		a.MayWait, a.Ticket = !a.Decision.Admitted, Ticket{r.s, t}
 	}
 	if !a.Decision.Admitted {
 		v, _ := r.s.View(now, a.UID)
@@ -67,36 +67,36 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 	return a
 }
 
-// container adds the container to the book and its pod to the queue, and returns what it starts. enforces is that of
-// the Valve.
+// container adds the container to the book and its pod to the queue, and returns what it starts, and the pod's ticket;
+// nil: it has none, and the container continues its start. enforces is that of the Valve.
 func (l *Ledger) container(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, enforces bool,
-) (ContainerStart, startKind) {
+) (ContainerStart, *throttle.Ticket, startKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, l.entries.matcher.Needs(), pod)}
 	if a.Again {
 		l.entries.endExited(now, a.UID, pod, true)
 	}
-	a.Ticket = l.entries.limiter.Lookup(a.UID)
-	kind := a.kind(pod, known, enforces, a.Ticket != nil && l.entries.shadows.of(a.Ticket) != nil, l.entries.config.Load().Spec.PacesRestarts())
+	t := l.entries.limiter.Lookup(a.UID)
+	kind := a.kind(t, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
 	if kind == continues || kind == never {
-		return a, kind
+		return a, t, kind
 	}
-	a.Ticket = l.entries.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	t = l.entries.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
 	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, a.Pod, pod, known) {
 		kind = atOnce
 	}
-	return a, kind
+	return a, t, kind
 }
 
-// kind returns what the container starts. shadowed reports whether the start of its ticket continued without an
-// admission, paced whether restarts are paced.
-func (a ContainerStart) kind(pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
+// kind returns what the container starts. t is the ticket of its pod, or nil. shadowed reports whether the start of
+// the ticket continued without an admission, paced whether restarts are paced.
+func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
 		return continues
 	}
-	if t := a.Ticket; t != nil {
+	if t != nil {
 		state, reason := t.Status()
 		switch {
 		case state == throttle.Gone && reason == reasons.Deleted && enforces:
@@ -227,26 +227,4 @@ func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again b
 	if ok && v.State == throttle.Starting && e.shadows.of(t) == nil && e.book.AllExited(uid, v.Admitted, pod) {
 		t.End(now, reasons.Exited)
 	}
-}
-
-// HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
-// replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that outlived an
-// earlier daemon gets back its place in the queue.
-func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
-	known, _ := s.Known(pod.UID)
-	return s.Ledger.hookTicket(pod, known, containerID, since)
-}
-
-func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	p, repeats, gone := l.entries.book.Hook(pod, containerID)
-	t := l.entries.limiter.Lookup(p.UID)
-	if t != nil {
-		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
-			return t, gone
-		}
-	}
-	return l.entries.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }

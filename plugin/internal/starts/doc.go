@@ -1,12 +1,12 @@
-// Package starts decides which pod starts next, and when its start is over. It is the only package that joins the
-// queue of the limiter, and ends starts. Package waiting gets a pod's ticket from it, waits on the ticket, and may ask
-// it for a slot (hold) or a reservation (room). Package signals gives the limiter readings, package leases claims.
+// Package starts decides which pod starts next, and when its start is over. It makes the limiter, and no other package
+// changes it, which the linter checks. Package waiting gets a pod's [Ticket], and waits for it or asks for a slot or a
+// reservation. Package signals reports readings, and package leases claims, by what [Starts.Limiter] returns.
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
-// into the book of pods. [Starts] handles the reports of kubelet (PodChanged) and the requests of package
-// waiting (Arrive, ReserveGate, HookTicket). Both turn them into calls of the limiter. [Starts.Run] is the one loop: it
-// advances the limiter, ends starts that are over, measures and learns what starts take, and passes events to the
-// observer.
+// into the book of pods. [Starts] handles the reports of kubelet (PodChanged) and the requests of package waiting
+// (Arrive, HookTicket, and the methods of a Ticket). Both turn them into calls of the limiter. [Starts.Run] is the one
+// loop: it advances the limiter, ends starts that are over, measures and learns what starts take, and passes events to
+// the observer.
 // [Policies] puts StartPolicies in force. [Valve] ends waits: by the mode or when the node shuts down, those in the
 // gate and in the room; when the node is short of a resource, those in the gate.
 //

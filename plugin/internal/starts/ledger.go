@@ -30,9 +30,9 @@ type entries struct {
 	byRoom   map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID
 }
 
-func newLedger(o Options, config *atomic.Pointer[crd.Effective]) *Ledger {
+func newLedger(limiter *throttle.Limiter, matcher *policies.Matcher, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
 	return &Ledger{entries: entries{
-		limiter: o.Limiter, config: config, waitable: o.Waitable,
-		book: pods.NewBook(), matcher: o.Matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
+		limiter: limiter, config: config, waitable: waitable,
+		book: pods.NewBook(), matcher: matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
 	}}
 }

@@ -78,7 +78,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 		s.Runtime.Sandbox(now, sandbox, podwatch.Pod{}, false, true, "")
 		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
-		s.goOn(now, a.Ticket, reasons.Concurrency)
+		s.goOn(now, a.Ticket.t, reasons.Concurrency)
 		s.Runtime.ContainerStarted(sandbox, ctr)
 		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
@@ -162,23 +162,21 @@ func (s *Starts) enforce(t *testing.T, spec string) {
 func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	t.Parallel()
 	looked, free := false, false
-	var s *Starts
-	s = aStarts(func(o *Options) {
-		o.Matcher = policies.New(&whileGrouped{o.Limiter, func() {
-			looked = true
-			if s.Ledger.mu.TryLock() {
-				free = true
-				s.Ledger.mu.Unlock()
-			}
-		}}, false)
-	})
+	s := aStarts()
+	s.Ledger.entries.matcher = policies.New(&whileGrouped{s.limiter, func() {
+		looked = true
+		if s.Ledger.mu.TryLock() {
+			free = true
+			s.Ledger.mu.Unlock()
+		}
+	}}, false)
 	s.enforce(t, t1)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
 	runs := &api.Container{Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
 	assert.True(t, looked)
 	assert.False(t, free, "an end reported now would miss the start that is counted next")
-	ticket := s.o.Limiter.Lookup("u")
+	ticket := s.limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, reasons.Adopted, reason)
@@ -188,7 +186,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
 	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), "u", podwatch.Pod{}) })
-	state, _ = s.o.Limiter.Lookup("u").Status()
+	state, _ = s.limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
 
@@ -202,8 +200,8 @@ func TestAPodThatRanBeforeTheDaemonConnectsCounts(t *testing.T) {
 		Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
 	}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	require.Nil(t, s.o.Limiter.Lookup("u"))
-	groups := s.o.Limiter.Groups(time.Now())
+	require.Nil(t, s.limiter.Lookup("u"))
+	groups := s.limiter.Groups(time.Now())
 	require.Len(t, groups, 1)
 	assert.EqualValues(t, 1, groups[0].Running.Pods)
 }
@@ -217,7 +215,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, false, "")
 	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
 	running := func() (pods int64) {
-		for _, g := range s.o.Limiter.Groups(time.Now()) {
+		for _, g := range s.limiter.Groups(time.Now()) {
 			pods += g.Running.Pods
 		}
 		return pods

@@ -57,7 +57,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.s.o.Limiter.Changed():
+		case <-l.s.limiter.Changed():
 		case <-l.woken:
 		case asked = <-l.pulse:
 		case <-timer.C:
@@ -78,21 +78,24 @@ func (l *loop) run(ctx context.Context) error {
 // round does one round, and returns the time of the next; zero: when something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
-	next = sooner(s.o.Limiter.Advance(now), s.Policies.advance(now))
+	next = sooner(s.limiter.Advance(now), s.Policies.advance(now))
 	l.publish(now)
 	l.followShadows(now)
 	l.findMute(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, l.review(now))
-	snapshot := s.o.Limiter.Snapshot(now)
+	snapshot := s.limiter.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
 		v := &snapshot.Waiting[i]
-		v.Present = v.Present || inRoom[v.UID] // so that it gets a turn
+		if t := s.limiter.Lookup(v.UID); inRoom[v.UID] && t != nil {
+			v.Present = true // so that it gets a turn
+			t.KeepAlive(now)
+		}
 	}
 	next = sooner(sooner(next, again), s.o.Board.Post(now, snapshot))
 	if s.Valve.Enforces() {
-		next = sooner(next, s.o.Observer.LookAtWaiting(now, s.o.Limiter))
+		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
 	l.sweep(now)
 	return next
@@ -132,7 +135,7 @@ func (l *loop) wake() {
 
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
-	for _, e := range l.s.o.Limiter.Drain() {
+	for _, e := range l.s.limiter.Drain() {
 		reason, shadowed, container := l.s.Ledger.about(e.Ticket)
 		l.track(now, e, shadowed)
 		if shadowed {
@@ -166,7 +169,7 @@ func (l *loop) review(now time.Time) (next time.Time) {
 
 // reviewOne is review of one start. A panic does not affect the others.
 func (l *loop) reviewOne(now time.Time, uid string) (next time.Time) {
-	t := l.s.o.Limiter.Lookup(uid)
+	t := l.s.limiter.Lookup(uid)
 	if t == nil {
 		return time.Time{}
 	}

@@ -38,7 +38,7 @@ func proc(t *testing.T, root string, ticks string) {
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
-	v, _ := s.o.Limiter.View(now, uid)
+	v, _ := s.limiter.View(now, uid)
 	return v.StalledSince
 }
 
@@ -54,7 +54,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	s.loop.publish(now)
 	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
-	waits := s.o.Limiter.Join(now, throttle.Request{UID: "waits"})
+	waits := s.limiter.Join(now, throttle.Request{UID: "waits"})
 	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
@@ -73,8 +73,8 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "no pod waits any more")
-	s.o.Limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
-	s.o.Limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	s.limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
+	s.limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "no slot is lent")
 }
 
@@ -119,14 +119,14 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	uids := []string{"broken", "1", "2", "3", "4"}
 	for _, uid := range uids {
 		s.runs(now, uid, 0)
-		s.o.Limiter.Adopt(now, throttle.Request{UID: uid}, now)
+		s.limiter.Adopt(now, throttle.Request{UID: uid}, now)
 		s.exits(now, uid)
 	}
 	s.loop.publish(now)
 	broken = true
 	require.NotPanics(t, func() { s.loop.review(now.Add(time.Minute)) })
 	for _, uid := range uids {
-		_, reason := s.o.Limiter.Lookup(uid).Status()
+		_, reason := s.limiter.Lookup(uid).Status()
 		if uid == "broken" {
 			assert.Equal(t, reasons.Adopted, reason)
 			continue
@@ -161,7 +161,7 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
-	s.o.Limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
+	s.limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
 	holder := s.starts(now, "holder")
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")
@@ -188,11 +188,11 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	s := aStarts()
 	s.configured(t, "spec: {}", throttle.Settings{})
 	now := time.Now()
-	gone := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
+	gone, _ := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
 	s.Arrive(now, pods.Pod{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
 	s.loop.sweep(now)
 	require.Len(t, s.Ledger.entries.byRoom, 2, "both pods wait")
-	gone.End(now, reasons.Deleted)
+	gone.t.End(now, reasons.Deleted)
 	s.loop.sweep(now)
 	assert.NotContains(t, s.Ledger.entries.byRoom, "gone")
 	assert.Contains(t, s.Ledger.entries.byRoom, "waits")
@@ -214,7 +214,7 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	})
 	s.loop.round(now)
 	assert.True(t, known(), "its hook waits")
-	ticket.End(now, reasons.Deleted)
+	ticket.t.End(now, reasons.Deleted)
 	s.loop.round(now)
 	assert.False(t, known())
 }

@@ -35,15 +35,12 @@ func discard() *logrus.Logger {
 // aStarts returns a Starts that does not run and that no limit holds. change adjusts its options.
 func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
-		Limiter: throttle.New(time.Now(), throttle.Settings{}), Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
+		Server: true, Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
 		Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
 	}
 	for _, c := range change {
 		c(&o)
-	}
-	if o.Matcher == nil {
-		o.Matcher = policies.New(o.Limiter, true)
 	}
 	if o.Memory == nil {
 		o.Memory = learning.New("", costs.Machine{}, o.Log)
@@ -86,7 +83,7 @@ func (s *Starts) exits(now time.Time, uid string) {
 
 // starts lets a pod start now, in its turn.
 func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
-	t := s.o.Limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
+	t := s.limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
 	t.TryStart(now)
 	return t
 }

@@ -66,18 +66,18 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 
 // updateProfiles updates in the limiter what all starts that wait or are under way are expected to take.
 func (s *Starts) updateProfiles(now time.Time) {
-	all, of := s.o.Limiter.Snapshot(now), map[string]throttle.Profile{}
+	all, of := s.limiter.Snapshot(now), map[string]throttle.Profile{}
 	for _, v := range slices.Concat(all.Starting, all.Waiting) {
 		if pod, known := s.Known(v.UID); known {
 			of[v.UID] = s.profile(pod, v.Repeats > 0)
 		}
 	}
-	s.o.Limiter.SetProfiles(now, of)
+	s.limiter.SetProfiles(now, of)
 }
 
 // updateProfile updates in the limiter what the start of a pod is expected to take. repeats is how often it was repeated.
 func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, repeats int) {
-	s.o.Limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, repeats > 0)})
+	s.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, repeats > 0)})
 }
 
 // profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
@@ -142,23 +142,23 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = struct{}{}
 	}
-	after := l.s.o.Limiter.Snapshot(now).Settings.NoProgressAfter
-	_, waiting := l.s.o.Limiter.Busy(now)
+	after := l.s.limiter.Snapshot(now).Settings.NoProgressAfter
+	_, waiting := l.s.limiter.Busy(now)
 	for uid := range uids {
-		v, ok := l.s.o.Limiter.View(now, uid)
+		v, ok := l.s.limiter.View(now, uid)
 		if !ok {
 			continue
 		}
 		under := l.measureOne(now, uid)
 		if use, known := l.measured.Use(uid); known && under {
-			l.s.o.Limiter.SetUse(uid, use)
+			l.s.limiter.SetUse(uid, use)
 		}
 		since := time.Time{}
 		if under && waiting && after >= 0 {
 			since = l.measured.StalledSince(uid, after)
 		}
 		if v.Slot && !since.Equal(v.StalledSince) {
-			l.s.o.Limiter.SetStalled(now, uid, since)
+			l.s.limiter.SetStalled(now, uid, since)
 		}
 	}
 	return next

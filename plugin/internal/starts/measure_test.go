@@ -81,7 +81,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.InDelta(t, 1, e.Peak.Mean, 1e-6)
 
 	// The pod crashes and starts again. A restart is learned separately.
-	again := l.o.Limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
+	again := l.limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
 	again.TryStart(l.now)
 	l.loop.round(l.now)
 	l.burns(3, 1)
@@ -113,7 +113,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 		l := newLearner(t)
 		var ticket *throttle.Ticket
 		if c.adopted {
-			ticket = l.o.Limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
+			ticket = l.limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
 		} else {
 			ticket = l.starts(l.now, "web")
 		}
@@ -132,7 +132,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	t.Parallel()
 	l := newLearner(t)
-	l.o.Limiter.Configure(l.now, throttle.Settings{MaxConcurrent: 1})
+	l.limiter.Configure(l.now, throttle.Settings{MaxConcurrent: 1})
 	l.starts(l.now, "holder")
 	ticket := l.starts(l.now, "web")
 	l.goOn(l.now, ticket, reasons.Concurrency)
@@ -146,7 +146,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	assert.InDelta(t, 3, e.CPU.Mean, 1e-6)
 
 	l.now = l.now.Add(time.Minute)
-	l.o.Limiter.Lookup("holder").End(l.now, reasons.Ready)
+	l.limiter.Lookup("holder").End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	ticket.End(l.now.Add(time.Minute), reasons.Ready)
 	l.loop.round(l.now.Add(time.Minute))
@@ -182,11 +182,11 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 	l = newLearner(t)
 	watch, ok := l.o.Pods.(*asked)
 	require.True(t, ok)
-	l.o.Limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
+	l.limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
 	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
 		l.signals[signal] = throttle.Reading{From: l.now.Add(-2 * time.Second), To: l.now}
 	}
-	l.o.Limiter.Observe(l.now, l.signals)
+	l.limiter.Observe(l.now, l.signals)
 	for i := range 8 {
 		web := l.web
 		web.UID = strconv.Itoa(i)
@@ -199,7 +199,7 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 func (l *learner) join(uids ...string) (wait func()) {
 	all := []*throttle.Ticket{}
 	for _, uid := range uids {
-		all = append(all, l.o.Limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
+		all = append(all, l.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
 	}
 	return func() {
 		for _, ticket := range all {
@@ -213,7 +213,7 @@ func (l *learner) learns(at time.Time, cpu time.Duration) {
 	l.o.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
 }
 
-func (l *learner) underWay() int { return len(l.o.Limiter.Snapshot(l.now).Starting) }
+func (l *learner) underWay() int { return len(l.limiter.Snapshot(l.now).Starting) }
 
 func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			learn(l, watch)
 			l.loop.round(l.now)
 			wait()
-			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.o.Limiter.Snapshot(l.now).Adaptive)
+			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.limiter.Snapshot(l.now).Adaptive)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 		wait := l.join(others...)
 		l.loop.round(l.now)
 		wait()
-		assert.Equal(t, want, l.underWay(), l.o.Limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, want, l.underWay(), l.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -272,11 +272,12 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 	t.Parallel()
 	for joins, join := range map[string]func(l *learner, pod podwatch.Pod) *throttle.Ticket{
 		"in the waiting room": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			return l.Arrive(l.now, pods.Pod{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
+			ticket, _ := l.Arrive(l.now, pods.Pod{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
+			return ticket.t
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
 			l.Runtime.Sandbox(l.now, &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, pod, true, false, "")
-			return l.o.Limiter.Lookup(pod.UID)
+			return l.limiter.Lookup(pod.UID)
 		},
 	} {
 		l, watch := paced(t)
@@ -288,7 +289,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		for _, ticket := range tickets {
 			ticket.Wait(l.now)
 		}
-		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.o.Limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -303,12 +304,12 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	watch.pods["web"] = l.web
 	l.loop.round(l.now)
 	wait()
-	assert.Equal(t, 3, l.underWay(), l.o.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), l.limiter.Snapshot(l.now).Adaptive)
 	l.burns(0, 1)
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	l.loop.round(l.now)
-	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.o.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -318,7 +319,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	pods := watch.pods
 	watch.pods = nil // it has no pod yet when the runtime lists what runs
 	for _, uid := range []string{"0", "1", "2"} {
-		l.o.Limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
+		l.limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
 	}
 	l.loop.round(l.now)
 	watch.pods = pods
@@ -329,7 +330,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	wait()
 	l.loop.round(l.now)
-	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.o.Limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.limiter.Snapshot(l.now).Adaptive)
 }
 
 // The pod watch may know a pod only while it waits. What its start takes may allow it, but not against its policies.
@@ -345,7 +346,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	under := l.underWay()
 	require.Less(t, under, len(known))
 	for uid, pod := range known {
-		if l.o.Limiter.Lookup(uid) != nil && state(l.o.Limiter.Lookup(uid)) == throttle.Waiting {
+		if l.limiter.Lookup(uid) != nil && state(l.limiter.Lookup(uid)) == throttle.Waiting {
 			pod.Facts = &startpolicy.Facts{Labels: ofT1}
 			l.PodChanged(pod, false)
 		}

@@ -54,8 +54,8 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 		assert.True(t, closed(changed))
 		state, changed = n.Valve.Now()
 		assert.Equal(t, ValveState{Unheld: true}, state, "its hook is told to go")
-		n.StartUnheld(time.Now(), ticket)
-		n.StartUnheld(time.Now(), ticket) // for the hook of another container
+		ticket.StartUnheld(time.Now())
+		ticket.StartUnheld(time.Now()) // for the hook of another container
 		a.begins("app")
 		b.starts("app")
 		waiting, _ := n.names()

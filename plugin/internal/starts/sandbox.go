@@ -46,43 +46,6 @@ func (l *Ledger) sandbox(
 	return p, throttle.Decision{Admitted: true}, time.Time{}
 }
 
-// Arrive returns the ticket of a pod that waits in the waiting room; nil: the pod is exempt. since is when it
-// began to wait. pod is what the pod watch knows, if known.
-func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) *throttle.Ticket {
-	request := throttle.Request{Arrived: since}
-	if known {
-		request.Profile = s.profile(pod, false)
-	}
-	return s.Ledger.arrive(now, who, pod, known, request)
-}
-
-func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p, has := l.entries.book.Get(who.UID); has {
-		who = p
-	}
-	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, who, pod, known) {
-		return nil
-	}
-	t := l.entries.join(now, who, pod, request)
-	l.entries.byRoom[who.UID] = t
-	return t
-}
-
-// ReserveGate decides whether a container of a pod may wait in the gate, and returns a copy of its ticket.
-func (s *Starts) ReserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
-	return s.Ledger.reserveGate(now, t)
-}
-
-func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d = l.entries.reserve(now, t, false)
-	v, _ = l.entries.limiter.View(now, t.UID())
-	return d, v
-}
-
 // reserve asks the limiter for a reservation. A full gate holds no pod that waited in the waiting room. It had a
 // reservation when it left the room, and pods that got their reservation since then wait longer. shutdown reports whether the node
 // shuts down.
@@ -103,7 +66,7 @@ func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 
 // View returns a copy of the latest ticket of a pod; ok is false if there is none.
 func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool) {
-	return s.o.Limiter.View(now, uid)
+	return s.limiter.View(now, uid)
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start.

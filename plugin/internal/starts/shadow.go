@@ -39,13 +39,7 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	return sh.over.Sub(sh.began)
 }
 
-// StartUnheld lets a start continue though its ticket waits, because the mode holds no pod.
-func (s *Starts) StartUnheld(now time.Time, t *throttle.Ticket) {
-	v, _ := s.View(now, t.UID())
-	s.goOn(now, t, v.Reason)
-}
-
-// goOn is StartUnheld; why is the limit that would have held the start. In the mode Off, only admissions that are frozen
+// goOn is [Ticket.StartUnheld]; why is the limit that would have held the start. In the mode Off, only admissions that are frozen
 // hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if s.Valve.Mode() == v1alpha1.ModeOff {

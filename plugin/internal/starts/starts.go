@@ -29,13 +29,14 @@ type PodWatch interface {
 
 // Options are the parts of a Starts. All are required unless a comment says otherwise.
 type Options struct {
-	Limiter  *throttle.Limiter
-	Pods     PodWatch          // nil: standalone, without a pod watch
-	Matcher  *policies.Matcher // New uses it; afterwards only the Ledger may
+	Pods     PodWatch // nil: standalone, without a pod watch
 	Observer *observe.Observer
 	Memory   *learning.Memory
 	Board    *turns.Board
 	Log      logrus.FieldLogger
+	// Server reports whether there is an API server, of which policies can learn the labels of namespaces and the starts
+	// of other nodes.
+	Server bool
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
 	// Round is called in each round of the loop with the tickets that wait, in the order of the queue. It returns
@@ -79,6 +80,7 @@ func DefaultTiming() Timing {
 // concurrent use. They do not block, except for Run, Alive and Hooks.Thaw.
 type Starts struct {
 	o        Options
+	limiter  *throttle.Limiter
 	Runtime  *RuntimeEvents // handles the events of the runtime
 	Policies *Policies
 	Ledger   *Ledger // the book of pods and the limiter, under one lock
@@ -93,12 +95,24 @@ type Starts struct {
 // and joins and ends tickets. It is part of a Starts. Its methods are safe for concurrent use and do not block.
 type RuntimeEvents struct{ s *Starts }
 
-// New returns a Starts with no limit in force.
+// Limiter is what other packages do with the limiter: they report what they measure and claim, and look at it.
+// [throttle.Limiter] documents the methods.
+type Limiter interface {
+	Busy(now time.Time) (starting, waiting bool)
+	Observe(now time.Time, s throttle.Signals)
+	SetClaims(now time.Time, key throttle.GroupKey, starts int)
+	Groups(now time.Time) []throttle.GroupView
+	Snapshot(now time.Time) throttle.Snapshot
+	Recent() []throttle.TicketView
+}
+
+// New returns a Starts with no limit in force. It makes the limiter, which nothing else changes.
 func New(o Options) *Starts {
-	s := &Starts{o: o, Hooks: newRejoin(o.Limiter, o.Timing.Rejoin, o.Timing.RoomReturns)}
+	limiter := throttle.New(time.Now(), throttle.Settings{})
+	s := &Starts{o: o, limiter: limiter, Hooks: newRejoin(limiter, o.Timing.Rejoin, o.Timing.RoomReturns)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.Ledger = newLedger(o, &s.config)
-	s.Valve = newValve(o, &s.config)
+	s.Ledger = newLedger(limiter, policies.New(limiter, o.Server), o.Waitable, &s.config)
+	s.Valve = newValve(o, limiter, &s.config)
 	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
 	s.loop = newLoop(s)
 	return s
@@ -106,10 +120,10 @@ func New(o Options) *Starts {
 
 // Configure puts a configuration in force, with the settings of the limiter that follow from it.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before, waiting := s.Valve.Mode(), s.o.Limiter.Snapshot(now).Waiting
+	before, waiting := s.Valve.Mode(), s.limiter.Snapshot(now).Waiting
 	s.config.Store(&e)                 // before the limits, so that the pods that these admit count in its mode
 	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
-	s.o.Limiter.Configure(now, settings)
+	s.limiter.Configure(now, settings)
 	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeOff)
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
@@ -126,6 +140,9 @@ func (s *Starts) review(now time.Time, v throttle.TicketView) {
 		s.Ledger.review(now, pod)
 	}
 }
+
+// Limiter returns the limiter.
+func (s *Starts) Limiter() Limiter { return s.limiter }
 
 // Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }

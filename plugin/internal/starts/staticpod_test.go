@@ -38,12 +38,10 @@ func (l *regrouped) took() []string {
 func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 	t.Parallel()
 	for _, mirrorFirst := range []bool{true, false} {
-		var told *regrouped
 		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t, func(o *Options) {
-				told = &regrouped{Limiter: o.Limiter}
-				o.Matcher = policies.New(told, false)
-			})
+			n := newUnlimitedNode(t)
+			told := &regrouped{Limiter: n.limiter}
+			n.Ledger.entries.matcher = policies.New(told, false)
 			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
 			p.starts("app")
 			isGrouped := func(is bool, why string) {

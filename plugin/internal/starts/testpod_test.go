@@ -91,7 +91,7 @@ func (p *testPod) starts(names ...string) {
 }
 
 // waits makes a container that must wait, and its hook, which waits in the gate.
-func (p *testPod) waits(name string) *throttle.Ticket {
+func (p *testPod) waits(name string) Ticket {
 	p.n.t.Helper()
 	start := p.asks(name)
 	require.False(p.n.t, start.Decision.Admitted, p.uid)

@@ -39,8 +39,8 @@ type ValveState struct {
 	Pressure bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
 
-func newValve(o Options, config *atomic.Pointer[crd.Effective]) *Valve {
-	return &Valve{limiter: o.Limiter, observer: o.Observer, log: o.Log, config: config, changed: make(chan struct{})}
+func newValve(o Options, limiter *throttle.Limiter, config *atomic.Pointer[crd.Effective]) *Valve {
+	return &Valve{limiter: limiter, observer: o.Observer, log: o.Log, config: config, changed: make(chan struct{})}
 }
 
 // Mode returns the mode in force.

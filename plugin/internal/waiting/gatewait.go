@@ -40,9 +40,9 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 			return v, nil
 		}
 	}
-	t.Wait(time.Now())
+	stop := t.Wait(time.Now())
+	defer stop()
 	g.o.Starts.Hooks.Back(h.ContainerID)
-	defer func() { t.StopWaiting(time.Now()) }()
 	return g.await(ctx, h, t, gone, sendTurn, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
 }
 
@@ -51,7 +51,7 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 // over is closed, and when the valve or the turns change; sent reports whether the process was sent a turn.
 // expired returns the answer at the deadline.
 func (s *shared) await(
-	ctx context.Context, h gate.Hello, t *throttle.Ticket, over <-chan struct{}, sendTurn gate.SendTurn,
+	ctx context.Context, h gate.Hello, t starts.Ticket, over <-chan struct{}, sendTurn gate.SendTurn,
 	ends func(state starts.ValveState, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
 ) (gate.Verdict, error) {
 	var expiry <-chan time.Time // never, if the deadline is not known
@@ -85,12 +85,12 @@ func (s *shared) await(
 
 // ended returns the answer to a hook whose wait is over. gone is closed when nothing may start for its
 // container any more. A pod keeps its place in the queue when its hook is sent away.
-func (g *Gate) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan struct{}) (v gate.Verdict, ends bool) {
+func (g *Gate) ended(state starts.ValveState, t starts.Ticket, gone <-chan struct{}) (v gate.Verdict, ends bool) {
 	switch {
 	case isClosed(t.Decided()), isClosed(gone):
 		return decided(t, gone), true
 	case state.Unheld:
-		g.o.Starts.StartUnheld(time.Now(), t)
+		t.StartUnheld(time.Now())
 		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
@@ -103,7 +103,7 @@ func (g *Gate) ended(state starts.ValveState, t *throttle.Ticket, gone <-chan st
 
 // decided returns the answer to a hook whose ticket is decided, or for whose container nothing may start
 // any more (gone is closed), or both.
-func decided(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
+func decided(t starts.Ticket, gone <-chan struct{}) gate.Verdict {
 	switch state, reason := t.Status(); {
 	case state == throttle.Gone:
 		return gate.Verdict{Reason: reason}
@@ -116,7 +116,7 @@ func decided(t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
 
 // expired returns the answer to a hook whose deadline comes before its turn. If nothing may start for its
 // container any more, it takes no slot over the limit.
-func expired(now time.Time, t *throttle.Ticket, gone <-chan struct{}) gate.Verdict {
+func expired(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict {
 	if !isClosed(gone) {
 		if d := t.DeadlineReached(now); !d.Admitted {
 			return gate.Verdict{Reason: d.Reason}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -17,41 +20,45 @@ import (
 // A pod's turn and the replacement of its container can come at once.
 func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 	t.Parallel()
-	l := throttle.New(time.Now(), throttle.Settings{})
-	pod := l.Join(time.Now(), throttle.Request{UID: "pod"})
-	require.True(t, pod.TryStart(time.Now()).Admitted)
+	c := aChooser(Options{})
+	admitted := c.ticketOf("pod")
+	require.True(t, admitted.TryStart(time.Now()).Admitted)
 	gone := make(chan struct{})
-	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(pod, gone))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(admitted, gone))
 	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(pod, gone))
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(admitted, gone))
 
-	deleted := l.Join(time.Now(), throttle.Request{UID: "deleted"})
-	deleted.End(time.Now(), reasons.Deleted)
+	deleted := c.ticketOf("deleted")
+	c.o.Starts.PodChanged(podwatch.Pod{UID: "deleted"}, true)
 	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted, gone))
+}
+
+// ticketOf returns the ticket of a pod that joins the queue.
+func (c *Chooser) ticketOf(uid string) starts.Ticket {
+	t, _ := c.o.Starts.Arrive(time.Now(), pods.Pod{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, false, time.Now())
+	return t
 }
 
 // A deadline and the replacement of the container can come at once, too.
 func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	l := throttle.New(now, throttle.Settings{})
-	pod := l.Join(now, throttle.Request{UID: "pod"})
+	ticket := aChooser(Options{}).ticketOf("pod")
 	gone := make(chan struct{})
 	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, pod, gone))
-	state, _ := pod.Status()
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, ticket, gone))
+	state, _ := ticket.Status()
 	assert.Equal(t, throttle.Waiting, state, "the pod keeps its place")
-	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, pod, make(chan struct{})))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, ticket, make(chan struct{})))
 }
 
 // A deadline and the deletion of the pod can come at once, too.
 func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	l := throttle.New(now, throttle.Settings{})
-	pod := l.Join(now, throttle.Request{UID: "pod"})
-	pod.End(now, reasons.Deleted)
-	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(now, pod, make(chan struct{})))
+	c := aChooser(Options{})
+	ticket := c.ticketOf("pod")
+	c.o.Starts.PodChanged(podwatch.Pod{UID: "pod"}, true)
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(time.Now(), ticket, make(chan struct{})))
 }
 
 func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {

@@ -44,8 +44,7 @@ func (h *hold) bars(_ time.Time, held *heldContainer) string {
 // take implements way.
 func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
 	h.wait(ctx, func(ctx context.Context) {
-		held.Ticket.Wait(time.Now())
-		defer func() { held.Ticket.StopWaiting(time.Now()) }()
+		defer held.Ticket.Wait(time.Now())()
 		select {
 		case <-held.Ticket.Decided():
 		case <-ctx.Done():

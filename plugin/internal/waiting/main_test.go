@@ -26,22 +26,15 @@ const patience = time.Minute
 
 // aChooser returns the Chooser of a daemon that holds no pod. o adjusts it; without Pods, the daemon is standalone.
 func aChooser(o Options) *Chooser {
-	c, _ := aLimitedChooser(o)
-	return c
-}
-
-// aLimitedChooser is aChooser with its limiter.
-func aLimitedChooser(o Options) (*Chooser, *throttle.Limiter) {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	o.Log, o.Board = cmp.Or[logrus.FieldLogger](o.Log, silent), turns.NewBoard()
 	o.Observer = observe.New(observe.Options{Log: o.Log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
 	timing := starts.DefaultTiming()
 	timing.Stalls.Every = 24 * time.Hour // no slot is lent
-	limiter := throttle.New(time.Now(), throttle.Settings{})
 	var c *Chooser
 	o.Starts = starts.New(starts.Options{
-		Limiter: limiter, Pods: o.Pods, Matcher: policies.New(limiter, false), Observer: o.Observer, Board: o.Board,
+		Pods: o.Pods, Observer: o.Observer, Board: o.Board,
 		Memory: learning.New("", costs.Machine{}, o.Log), Log: o.Log, Waitable: o.Gate.Timeout, Timing: timing,
 		Forgotten: func(uid string) { c.Forget(uid) }, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
@@ -49,5 +42,5 @@ func aLimitedChooser(o Options) (*Chooser, *throttle.Limiter) {
 		},
 	})
 	c = New(o)
-	return c, limiter
+	return c
 }

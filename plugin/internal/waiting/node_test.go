@@ -19,18 +19,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// node is a Chooser on a node on which one pod starts at a time, in a bubble of synctest. The loop of its Starts runs. The
-// test takes the steps of the runtime, of kubelet and of the waiting processes.
+// node is a Chooser on a node on which one pod starts at a time, in a bubble of synctest. The test takes the steps of the runtime, of kubelet and of the waiting processes.
 type node struct {
 	*Chooser
-	t       *testing.T
-	limiter *throttle.Limiter
-	watch   *podWatch
-	log     *logtest.Hook
+	t     *testing.T
+	watch *podWatch
+	log   *logtest.Hook
 }
 
 // aNode returns a node with containerd 2.4.2. The changes are made to its options.
 func aNode(t *testing.T, changes ...func(*Options)) *node {
+	t.Helper()
+	n := aStillNode(t, changes...)
+	go func() { assert.NoError(t, n.o.Starts.Run(t.Context())) }()
+	n.passes(0)
+	return n
+}
+
+// aStillNode is aNode without the loop.
+func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 	t.Helper()
 	hook := filepath.Join(t.TempDir(), "hook")
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
@@ -43,12 +50,9 @@ func aNode(t *testing.T, changes ...func(*Options)) *node {
 	for _, change := range changes {
 		change(&o)
 	}
-	c, limiter := aLimitedChooser(o)
-	n := &node{Chooser: c, t: t, limiter: limiter, watch: watch, log: logged}
+	n := &node{Chooser: aChooser(o), t: t, watch: watch, log: logged}
 	n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1})
 	n.Connected("containerd", "2.4.2", 0)
-	go func() { assert.NoError(t, n.o.Starts.Run(t.Context())) }()
-	n.passes(0)
 	return n
 }
 
@@ -69,9 +73,12 @@ func (n *node) passes(d time.Duration) {
 	synctest.Wait()
 }
 
+// snapshot returns the state of the limiter.
+func (n *node) snapshot() throttle.Snapshot { return n.o.Starts.Limiter().Snapshot(time.Now()) }
+
 // names returns the waiting pods and the pods that hold a slot, each in order.
 func (n *node) names() (waiting, starting []string) {
-	s := n.limiter.Snapshot(time.Now())
+	s := n.snapshot()
 	for _, v := range s.Waiting {
 		waiting = append(waiting, observe.PodName(v.Name).Name)
 	}

@@ -90,7 +90,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 		for _, p := range pods {
 			p.starts("app")
 			assert.Equal(t, reasons.WithinLimits, p.view().Reason, p.uid)
-			n.limiter.Lookup(p.uid).End(p.view().Admitted, reasons.Ready)
+			n.o.Starts.Runtime.SandboxStopped(p.sandbox) // ends the start
 		}
 	})
 }

@@ -44,7 +44,7 @@ type Room struct {
 // roomWaiter is a process that waits in the room for its pod. After the daemon hung, a pod may have more
 // than one.
 type roomWaiter struct {
-	ticket *throttle.Ticket
+	ticket starts.Ticket
 	early  bool          // it leaves when its turn is near, not when it has its slot
 	near   chan struct{} // closed when its turn is near
 }
@@ -104,11 +104,10 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 	for _, v := range waiting {
 		for _, w := range waiters[v.UID] {
 			inRoom[v.UID] = true
-			w.ticket.KeepAlive(now)
 			if frozen || full && !v.Overdue || !w.early || isClosed(w.near) {
 				continue
 			}
-			d := w.ticket.Reserve(now, min(roomAhead, r.o.Gate.Timeout))
+			d := w.ticket.LeaveRoom(now, min(roomAhead, r.o.Gate.Timeout))
 			if d.Admitted {
 				close(w.near)
 			}
@@ -129,14 +128,13 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
 	}
 	name := observe.PodName(h.Name)
-	t := r.o.Starts.Arrive(time.Now(), pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, pod, known, h.Since)
-	if t == nil {
+	t, waits := r.o.Starts.Arrive(time.Now(), pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, pod, known, h.Since)
+	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
 	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod, known), near: make(chan struct{})}
 	if !w.early {
-		t.Wait(time.Now())
-		defer func() { t.StopWaiting(time.Now()) }()
+		defer t.Wait(time.Now())()
 	}
 	r.enter(w)
 	defer r.leave(w)
@@ -204,7 +202,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 }
 
 // log logs that a pod waits in the room.
-func (r *Room) log(t *throttle.Ticket) {
+func (r *Room) log(t starts.Ticket) {
 	now := time.Now()
 	if v, ok := r.o.Starts.View(now, t.UID()); ok && v.State == throttle.Waiting {
 		r.o.Observer.Waits(now, observe.Wait{

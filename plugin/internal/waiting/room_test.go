@@ -3,67 +3,76 @@ package waiting
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
+
+// enters makes a process wait in the room for a pod of this priority, which can wait in the gate.
+func (n *node) enters(uid string, priority int32) *roomWaiter {
+	ticket, _ := n.o.Starts.Arrive(time.Now(), pods.Pod{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{UID: uid, Priority: priority}, true, time.Now())
+	w := &roomWaiter{ticket: ticket, early: true, near: make(chan struct{})}
+	n.Room.enter(w)
+	return w
+}
+
+// round does a round of the room, and returns when the next is due.
+func (n *node) round() (again time.Time) {
+	_, again = n.Room.Round(time.Now(), n.snapshot().Waiting)
+	return again
+}
 
 // Only the first pod that the full gate keeps in the room is asked for. A pod that is asked for counts as one that comes
 // soon, and a limiter that expects a herd of them gives fewer reservations.
 func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 	t.Parallel()
-	c, limiter := aLimitedChooser(Options{Gate: GateOptions{Timeout: time.Hour}})
-	now := time.Now()
-	limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
-	earlier := limiter.Join(now, throttle.Request{UID: "earlier"})
-	earlier.TryStart(now)
-	now = now.Add(time.Second)
-	earlier.End(now, reasons.Ready)
-	var herd []*roomWaiter
-	for i := range 40 {
-		w := &roomWaiter{ticket: limiter.Join(now, throttle.Request{UID: fmt.Sprint(i)}), early: true, near: make(chan struct{})}
-		c.Room.enter(w)
-		herd = append(herd, w)
-	}
-	leave := func(want int) {
-		_, again := c.Room.Round(now, limiter.Snapshot(now).Waiting)
-		assert.Equal(t, now.Add(roomRound), again)
-		for i, w := range herd {
-			assert.Equal(t, i < want, isClosed(w.near), i)
-			if i < want {
-				c.Room.leave(w)
+	synctest.Test(t, func(t *testing.T) {
+		n := aStillNode(t)
+		earlier := n.pod("earlier").runs()
+		earlier.starts("app")
+		time.Sleep(time.Second)
+		earlier.getsReady()
+		var herd []*roomWaiter
+		for i := range 40 {
+			herd = append(herd, n.enters(fmt.Sprint(i), 0))
+		}
+		leave := func(want int) {
+			assert.Equal(t, time.Now().Add(roomRound), n.round())
+			for i, w := range herd {
+				assert.Equal(t, i < want, isClosed(w.near), i)
+				if i < want {
+					n.Room.leave(w)
+				}
 			}
 		}
-	}
-	const room = 1 + 20/2 // the free slot, and starts of a second in half of roomAhead
-	leave(room)
-	leave(room)
-	now = now.Add(10 * time.Second) // those that left have not come, and are expected no longer
-	leave(2 * room)
+		const room = 1 + 20/2 // the free slot, and starts of a second in half of roomAhead
+		leave(room)
+		leave(room)
+		time.Sleep(10 * time.Second) // those that left have not come, and are expected no longer
+		leave(2 * room)
+	})
 }
 
 // Otherwise pods of a higher priority could keep it in the room for ever.
 func TestAnOverduePodLeavesTheRoomThoughTheGateIsFull(t *testing.T) {
 	t.Parallel()
-	c, limiter := aLimitedChooser(Options{Gate: GateOptions{Timeout: time.Hour}})
-	now := time.Now()
-	limiter.Configure(now, throttle.Settings{MaxConcurrent: 1, MaxWait: time.Minute})
-	enter := func(r throttle.Request) *roomWaiter {
-		w := &roomWaiter{ticket: limiter.Join(now, r), early: true, near: make(chan struct{})}
-		c.Room.enter(w)
-		return w
-	}
-	first, second := enter(throttle.Request{UID: "first"}), enter(throttle.Request{UID: "second"})
-	now = now.Add(time.Minute)
-	for i := range 9 {
-		enter(throttle.Request{UID: fmt.Sprint(i), Priority: 1})
-	}
-	last := enter(throttle.Request{UID: "last"})
-	c.Room.Round(now, limiter.Snapshot(now).Waiting)
-	assert.True(t, isClosed(first.near))
-	assert.False(t, isClosed(second.near), "only one at a time passes the others")
-	assert.False(t, isClosed(last.near), "it is not overdue")
+	synctest.Test(t, func(t *testing.T) {
+		n := aStillNode(t)
+		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, MaxWait: time.Minute})
+		first, second := n.enters("first", 0), n.enters("second", 0)
+		time.Sleep(time.Minute)
+		for i := range 9 {
+			n.enters(fmt.Sprint(i), 1)
+		}
+		last := n.enters("last", 0)
+		n.round()
+		assert.True(t, isClosed(first.near))
+		assert.False(t, isClosed(second.near), "only one at a time passes the others")
+		assert.False(t, isClosed(last.near), "it is not overdue")
+	})
 }

@@ -1,0 +1,58 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+)
+
+// Reasons of the node's events about policies of the scope Cluster.
+const (
+	policiesOpened = "StartPoliciesOpened"
+	policiesClosed = "StartPoliciesClosed"
+)
+
+// newClaimer returns what claims the slots of the scope Cluster. nodes returns the number of nodes of the cluster; 0: it is
+// not known.
+func newClaimer(o Options, slots kube.Leases, l leases.Limiter, nodes func() int, observer *observe.Observer) *leases.Claimer {
+	return leases.New(leases.Options{
+		API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: nodes, Log: o.Log,
+		Unheld: func(names []string, why error) {
+			if why == nil {
+				observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
+				return
+			}
+			observer.Node(corev1.EventTypeWarning, policiesOpened,
+				observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
+		},
+	})
+}
+
+// claims returns the slots of the scope Cluster that this node claims now; none without a cluster.
+func (d *Daemon) claims() leases.View {
+	if d.claimer == nil {
+		return leases.View{}
+	}
+	return d.claimer.View()
+}
+
+// policyStates returns the policies in force. A policy whose slots cannot be claimed has that as its fault.
+func (d *Daemon) policyStates() []policies.State {
+	return withUnheld(d.starts.Policies.State(), d.claims())
+}
+
+// withUnheld sets the fault of the policies that hold no pod because their slots cannot be claimed.
+func withUnheld(states []policies.State, v leases.View) []policies.State {
+	for i, s := range states {
+		if s.Fault == "" && v.Fault != nil && slices.Contains(v.UnheldPolicies, s.Object.Name) {
+			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()
+		}
+	}
+	return states
+}

@@ -1,0 +1,113 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// Ticket is the ticket of a pod, for package waiting: a process or a handler waits for it, or asks for its slot. Only a
+// Starts makes one. Its methods do not block, and are safe for concurrent use.
+type Ticket struct {
+	s *Starts
+	t *throttle.Ticket
+}
+
+// UID returns the UID of the pod.
+func (t Ticket) UID() string { return t.t.UID() }
+
+// Decided returns a channel that is closed once the ticket is admitted or gone.
+func (t Ticket) Decided() <-chan struct{} { return t.t.Decided() }
+
+// Status returns the state of the ticket, and why it has that state; the reason is empty while the ticket waits.
+func (t Ticket) Status() (throttle.State, reasons.Reason) { return t.t.Status() }
+
+// Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not block:
+// see Decided. The caller must call stop when it no longer waits.
+func (t Ticket) Wait(now time.Time) (stop func()) {
+	t.t.Wait(now)
+	return func() { t.t.StopWaiting(time.Now()) }
+}
+
+// TryStart asks for a slot for what cannot wait any longer.
+func (t Ticket) TryStart(now time.Time) throttle.Decision { return t.t.TryStart(now) }
+
+// DeadlineReached decides on the ticket because its process can wait no longer: the pod starts as after its longest wait,
+// or the process must go. See [throttle.Ticket.DeadlineReached].
+func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.DeadlineReached(now) }
+
+// LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
+func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
+	return t.t.Reserve(now, waitable)
+}
+
+// ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket.
+func (t Ticket) ReserveGate(now time.Time) (d throttle.Decision, v throttle.TicketView) {
+	return t.s.Ledger.reserveGate(now, t.t)
+}
+
+// StartUnheld lets a start continue though its ticket waits, because the mode holds no pod.
+func (t Ticket) StartUnheld(now time.Time) {
+	v, _ := t.s.View(now, t.UID())
+	t.s.goOn(now, t.t, v.Reason)
+}
+
+// Arrive returns the ticket of a pod that waits in the waiting room; waits is false if the pod is exempt. since is when
+// it began to wait. pod is what the pod watch knows, if known.
+func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) (t Ticket, waits bool) {
+	request := throttle.Request{Arrived: since}
+	if known {
+		request.Profile = s.profile(pod, false)
+	}
+	joined := s.Ledger.arrive(now, who, pod, known, request)
+	return Ticket{s, joined}, joined != nil
+}
+
+// arrive is Arrive. It returns nil if the pod is exempt.
+func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p, has := l.entries.book.Get(who.UID); has {
+		who = p
+	}
+	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, who, pod, known) {
+		return nil
+	}
+	t := l.entries.join(now, who, pod, request)
+	l.entries.byRoom[who.UID] = t
+	return t
+}
+
+func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d = l.entries.reserve(now, t, false)
+	v, _ = l.entries.limiter.View(now, t.UID())
+	return d, v
+}
+
+// HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
+// replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that outlived an
+// earlier daemon gets back its place in the queue.
+func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
+	known, _ := s.Known(pod.UID)
+	t, gone := s.Ledger.hookTicket(pod, known, containerID, since)
+	return Ticket{s, t}, gone
+}
+
+func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	p, repeats, gone := l.entries.book.Hook(pod, containerID)
+	t := l.entries.limiter.Lookup(p.UID)
+	if t != nil {
+		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
+			return t, gone
+		}
+	}
+	return l.entries.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+}
