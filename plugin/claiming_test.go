@@ -1,12 +1,16 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +22,10 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 const registryPolicy = `apiVersion: pod-pacemaker.io/v1alpha1
@@ -87,14 +95,51 @@ func (s *leaseServer) held() int {
 // claims returns a node that claims slots from this server.
 func claims(t *testing.T, s *leaseServer) *node {
 	t.Helper()
-	n := newNode(t, noLimit, tuned(func(r *tuning) { r.leases = s.CoordinationV1().Leases("pod-pacemaker") }))
+	n := newNode(t, noLimit, tuned(func(r *tuning) { r.leases = s.leases() }))
+	setRegistryPolicy(t, n.d)
+	return n
+}
+
+func (s *leaseServer) leases() kube.Leases { return s.CoordinationV1().Leases("pod-pacemaker") }
+
+func setRegistryPolicy(t *testing.T, d *Daemon) {
+	t.Helper()
 	found, err := crd.Parse([]byte(registryPolicy))
 	require.NoError(t, err)
 	for _, one := range found.Policies {
 		one.UID = "its-uid"
 	}
-	n.d.setPolicies(found.Policies)
-	return n
+	d.setPolicies(found.Policies)
+}
+
+// A claimer that has nothing to do sleeps for seconds. A pod that needs a slot wakes it.
+func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tune := defaultTuning()
+		tune.leases = newLeaseServer().leases()
+		d := newDaemon(Options{NodeName: "node", Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, 1, crd.Documents{}, nil, tune)
+		d.configure(crd.FromFile(&v1alpha1.PacemakerConfig{}))
+		setRegistryPolicy(t, d)
+		d.starts.Policies.SetNamespacesKnown(time.Now())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		go func() { ended <- d.starts.Run(ctx) }()
+		go func() { d.claimer.Run(ctx); ended <- nil }()
+		time.Sleep(time.Minute) // until the daemon is idle
+		sandbox := &api.PodSandbox{Id: "s", Uid: "first", Namespace: "default", Name: "first"}
+		pod := podwatch.Pod{UID: "first", Namespace: "default", Name: "first", Facts: &startpolicy.Facts{}}
+		start := d.starts.Runtime.Container(time.Now(), sandbox, &api.Container{Id: "c", Name: "app", PodSandboxId: "s"}, pod, true)
+		require.True(t, start.MayWait)
+		begin, stop := time.Now(), start.Ticket.Wait(time.Now())
+		<-start.Ticket.Decided()
+		assert.Less(t, time.Since(begin), 200*time.Millisecond)
+		stop()
+		cancel()
+		for range cap(ended) {
+			assert.NoError(t, <-ended)
+		}
+	})
 }
 
 // A start takes a Lease, the next one waits for it, and the last releases it.
