@@ -177,7 +177,7 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withUnheld(n.d.starts.Policies.State(), n.d.claims())
+		states := withOpen(n.d.starts.Policies.State(), n.d.claims())
 		return strings.Contains(states[0].Fault, "forbidden")
 	})
 	n.eventually("so does the metric", func() bool { return openByMetric(n, 1) })

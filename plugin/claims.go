@@ -23,7 +23,7 @@ const (
 func newClaimer(o Options, slots kube.Leases, l leases.Limiter, nodes func() int, observer *observe.Observer) *leases.Claimer {
 	return leases.New(leases.Options{
 		API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: nodes, Log: o.Log,
-		Unheld: func(names []string, why error) {
+		Opened: func(names []string, why error) {
 			if why == nil {
 				observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
 				return
@@ -44,13 +44,13 @@ func (d *Daemon) claims() leases.View {
 
 // policyStates returns the policies in force. A policy whose slots cannot be claimed has that as its fault.
 func (d *Daemon) policyStates() []policies.State {
-	return withUnheld(d.starts.Policies.State(), d.claims())
+	return withOpen(d.starts.Policies.State(), d.claims())
 }
 
-// withUnheld sets the fault of the policies that hold no pod because their slots cannot be claimed.
-func withUnheld(states []policies.State, v leases.View) []policies.State {
+// withOpen sets the fault of the policies that hold no pod because their slots cannot be claimed.
+func withOpen(states []policies.State, v leases.View) []policies.State {
 	for i, s := range states {
-		if s.Fault == "" && v.Fault != nil && slices.Contains(v.UnheldPolicies, s.Object.Name) {
+		if s.Fault == "" && v.Fault != nil && slices.Contains(v.OpenPolicies, s.Object.Name) {
 			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()
 		}
 	}

@@ -57,9 +57,9 @@ type Options struct {
 	Limiter Limiter
 	// Nodes returns the number of nodes in the cluster, 0 while it is not known. It must not block.
 	Nodes func() int
-	// Unheld is called with the reason when policies stop holding pods because the API server cannot be
+	// Opened is called with the reason when policies stop holding pods because the API server cannot be
 	// used, and with nil when they hold pods again. It must not block.
-	Unheld func(policies []string, why error)
+	Opened func(policies []string, why error)
 	// Log receives each fault once.
 	Log logrus.FieldLogger
 }

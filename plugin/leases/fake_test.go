@@ -215,7 +215,7 @@ func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming
 	c := &claiming{t: t, limiter: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour}), logged: hook}
 	c.Claimer = New(Options{
 		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
-		Unheld: func(policies []string, _ error) { c.opened.Store(&policies) },
+		Opened: func(policies []string, _ error) { c.opened.Store(&policies) },
 	})
 	c.setSlots(slots)
 	return c

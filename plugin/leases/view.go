@@ -14,9 +14,9 @@ import (
 type View struct {
 	// Groups are the groups that hold or need slots, sorted by key.
 	Groups []GroupView
-	// Fault is why UnheldPolicies hold no pod, or nil.
-	Fault          error
-	UnheldPolicies []string
+	// Fault is why OpenPolicies hold no pod, or nil.
+	Fault        error
+	OpenPolicies []string
 	// Calls counts the requests by purpose: look, take, renew, release, sweep.
 	Calls map[string]uint64
 	// Conflicts counts the requests that came too late, Failures those that failed, and Lost the slots
@@ -46,11 +46,11 @@ func (c *Claimer) show() {
 		v.Groups = append(v.Groups, GroupView{Key: g.key, Held: len(g.claims), Wanted: g.missing()})
 		if g.offered < 0 {
 			v.Fault = c.health.fault()
-			v.UnheldPolicies = append(v.UnheldPolicies, g.key.Policy)
+			v.OpenPolicies = append(v.OpenPolicies, g.key.Policy)
 		}
 	}
-	slices.Sort(v.UnheldPolicies)
-	v.UnheldPolicies = slices.Compact(v.UnheldPolicies)
+	slices.Sort(v.OpenPolicies)
+	v.OpenPolicies = slices.Compact(v.OpenPolicies)
 	slices.SortFunc(v.Groups, func(a, b GroupView) int {
 		return cmp.Or(strings.Compare(a.Key.Policy, b.Key.Policy), strings.Compare(a.Key.Group, b.Key.Group))
 	})
@@ -67,12 +67,12 @@ func (c *Claimer) show() {
 		}
 	}
 	switch {
-	case slices.Equal(before.UnheldPolicies, v.UnheldPolicies):
-	case len(v.UnheldPolicies) == 0:
+	case slices.Equal(before.OpenPolicies, v.OpenPolicies):
+	case len(v.OpenPolicies) == 0:
 		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now")
-		c.options.Unheld(nil, nil)
+		c.options.Opened(nil, nil)
 	default:
-		c.options.Log.WithError(v.Fault).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.UnheldPolicies, ", "))
-		c.options.Unheld(v.UnheldPolicies, v.Fault)
+		c.options.Log.WithError(v.Fault).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.OpenPolicies, ", "))
+		c.options.Opened(v.OpenPolicies, v.Fault)
 	}
 }

@@ -59,7 +59,7 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	case !valid(hello):
 		return waiter.Outcome{Starts: true, Unpaced: true, Reason: "the runtime named the pod by values that the daemon does not accept"}
 	}
-	files, open := openFolder(c.confDir)
+	files, readable := openFolder(c.confDir)
 	note := noteOf(c.socket, r.uid)
 	turn := wire.Answer{Kind: wire.Turn, LeaveAt: began.Add(daemonGrace), Pace: lonelyPace}
 	since, noted := note.take(began)
@@ -67,11 +67,11 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	if hasNote {
 		hello.Since, turn = since, noted
 	}
-	mayNotWait := !open || files.changedSince(begun(r.netns, began), began)
+	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
 	check := func(w *waiter.Waiter) *waiter.Outcome {
 		leaveAt, pace, heard := w.LastTurn()
 		switch {
-		case open && files.changed():
+		case readable && files.changed():
 			if heard || hasNote {
 				note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
 			}

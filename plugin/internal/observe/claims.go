@@ -26,7 +26,7 @@ func newClaimMetrics(view func() leases.View) *scrape {
 		for policy := range holds {
 			put(held, float64(holds[policy]), policy)
 			put(wanted, float64(wants[policy]), policy)
-			put(open, oneIf(slices.Contains(v.UnheldPolicies, policy)), policy)
+			put(open, oneIf(slices.Contains(v.OpenPolicies, policy)), policy)
 		}
 		for what, n := range v.Calls {
 			put(requests, float64(n), what)
