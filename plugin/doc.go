@@ -42,7 +42,7 @@
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket ([starts.Starts.HookTicket]) and
 //     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
-//     [waiting.Gate.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
+//     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
@@ -71,7 +71,7 @@ import (
 // These are the links above. With the imports an editor can follow them, and what is renamed does not compile here.
 var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
-	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Gate).ContainerStarted,
+	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
 	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
 	(*observe.Observer).Happened, (*throttle.Ticket).TryStart,

@@ -99,21 +99,21 @@ func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 
 // PostStartContainer implements nri.Handler.
 func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	h.waiting.Gate.ContainerStarted(podName(pod), ctr.GetId())
+	h.waiting.ContainerStarted(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStarted(pod, ctr)
 	return nil
 }
 
 // StopContainer implements nri.Handler.
 func (h handler) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	h.waiting.Gate.ContainerGone(podName(pod), ctr.GetId())
+	h.waiting.ContainerGone(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStopped(pod, ctr)
 	return nil, nil
 }
 
 // RemoveContainer implements nri.Handler.
 func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	h.waiting.Gate.ContainerGone(podName(pod), ctr.GetId())
+	h.waiting.ContainerGone(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerRemoved(pod, ctr)
 	return nil
 }

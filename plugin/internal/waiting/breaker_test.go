@@ -3,10 +3,13 @@ package waiting
 import (
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 var now0 = time.Unix(1000, 0)
@@ -109,4 +112,17 @@ func TestHooksThatDoNotFindTheDaemonTripTheBreaker(t *testing.T) {
 	assert.Contains(t, start(now, "4"), "hook that of this version", "two in a row")
 	b.contact("a hook works after all")
 	assert.Empty(t, start(now, "5"))
+}
+
+func TestTheBreakerForgetsAPodThatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		p := n.pod("gone").runs()
+		p.makes("app").isRemoved()
+		require.Contains(t, n.Gate.breaker.failed, p.uid, "its hook did not come")
+		n.o.Starts.PodChanged(podwatch.Pod{UID: p.uid}, true)
+		assert.Empty(t, n.Gate.breaker.failed)
+	})
 }

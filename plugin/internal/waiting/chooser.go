@@ -61,6 +61,18 @@ type way interface {
 	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 
+// follower is a way that follows what becomes of its containers. Methods do not block, and are safe for concurrent use.
+type follower interface {
+	// connected is called when the daemon is connected to a runtime.
+	connected()
+	// started is called when a container started, gone when one ended or was never started. id is that of the container;
+	// pod is "namespace/name".
+	started(pod, id string)
+	gone(pod, id string)
+	// forget is called for the UID of a pod that is gone.
+	forget(uid string)
+}
+
 // Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting
 // room: it is a [gate.Backend]. Make it with New. Its methods are safe for concurrent use.
 type Chooser struct {
@@ -136,7 +148,7 @@ func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod po
 func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) logrus.Fields {
 	barsGate, barsSandbox := RuntimeFaults(name, version)
 	c.runtime.Store(&runtime{barsGate: barsGate, barsSandbox: barsSandbox, timeout: requestTimeout})
-	c.Gate.breaker.connected()
+	c.follow(follower.connected)
 	fields := logrus.Fields{}
 	if why := c.Gate.Off(); why != "" {
 		fields["no_gate"] = why
@@ -150,5 +162,22 @@ func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) 
 // Took charges the time that a handler took to the budget for holds.
 func (c *Chooser) Took(now time.Time, took time.Duration) { c.hold.charge(now, took) }
 
+// ContainerStarted records that a container of the pod started. pod is "namespace/name". It does not block.
+func (c *Chooser) ContainerStarted(pod, id string) {
+	c.follow(func(f follower) { f.started(pod, id) })
+}
+
+// ContainerGone records that a container of the pod ended, or was never started. It does not block.
+func (c *Chooser) ContainerGone(pod, id string) { c.follow(func(f follower) { f.gone(pod, id) }) }
+
 // Forget forgets a pod that is gone.
-func (c *Chooser) Forget(uid string) { c.Gate.breaker.forget(uid) }
+func (c *Chooser) Forget(uid string) { c.follow(func(f follower) { f.forget(uid) }) }
+
+// follow calls f for each way that is a follower.
+func (c *Chooser) follow(f func(follower)) {
+	for _, w := range c.ways {
+		if follows, ok := w.(follower); ok {
+			f(follows)
+		}
+	}
+}

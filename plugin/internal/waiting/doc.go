@@ -16,6 +16,7 @@
 // when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still refused.
 //
 // Each of the three is a type with the two methods of the interface way. A new way for containers is one more such type
-// in the list that New makes. refusal.go also decides whether a pod is refused at the sandbox or at the container:
-// refusals cost CPU time, and some versions of containerd do not clean up refused sandboxes.
+// in the list that New makes. One that must know what becomes of its containers is a follower, too. refusal.go also
+// decides whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some versions of
+// containerd do not clean up refused sandboxes.
 package waiting

@@ -130,12 +130,17 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	return ""
 }
 
-// ContainerStarted records that a container of the pod started. If its hook has not contacted the gate, hooks may
-// not work. pod is "namespace/name".
-func (g *Gate) ContainerStarted(pod, id string) { g.report(pod, id, g.breaker.started(time.Now(), id)) }
+// connected implements follower.
+func (g *Gate) connected() { g.breaker.connected() }
 
-// ContainerGone records that a container of the pod ended, or was never started.
-func (g *Gate) ContainerGone(pod, id string) { g.report(pod, id, g.breaker.gone(time.Now(), id)) }
+// started implements follower. If the hook of the container has not contacted the gate, hooks may not work.
+func (g *Gate) started(pod, id string) { g.report(pod, id, g.breaker.started(time.Now(), id)) }
+
+// gone implements follower.
+func (g *Gate) gone(pod, id string) { g.report(pod, id, g.breaker.gone(time.Now(), id)) }
+
+// forget implements follower.
+func (g *Gate) forget(uid string) { g.breaker.forget(uid) }
 
 // report logs why a container has tripped the breaker; empty: it has not.
 func (g *Gate) report(pod, id, cause string) {

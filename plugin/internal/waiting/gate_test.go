@@ -61,7 +61,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		{"no gate", GateNever, pod("Always"), true, false},
 	} {
 		g := aGate(c.mode, hook)
-		g.connected("2.4.2")
+		g.runsOn("2.4.2")
 		assert.Equal(t, c.open, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
 	}
 }
@@ -72,9 +72,9 @@ func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	g := aGate(GateAuto, hook)
 	assert.Contains(t, g.Off(), "not known yet")
-	g.connected("2.2.5")
+	g.runsOn("2.2.5")
 	assert.Contains(t, g.Off(), "holds up statistics")
-	g.connected("2.4.2")
+	g.runsOn("2.4.2")
 	assert.Empty(t, g.Off())
 	require.NoError(t, os.Remove(hook))
 	assert.Contains(t, g.Off(), "cannot be used")
@@ -105,7 +105,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 		{mode: GateAlways, version: "2.4.2", seen: false, beside: true},
 	} {
 		g := aGate(c.mode, hook)
-		g.connected(c.version)
+		g.runsOn(c.version)
 		noGate := pods.Unseen
 		if c.seen {
 			noGate = g.runtime.Load().bars(&api.PodSandbox{Id: "s", RuntimeHandler: c.handler}, "/nowhere")
@@ -115,8 +115,8 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	}
 }
 
-// connected makes the gate one of a containerd of this version.
-func (g *Gate) connected(version string) {
+// runsOn makes the gate one of a containerd of this version.
+func (g *Gate) runsOn(version string) {
 	bars, _ := RuntimeFaults("containerd", version)
 	g.runtime.Store(&runtime{barsGate: bars})
 }

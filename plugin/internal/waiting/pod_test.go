@@ -131,13 +131,13 @@ func (p *pod) starts(name string) container {
 // runs reports that the process of the container runs.
 func (c container) runs() {
 	c.pod.running[c.GetName()] = c.GetId()
-	c.pod.n.Gate.ContainerStarted("default/"+c.pod.uid, c.GetId())
+	c.pod.n.ContainerStarted("default/"+c.pod.uid, c.GetId())
 	c.pod.n.o.Starts.Runtime.ContainerStarted(c.pod.sandbox, c.Container)
 }
 
 // isRemoved reports that the container was removed.
 func (c container) isRemoved() {
-	c.pod.n.Gate.ContainerGone("default/"+c.pod.uid, c.GetId())
+	c.pod.n.ContainerGone("default/"+c.pod.uid, c.GetId())
 	c.pod.n.o.Starts.Runtime.ContainerRemoved(c.pod.sandbox, c.Container)
 }
 
