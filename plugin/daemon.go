@@ -61,7 +61,7 @@ type tuning struct {
 	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
 	pods   starts.PodWatch
 	stops  nri.StopSource
-	events observe.Events
+	events observe.EventWriter
 	leases kube.Leases
 }
 
@@ -163,7 +163,7 @@ var errNoConfiguration = errors.New("the API server has not sent the configurati
 // configure puts a configuration in force.
 func (d *Daemon) configure(e crd.Effective) {
 	defer d.observer.Caught("configure")
-	d.observer.Configured(e.Name, string(e.Origin), e.Generation)
+	d.observer.Report(observe.Configured{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation})
 	s := SettingsOf(e.Spec, d.cores)
 	d.signals.Prepare(s, pressureWindow(e.Spec.ThrottleConfig))
 	d.starts.Configure(time.Now(), e, s)

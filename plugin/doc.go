@@ -43,7 +43,7 @@
 //     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
-//     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Happened].
+//     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report].
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
 //  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod.
@@ -74,5 +74,5 @@ var _ = []any{
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
 	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
-	(*observe.Observer).Happened, (*throttle.Ticket).TryStart,
+	(*observe.Observer).Report, (*throttle.Ticket).TryStart,
 }

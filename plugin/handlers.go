@@ -44,7 +44,7 @@ func (h handler) Reconnected() {
 
 // Took implements nri.Handler.
 func (h handler) Took(now time.Time, call string, took time.Duration) {
-	h.observer.Handler(call, took)
+	h.observer.Report(observe.HandlerCall{Name: call, Took: took})
 	h.waiting.Took(now, took)
 }
 
@@ -54,7 +54,7 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	if pod != nil {
 		fields = logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()}
 		if part == "RunPodSandbox" || part == "CreateContainer" {
-			h.observer.Unpaced(pods.Key(pod), podName(pod), observe.Panic)
+			h.observer.Report(observe.Unpaced{Pod: eventPod(pod), Reason: observe.Panic})
 		}
 	}
 	h.observer.Panicked(part, fault, fields)
@@ -68,7 +68,7 @@ func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 // RunPodSandbox implements nri.Handler.
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	err := h.waiting.Sandbox(ctx, pod)
-	h.log(pod).WithField("refused", err != nil).Debugf("pod %s: the runtime makes a sandbox", podName(pod))
+	h.observer.Report(observe.RuntimeMakes{Pod: eventPod(pod), Sandbox: pod.GetId(), Refused: err != nil})
 	return err
 }
 
@@ -87,8 +87,7 @@ func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error 
 // CreateContainer implements nri.Handler.
 func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	hook, err := h.waiting.Container(ctx, pod, ctr)
-	h.log(pod).WithFields(logrus.Fields{"container_id": ctr.GetId(), "hook": hook != nil, "refused": err != nil}).
-		Debugf("pod %s: the runtime makes a container", podName(pod))
+	h.observer.Report(observe.RuntimeMakes{Pod: eventPod(pod), Sandbox: pod.GetId(), Container: ctr.GetId(), Hook: hook != nil, Refused: err != nil})
 	if hook == nil {
 		return nil, nil, err
 	}
@@ -118,9 +117,8 @@ func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *ap
 	return nil
 }
 
-// log returns the log of a pod's sandbox.
-func (h handler) log(pod *api.PodSandbox) logrus.FieldLogger {
-	return h.observer.PodLog(pods.Key(pod), podName(pod)).WithField("sandbox_id", pod.GetId())
+func eventPod(pod *api.PodSandbox) observe.Pod {
+	return observe.Pod{UID: pods.Key(pod), Name: podName(pod)}
 }
 
 func podName(pod *api.PodSandbox) string {

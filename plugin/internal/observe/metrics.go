@@ -4,9 +4,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // metricsNamespace is the prefix of every metric.
@@ -72,20 +69,5 @@ func newMetrics() *metrics {
 		expectedCPU: add.NewCounterVec(counter("start_expected_cpu_seconds_total", "CPU time that these starts were expected to take, when they began; 0 with the basis None."), []string{"basis"}),
 		costRatio:   histogram("start_cost_ratio", "CPU time that a start took, divided by the CPU time that it was expected to take.", ratioBuckets, "basis"),
 		handlers:    histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets, "handler"),
-	}
-}
-
-// observe counts an event of the limiter.
-func (m *metrics) observe(e throttle.Event) {
-	switch e.State {
-	case throttle.Starting:
-		m.admissions.WithLabelValues(string(e.Reason)).Inc()
-		m.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
-	case throttle.Waiting:
-		if e.Reason == reasons.GateExpired {
-			m.expired.Inc()
-		}
-	case throttle.Started, throttle.Gone:
-		m.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
 	}
 }

@@ -34,8 +34,8 @@ func anObserver(l *throttle.Limiter, measure func() throttle.Signals) *Observer 
 func TestOnlyTheConfigurationInForceIsAMetric(t *testing.T) {
 	t.Parallel()
 	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
-	o.Configured("before", "API", 7)
-	o.Configured("test", "File", 3)
+	o.Report(Configured{Name: "before", Origin: "API", Generation: 7})
+	o.Report(Configured{Name: "test", Origin: "File", Generation: 3})
 	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
 # HELP pod_pacemaker_config_generation Generation of the configuration in force.
 # TYPE pod_pacemaker_config_generation gauge

@@ -24,7 +24,7 @@ func (o *Observer) Caught(part string) {
 // at the defer.
 func (o *Observer) CaughtPod(part, uid, name string) {
 	if fault := recover(); fault != nil {
-		o.Panicked(part, fault, podFields(uid, name))
+		o.Panicked(part, fault, Pod{uid, name}.fields())
 	}
 }
 

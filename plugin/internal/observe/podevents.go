@@ -59,7 +59,7 @@ func (s *podEvents) inClusterOf(nodes int) {
 }
 
 // happened writes the event on a pod that reports an event of the limiter, if it is to be reported.
-func (s *podEvents) happened(n Events, e throttle.Event) {
+func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 	uid := e.Ticket.UID()
 	_, waited := s.written[uid]
 	s.forget(e)
@@ -95,7 +95,7 @@ func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reas
 
 // look writes events on pods that have waited for a while and have no event yet, or wait for another reason now,
 // in the order of the queue. It returns when to look again, or zero if no pod waits.
-func (s *podEvents) look(now time.Time, n Events, snapshot throttle.Snapshot) (next time.Time) {
+func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapshot) (next time.Time) {
 	waiting := snapshot.Waiting
 	if len(waiting) == 0 {
 		return time.Time{}

@@ -154,7 +154,7 @@ func TestAWaitThatEndsInTheModeShadowIsForgotten(t *testing.T) {
 	require.Len(t, o.pods.written, 1)
 	waits.End(s.now, reasons.Deleted)
 	for _, e := range s.limiter.Drain() {
-		o.HappenedInShadow(e, reasons.Concurrency)
+		o.Report(ShadowEvent{Event: e, Limit: reasons.Concurrency})
 	}
 	assert.Empty(t, o.pods.written)
 }
@@ -179,10 +179,10 @@ func TestAnUnpacedStartIsAnEventOfThePod(t *testing.T) {
 	t.Parallel()
 	var heard heardEvents
 	o := New(Options{Log: discard(), Events: &heard, Nodes: func() int { return 1 }})
-	o.Unpaced("uid", "default/web", NotAsked)
+	o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: NotAsked})
 	assert.Equal(t, []string{"Warning StartUnpaced default/web: NotAsked: it started without a decision of the daemon; its start counts from now on"}, heard.take())
 	for range 2 * eventBurst {
-		o.Unpaced("uid", "default/web", Panic)
+		o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: Panic})
 	}
 	assert.Less(t, len(heard.take()), eventBurst+2)
 	for _, reason := range []reasons.Reason{NotAsked, Panic} {

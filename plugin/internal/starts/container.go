@@ -136,7 +136,7 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 	pod, known := r.s.Known(pods.Key(sandbox))
 	p, unasked, again := r.s.Ledger.containerStarted(time.Now(), sandbox, ctr, pod, known)
 	if unasked {
-		r.s.o.Observer.Unpaced(p.UID, p.NamespacedName(), observe.NotAsked)
+		r.s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.NotAsked})
 	}
 	if unasked || !again.IsZero() {
 		r.s.Wake()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -139,10 +140,10 @@ func (l *loop) publish(now time.Time) {
 		reason, shadowed, container := l.s.Ledger.about(e.Ticket)
 		l.track(now, e, shadowed)
 		if shadowed {
-			l.s.o.Observer.HappenedInShadow(e, reason)
+			l.s.o.Observer.Report(observe.ShadowEvent{Event: e, Limit: reason})
 			continue
 		}
-		l.s.o.Observer.Happened(e, container, l.s.Valve.Mode() == v1alpha1.ModeOff)
+		l.s.o.Observer.Report(observe.StartEvent{Event: e, Container: container, Off: l.s.Valve.Mode() == v1alpha1.ModeOff})
 	}
 }
 

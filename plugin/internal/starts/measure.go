@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -61,7 +62,9 @@ func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
 	}
 	l.s.o.Memory.Learn(now, pod, c.restart, took)
 	l.s.updateProfiles(now)
-	l.s.o.Observer.Learned(uid, pod.Namespace+"/"+pod.Name, took, string(c.expected.Basis), c.expected.Cost)
+	l.s.o.Observer.Report(observe.Learned{
+		Pod: observe.Pod{UID: uid, Name: pod.Namespace + "/" + pod.Name}, Took: took, Basis: string(c.expected.Basis), Expected: c.expected.Cost,
+	})
 }
 
 // updateProfiles updates in the limiter what all starts that wait or are under way are expected to take.
@@ -173,7 +176,7 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 		return false
 	}
 	if blind := l.measured.Measure(now, uid, place); blind != nil {
-		l.s.o.Observer.PodLog(uid, name).WithError(blind).Warnf("cannot read what pod %s uses: it counts as making progress, so its slot is not lent, and nothing is learned of it; without a report of kubelet, its start ends when its containers have run for %s", name, l.s.o.Timing.RunFor)
+		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind, RunFor: l.s.o.Timing.RunFor})
 	}
 	return true
 }

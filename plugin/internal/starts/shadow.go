@@ -44,7 +44,7 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if s.Valve.Mode() == v1alpha1.ModeOff {
 		if t.StartExempt(now) {
-			s.o.Observer.CountUnpaced(observe.Off)
+			s.o.Observer.Report(observe.Unpaced{Reason: observe.Off})
 		}
 		return
 	}
@@ -52,7 +52,7 @@ func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 		return
 	}
 	t.Wait(now) // it is admitted when its turn comes
-	s.o.Observer.InShadow(t.UID(), t.Name(), why)
+	s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, Limit: why})
 }
 
 // beginShadow notes that a start continues at once. It returns false if that is known already, or the pod is not.

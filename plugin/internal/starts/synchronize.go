@@ -5,6 +5,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -20,7 +21,7 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 		known[uid], _ = r.s.Known(uid)
 	}
 	for range r.s.Ledger.rebuild(time.Now(), sandboxes, ctrs, known) {
-		r.s.o.Observer.CountUnpaced(reasons.Adopted)
+		r.s.o.Observer.Report(observe.Unpaced{Reason: reasons.Adopted})
 	}
 	r.s.Wake()
 	r.s.Hooks.expect(ctrs)

@@ -57,9 +57,8 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 	if !d.Admitted {
 		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Arrived)
 	}
-	g.o.Observer.Waits(now, observe.Wait{
-		UID: held.UID, Name: held.NamespacedName(), Decision: held.Decision, Since: v.Arrived,
-		Message: "waits in the gate", Fields: logrus.Fields{"container_id": held.id},
+	g.o.Observer.Report(observe.Waits{
+		Pod: observe.Pod{UID: held.UID, Name: held.NamespacedName()}, Container: held.id, Decision: held.Decision, Since: v.Arrived, At: now,
 	})
 	g.breaker.begins(now, held.id, held.UID)
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{

@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/time/rate"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -76,7 +77,7 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	}
 	ctx, cancel := context.WithTimeout(outer, allowed)
 	defer cancel()
-	defer func() { h.o.Observer.HandlerWaited(time.Since(begin)) }()
+	defer func() { h.o.Observer.Report(observe.HandlerWait{Took: time.Since(begin)}) }()
 	wait(ctx)
 }
 

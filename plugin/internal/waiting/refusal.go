@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -52,22 +51,17 @@ func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*a
 // refused container; empty: the sandbox is refused. since is when the pod joined the queue.
 func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision, since time.Time) error {
 	now := time.Now()
-	at, refused, fields := RefuseSandbox, &r.sandboxes, logrus.Fields{}
+	at, refused := RefuseSandbox, &r.sandboxes
 	if container != "" {
-		at, refused, fields["container_id"] = RefuseContainer, &r.containers, container
+		at, refused = RefuseContainer, &r.containers
 	}
-	fields["at"] = at
 	refused.Add(1)
-	r.o.Observer.Refused(string(at), d.Reason, r.cost.add(now, at))
-	message := "is refused, kubelet tries again"
-	ends := d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted
-	if ends {
-		message = "is refused, it does not start"
-	}
-	r.o.Observer.Waits(now, observe.Wait{
-		UID: p.UID, Name: p.NamespacedName(), Decision: d, Since: since, Message: message, Fields: fields,
+	final := d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted
+	r.o.Observer.Report(observe.Refusal{
+		Waits: observe.Waits{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Container: container, Decision: d, Since: since, At: now},
+		CPU:   r.cost.add(now, at), Final: final,
 	})
-	if ends {
+	if final {
 		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
 	}
 	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)

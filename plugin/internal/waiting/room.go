@@ -150,7 +150,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 		return v, ends
 	}, func() gate.Verdict { return gate.Verdict{Reason: gate.RoomTimeout} })
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
-	r.o.Observer.LeftRoom(cmp.Or(reasons.Reason(reason), observe.HungUp), time.Since(began))
+	r.o.Observer.Report(observe.LeftRoom{Reason: cmp.Or(reasons.Reason(reason), observe.HungUp), Waited: time.Since(began)})
 	return v, err
 }
 
@@ -205,9 +205,9 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 func (r *Room) log(t starts.Ticket) {
 	now := time.Now()
 	if v, ok := r.o.Starts.View(now, t.UID()); ok && v.State == throttle.Waiting {
-		r.o.Observer.Waits(now, observe.Wait{
-			UID: v.UID, Name: v.Name, Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead},
-			Since: v.Arrived, Message: "waits in the waiting room",
+		r.o.Observer.Report(observe.Waits{
+			Pod: observe.Pod{UID: v.UID, Name: v.Name}, Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead},
+			Since: v.Arrived, At: now,
 		})
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Events writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They are
+// EventWriter writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They are
 // safe for concurrent use.
-type Events interface {
+type EventWriter interface {
 	// Pod writes an event on a pod. name is "namespace/name".
 	Pod(uid, name, kind, reason, message string)
 	// Node writes an event on the node.
@@ -24,10 +24,10 @@ type Events interface {
 // NoEvents writes nothing. A daemon without an API server uses it.
 type NoEvents struct{}
 
-// Pod implements Events.
+// Pod implements EventWriter.
 func (NoEvents) Pod(string, string, string, string, string) {}
 
-// Node implements Events.
+// Node implements EventWriter.
 func (NoEvents) Node(string, string, string) {}
 
 // Recorder writes Kubernetes events after Start is called; before, it drops them. client-go aggregates them and limits
@@ -62,10 +62,10 @@ func (r *Recorder) Start() (stop func()) {
 	return b.Shutdown
 }
 
-// Node implements Events.
+// Node implements EventWriter.
 func (r *Recorder) Node(kind, reason, message string) { r.write(r.onNode, kind, reason, message) }
 
-// Pod implements Events.
+// Pod implements EventWriter.
 func (r *Recorder) Pod(uid, name, kind, reason, message string) {
 	n := PodName(name)
 	r.write(&corev1.ObjectReference{

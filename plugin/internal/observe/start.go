@@ -1,0 +1,119 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// StartEvent is an event of the limiter about a start. It is logged. Admissions, ends and waits that expired are counted.
+// podEvents chooses whether an event is written on the pod.
+type StartEvent struct {
+	throttle.Event
+	Container string // ID of the pod's container that was made last; empty: there is none
+	Off       bool   // the mode is Off, in which an admission within the limits is an unpaced start
+}
+
+func (e StartEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
+
+func (e StartEvent) report(o *Observer) {
+	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting})
+	if e.Container != "" {
+		log = log.WithField("container_id", e.Container)
+	}
+	if e.Reason != "" {
+		log = log.WithField("reason", e.Reason)
+	}
+	name, took := e.Ticket.Name(), e.Took.Round(100*time.Millisecond)
+	switch e.State {
+	case throttle.Starting:
+		o.metrics.admissions.WithLabelValues(string(e.Reason)).Inc()
+		o.metrics.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
+		if e.Off && e.Reason == reasons.WithinLimits {
+			Unpaced{Reason: Off}.report(o)
+		}
+		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("start of pod %s admitted after %s", name, took)
+	case throttle.Waiting:
+		if e.Reason == "" {
+			log.Debugf("pod %s joined the queue", name)
+			break
+		}
+		o.metrics.expired.Inc()
+		log.Warnf("the wait of pod %s in the gate ended without a turn: kubelet tries again, the pod keeps its place", name)
+	case throttle.Started, throttle.Gone:
+		o.metrics.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
+		log = log.WithField("start_ms", e.Took.Milliseconds())
+		if e.Reason == reasons.Stuck {
+			log.Warnf("start of pod %s is stuck after %s and no longer counts", name, took)
+		} else {
+			log.Infof("start of pod %s ended after %s: %s", name, took, e.Reason)
+		}
+	}
+	o.pods.happened(o.events, e.Event)
+}
+
+// ShadowEvent is an event of the limiter about a start that continued at once in the mode Shadow: what would have
+// happened in the mode Enforce. It is logged, and the wait counted. No event is written on the pod, because nothing
+// happened to it.
+type ShadowEvent struct {
+	throttle.Event
+	Limit reasons.Reason // would have held the start
+}
+
+func (e ShadowEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
+
+func (e ShadowEvent) report(o *Observer) {
+	o.pods.forget(e.Event)
+	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting, "reason": e.Limit})
+	switch e.State {
+	case throttle.Starting:
+		o.metrics.shadowWaits.WithLabelValues(string(e.Limit)).Observe(e.Took.Seconds())
+		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited until now: the mode is Shadow", e.Ticket.Name())
+	case throttle.Started, throttle.Gone:
+		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("pod %s would have started by now: the mode is Shadow", e.Ticket.Name())
+	}
+}
+
+// Reasons why a start is unpaced.
+const (
+	// NotAsked: the hook started its container by itself, or the daemon was not asked.
+	NotAsked reasons.Reason = "NotAsked"
+	// Panic: the handler panicked before it made a decision.
+	Panic reasons.Reason = "Panic"
+	// Shadow: the mode is Shadow, so the wait is only reported.
+	Shadow reasons.Reason = "Shadow"
+	// Off: the mode is Off, so there are no limits.
+	Off reasons.Reason = "Off"
+)
+
+// unpacedTexts explain the reasons to people that nobody asked for. They follow the name of the pod.
+var unpacedTexts = map[reasons.Reason]string{
+	NotAsked: "it started without a decision of the daemon; its start counts from now on",
+	Panic:    "a handler of the daemon failed: the pod starts unpaced",
+}
+
+// Unpaced is a start that is not paced. It is counted. With the reason NotAsked or Panic it is logged, and an
+// event is written on the pod. With the reason Shadow it is only logged; a ShadowEvent reports how that ends.
+type Unpaced struct {
+	Pod                   // empty: it is not known. Only the reasons Adopted and Off allow that.
+	Reason reasons.Reason // also reasons.Adopted
+	Limit  reasons.Reason // would have held the start; only with the reason Shadow
+}
+
+func (e Unpaced) report(o *Observer) {
+	o.metrics.unpaced.WithLabelValues(string(e.Reason)).Inc()
+	text := unpacedTexts[e.Reason]
+	switch e.Reason {
+	case Shadow:
+		e.log(o).WithField("reason", e.Limit).Infof("pod %s would wait, but continues: the mode is Shadow", e.Name)
+	case NotAsked, Panic:
+		e.log(o).WithField("reason", e.Reason).Warnf("pod %s: %s", e.Name, text)
+		if o.pods.rare.allow(time.Now()) {
+			o.events.Pod(e.UID, e.Name, corev1.EventTypeWarning, eventUnpaced, string(e.Reason)+": "+text)
+		}
+	}
+}

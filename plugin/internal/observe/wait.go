@@ -1,0 +1,61 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Waits is a decision that a start waits. It is logged: the first of a wait at the level info, the others at the level
+// debug.
+type Waits struct {
+	Pod
+	Container string // ID of the container that waits in the gate; empty: the pod waits in the waiting room
+	Decision  throttle.Decision
+	Since, At time.Time // when the pod joined the queue, and when it was decided
+}
+
+func (e Waits) report(o *Observer) {
+	if e.Container == "" {
+		e.logWait(o, nil, "waits in the waiting room")
+	} else {
+		e.logWait(o, logrus.Fields{"container_id": e.Container}, "waits in the gate")
+	}
+}
+
+// logWait logs the decision. text follows the name of the pod.
+func (e Waits) logWait(o *Observer, fields logrus.Fields, text string) {
+	d := e.Decision
+	level, since := logrus.DebugLevel, e.Since.UnixNano()
+	if before, _ := o.waits.Swap(e.UID, since); before != since {
+		level = logrus.InfoLevel
+	}
+	e.log(o).WithFields(fields).WithFields(logrus.Fields{
+		"reason": d.Reason, "held": admin.HeldText(d.Held), "place": d.Ahead + 1, "wait_ms": e.At.Sub(e.Since).Milliseconds(),
+	}).Logf(level, "pod %s %s", e.Name, text)
+}
+
+// Refusal is a wait for which a sandbox or a container is refused. It is counted, with the CPU time that it costs, and
+// logged as Waits is.
+type Refusal struct {
+	Waits               // Container is the ID of the refused container; empty: the sandbox is refused
+	CPU   time.Duration // that the refusal costs the node, by an estimate
+	Final bool          // kubelet does not try again
+}
+
+func (e Refusal) report(o *Observer) {
+	at, fields, text := "sandbox", logrus.Fields{}, "is refused, kubelet tries again"
+	if e.Container != "" {
+		at, fields["container_id"] = "container", e.Container
+	}
+	fields["at"] = at
+	if e.Final {
+		text = "is refused, it does not start"
+	}
+	o.metrics.refusals.WithLabelValues(at, string(e.Decision.Reason)).Inc()
+	o.metrics.refusalCPU.Add(e.CPU.Seconds())
+	e.logWait(o, fields, text)
+}
