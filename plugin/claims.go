@@ -2,9 +2,6 @@ package plugin
 
 import (
 	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -12,25 +9,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
-// Reasons of the node's events about policies of the scope Cluster.
-const (
-	policiesOpened = "StartPoliciesOpened"
-	policiesClosed = "StartPoliciesClosed"
-)
-
 // newClaimer returns what claims the slots of the scope Cluster. nodes returns the number of nodes of the cluster; 0: it is
 // not known.
 func newClaimer(o Options, slots kube.Leases, l leases.Limiter, nodes func() int, observer *observe.Observer) *leases.Claimer {
 	return leases.New(leases.Options{
 		API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: nodes, Log: o.Log,
-		Opened: func(names []string, why error) {
-			if why == nil {
-				observer.Node(corev1.EventTypeNormal, policiesClosed, "the StartPolicies of the scope Cluster hold again")
-				return
-			}
-			observer.Node(corev1.EventTypeWarning, policiesOpened,
-				observe.Cut("the StartPolicies "+strings.Join(names, ", ")+" hold no pod: "+why.Error(), mostMessage))
-		},
+		Opened: func(names []string, why error) { observer.Report(observe.ClaimsUnheld{Policies: names, Why: why}) },
 	})
 }
 

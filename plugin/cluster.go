@@ -100,18 +100,13 @@ func keepFile(path string, content []byte) error {
 	return err
 }
 
-// policiesChanged returns a function that writes events about the policies, and watches what they need to know.
-func (c *cluster) policiesChanged(observer *observe.Observer) func(policies.Changes) {
-	return func(changes policies.Changes) {
-		for policy, fault := range changes.Faults {
-			observer.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+policy+" holds no pod: "+fault)
-		}
-		if changes.NeedsNamespaces {
-			c.namespaces.Need()
-		}
-		if changes.NewFacts {
-			c.watch.ExtractFacts(changes.Extract, relistWithin(c.reporter.Nodes()))
-		}
+// policiesChanged watches what the policies need to know.
+func (c *cluster) policiesChanged(changes policies.Changes) {
+	if changes.NeedsNamespaces {
+		c.namespaces.Need()
+	}
+	if changes.NewFacts {
+		c.watch.ExtractFacts(changes.Extract, relistWithin(c.reporter.Nodes()))
 	}
 }
 

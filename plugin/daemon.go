@@ -109,7 +109,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	} else {
 		node := nodecondition.New(func(begins bool) { d.starts.Valve.SetShutdown(begins) }, func(begins bool) { d.starts.Valve.SetPressure(begins) })
 		cl, observer = newCluster(o, *c, file, d, node.Observe)
-		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged(observer)
+		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged
 		t.pods, t.stops, t.leases = cl.watch, cl.watch, c.kube.Leases(o.Namespace)
 	}
 	if o.CNI && t.timing.RoomReturns == 0 {
@@ -132,7 +132,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		claimer = newClaimer(o, t.leases, paced.Limiter(), nodes, observer)
 	}
 	chooser := waiting.New(waiting.Options{
-		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board, Log: o.Log,
+		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board,
 		Gate:     waiting.GateOptions{Mode: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
 	})
@@ -147,7 +147,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	})
 	*d = Daemon{
 		options: o, since: time.Now(), cores: cores, file: file, observer: observer, claimer: claimer,
-		signals: signals.New(o.ProcRoot, paced.Limiter(), o.Log, observer.Node),
+		signals: signals.New(o.ProcRoot, paced.Limiter(), observer.Report),
 		starts:  paced, waiting: chooser, memory: memory, handler: calls, connection: connection, cni: room, cluster: cl,
 		limits: limits,
 	}
@@ -163,15 +163,13 @@ var errNoConfiguration = errors.New("the API server has not sent the configurati
 // configure puts a configuration in force.
 func (d *Daemon) configure(e crd.Effective) {
 	defer d.observer.Caught("configure")
-	d.observer.Report(observe.Configured{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation})
 	s := SettingsOf(e.Spec, d.cores)
 	d.signals.Prepare(s, pressureWindow(e.Spec.ThrottleConfig))
 	d.starts.Configure(time.Now(), e, s)
 	d.signals.Wake()
-	d.options.Log.WithFields(map[string]any{
-		"config": e.Name, "origin": e.Origin, "generation": e.Generation,
-		"mode": e.Spec.GetMode(), "limits": admin.LimitsText(s),
-	}).Info("configuration in force: " + cmp.Or(e.Name, string(e.Origin)))
+	d.observer.Report(observe.Configured{
+		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), Limits: s,
+	})
 	if d.cluster == nil || e.Origin != crd.OriginNone {
 		d.limited.Do(func() { close(d.limits) })
 	}

@@ -2,12 +2,10 @@ package plugin
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
@@ -33,13 +31,12 @@ func (h handler) Connected(runtime, version string, requestTimeout time.Duration
 
 // Lost implements nri.Handler.
 func (h handler) Lost(why error) {
-	h.observer.Node(corev1.EventTypeWarning, "RuntimeDisconnected",
-		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", why))
+	h.observer.Report(observe.RuntimeLost{Why: why})
 }
 
 // Reconnected implements nri.Handler.
 func (h handler) Reconnected() {
-	h.observer.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
+	h.observer.Report(observe.RuntimeBack{})
 }
 
 // Took implements nri.Handler.

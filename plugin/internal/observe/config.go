@@ -1,12 +1,82 @@
 package observe
 
-// Configured is a configuration that is in force now. Only its generation is a metric, under its name and origin.
+import (
+	"cmp"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Configured is a configuration that is in force now. It is logged, and its generation is a metric, in the place of that
+// of an earlier configuration.
 type Configured struct {
-	Name, Origin string
-	Generation   int64
+	Name       string // empty: it has none
+	Origin     string
+	Generation int64
+	Mode       v1alpha1.Mode
+	Limits     throttle.Settings
 }
 
 func (e Configured) report(o *Observer) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(e.Name, e.Origin).Set(float64(e.Generation))
+	o.log.WithFields(logrus.Fields{
+		"config": e.Name, "origin": e.Origin, "generation": e.Generation, "mode": e.Mode, "limits": admin.LimitsText(e.Limits),
+	}).Info("configuration in force: " + cmp.Or(e.Name, e.Origin))
+}
+
+// modeNews says what a change to a mode means for pods that wait.
+var modeNews = map[v1alpha1.Mode]string{
+	v1alpha1.ModeEnforce: "the mode is Enforce now: starts wait for the limits",
+	v1alpha1.ModeShadow:  "the mode is Shadow now: waiting pods start at once, and the waits of the mode Enforce are reported",
+	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and waiting pods start at once",
+}
+
+// ModeChange is a change of the mode. It is logged.
+type ModeChange struct {
+	Mode, Before v1alpha1.Mode
+	Waiting      int // pods that waited then
+}
+
+func (e ModeChange) report(o *Observer) {
+	o.log.WithFields(logrus.Fields{"mode": e.Mode, "before": e.Before, "waiting": e.Waiting}).Warn(modeNews[e.Mode])
+}
+
+// PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node; that a policy can be evaluated
+// again, or its override began or ended, is only logged.
+type PolicyChanges struct{ policies.Changes }
+
+func (e PolicyChanges) report(o *Observer) {
+	for name, fault := range e.Faults {
+		o.log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warnf("StartPolicy %s cannot be evaluated, and holds no pod: %s", name, fault)
+		o.events.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+name+" holds no pod: "+fault)
+	}
+	for _, name := range e.Evaluated {
+		o.log.WithField("policy", name).Infof("StartPolicy %s can be evaluated again, or is gone", name)
+	}
+	for _, name := range e.Overridden {
+		o.log.WithField("policy", name).Infof("a temporary override of StartPolicy %s began or ended", name)
+	}
+}
+
+// ClaimsUnheld says that policies of the scope Cluster hold no pod, or that all hold again. It is an event on the
+// node; package leases logs it.
+type ClaimsUnheld struct {
+	Policies []string // that hold no pod
+	Why      error    // nil: all policies hold again
+}
+
+func (e ClaimsUnheld) report(o *Observer) {
+	if e.Why == nil {
+		o.events.Node(corev1.EventTypeNormal, "StartPoliciesClosed", "the StartPolicies of the scope Cluster hold again")
+		return
+	}
+	o.events.Node(corev1.EventTypeWarning, "StartPoliciesOpened",
+		Cut("the StartPolicies "+strings.Join(e.Policies, ", ")+" hold no pod: "+e.Why.Error(), mostFault))
 }

@@ -57,9 +57,6 @@ func (o *Observer) Collect(s Scraped) {
 	}
 }
 
-// Node writes an event on the node. kind is Normal or Warning; reason is one word.
-func (o *Observer) Node(kind, reason, message string) { o.events.Node(kind, reason, message) }
-
 // LookAtWaiting writes events on pods that have waited for a while. It returns when to call it again, or zero if no pod
 // waits. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, s throttle.Snapshot) (next time.Time) {

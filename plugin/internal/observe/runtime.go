@@ -1,10 +1,27 @@
 package observe
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
 )
+
+// RuntimeLost says that the runtime closed the connection. It is an event on the node; package nri logs it.
+type RuntimeLost struct{ Why error }
+
+func (e RuntimeLost) report(o *Observer) {
+	o.events.Node(corev1.EventTypeWarning, "RuntimeDisconnected",
+		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", e.Why))
+}
+
+// RuntimeBack says that the runtime is connected again. It is an event on the node; package nri logs it.
+type RuntimeBack struct{}
+
+func (RuntimeBack) report(o *Observer) {
+	o.events.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
+}
 
 // RuntimeMakes is a sandbox or a container that the runtime makes, and what the daemon decided. It is logged at the level
 // debug.

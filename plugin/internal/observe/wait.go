@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -58,4 +59,17 @@ func (e Refusal) report(o *Observer) {
 	o.metrics.refusals.WithLabelValues(at, string(e.Decision.Reason)).Inc()
 	o.metrics.refusalCPU.Add(e.CPU.Seconds())
 	e.logWait(o, fields, text)
+}
+
+// GateGivenUp says that no container waits in the gate for a while, because hooks may not work. It is logged, and an
+// event on the node.
+type GateGivenUp struct {
+	Pod              // of the container that showed it, without the UID
+	Container string // its ID
+	Cause     string
+}
+
+func (e GateGivenUp) report(o *Observer) {
+	o.log.WithFields(logrus.Fields{"no_gate": e.Cause, "container_id": e.Container}).Warnf("the gate is given up for a while, and containers are refused instead, after one of pod %s: %s", e.Name, e.Cause)
+	o.events.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+e.Cause)
 }

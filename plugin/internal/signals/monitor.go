@@ -9,9 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -32,19 +29,17 @@ type Limiter interface {
 type Monitor struct {
 	*sensor.Sampler
 	limiter Limiter
-	log     logrus.FieldLogger
-	// writeEvent writes an event on the node.
-	writeEvent func(kind, reason, message string)
+	report  func(observe.Event)
 
 	mu       sync.Mutex
 	settings throttle.Settings          // guarded by mu
 	blind    map[throttle.Signal]string // guarded by mu: why signals that were reported cannot be measured
 }
 
-// New returns a Monitor that reads the files below procRoot, such as /proc. It logs each change to log, and calls writeEvent
-// for it, which writes an event on the node and must not block.
-func New(procRoot string, l Limiter, log logrus.FieldLogger, writeEvent func(kind, reason, message string)) *Monitor {
-	m := &Monitor{limiter: l, log: log, writeEvent: writeEvent, blind: map[throttle.Signal]string{}}
+// New returns a Monitor that reads the files below procRoot, such as /proc. It calls report for each change, which must
+// not block.
+func New(procRoot string, l Limiter, report func(observe.Event)) *Monitor {
+	m := &Monitor{limiter: l, report: report, blind: map[throttle.Signal]string{}}
 	m.Sampler = sensor.New(procRoot, m)
 	return m
 }
@@ -87,14 +82,11 @@ func (m *Monitor) Observe(now time.Time, signals throttle.Signals) {
 		if !isNew {
 			continue
 		}
-		log := m.log.WithField("signal", signal.String())
 		blind, measured := missed(settings, signal)
 		if r.Err != nil {
-			log.WithError(r.Err).Warnf("the signal %s cannot be measured: %s", signal, blind)
-			m.writeEvent(corev1.EventTypeWarning, "SignalBlind", "The signal "+signal.String()+" cannot be measured, "+blind+": "+r.Err.Error())
+			m.report(observe.SignalBlind{Signal: signal, Effect: blind, Why: r.Err})
 		} else {
-			log.Infof("the signal %s is measured again: %s", signal, measured)
-			m.writeEvent(corev1.EventTypeNormal, "SignalMeasured", "The signal "+signal.String()+" is measured again, "+measured)
+			m.report(observe.SignalMeasured{Signal: signal, Effect: measured})
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -19,6 +20,7 @@ import (
 // sampled every half second.
 type node struct {
 	*Monitor
+	observe.NoEvents
 	t       *testing.T
 	proc    string
 	limiter *throttle.Limiter
@@ -33,15 +35,18 @@ func aNode(t *testing.T) *node {
 	t.Helper()
 	log, logged := logtest.NewNullLogger()
 	n := &node{t: t, proc: t.TempDir(), limiter: throttle.New(time.Now(), throttle.Settings{}), log: logged}
-	n.Monitor = New(n.proc, n.limiter, log, func(kind, reason, message string) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.events = append(n.events, kind+" "+reason+": "+message)
-	})
+	n.Monitor = New(n.proc, n.limiter, observe.New(observe.Options{Log: log, Events: n}).Report)
 	n.load("1.00")
 	n.limiter.Join(time.Now(), throttle.Request{UID: "starting"}).TryStart(time.Now())
 	go func() { assert.NoError(t, n.Run(t.Context())) }()
 	return n
+}
+
+// Node implements observe.EventWriter.
+func (n *node) Node(kind, reason, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = append(n.events, kind+" "+reason+": "+message)
 }
 
 func (n *node) path() string { return filepath.Join(n.proc, "loadavg") }

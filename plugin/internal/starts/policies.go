@@ -3,9 +3,8 @@ package starts
 import (
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
@@ -37,20 +36,12 @@ func (p *Policies) suspend(now time.Time, suspended bool) {
 	p.changed(p.suspended(now, suspended))
 }
 
-// changed logs what has changed, and calls PoliciesChanged; nil: nothing has.
+// changed reports what has changed, and calls PoliciesChanged; nil: nothing has.
 func (p *Policies) changed(c *policies.Changes) {
 	if c == nil {
 		return
 	}
-	for name, fault := range c.Faults {
-		p.s.o.Log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warnf("StartPolicy %s cannot be evaluated, and holds no pod: %s", name, fault)
-	}
-	for _, name := range c.Evaluated {
-		p.s.o.Log.WithField("policy", name).Infof("StartPolicy %s can be evaluated again, or is gone", name)
-	}
-	for _, name := range c.Overridden {
-		p.s.o.Log.WithField("policy", name).Infof("a temporary override of StartPolicy %s began or ended", name)
-	}
+	p.s.o.Observer.Report(observe.PolicyChanges{Changes: *c})
 	p.s.o.PoliciesChanged(*c)
 }
 

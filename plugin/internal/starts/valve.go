@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -23,7 +21,6 @@ const longestShutdown = 10 * time.Minute
 type Valve struct {
 	limiter  *throttle.Limiter
 	observer *observe.Observer
-	log      logrus.FieldLogger
 	config   *atomic.Pointer[crd.Effective]
 
 	mu      sync.Mutex
@@ -40,7 +37,7 @@ type ValveState struct {
 }
 
 func newValve(o Options, limiter *throttle.Limiter, config *atomic.Pointer[crd.Effective]) *Valve {
-	return &Valve{limiter: limiter, observer: o.Observer, log: o.Log, config: config, changed: make(chan struct{})}
+	return &Valve{limiter: limiter, observer: o.Observer, config: config, changed: make(chan struct{})}
 }
 
 // Mode returns the mode in force.
@@ -104,12 +101,7 @@ func (v *Valve) SetShutdown(begins bool) {
 		return
 	}
 	v.limitShutdown(begins, func() { v.SetShutdown(false) })
-	if begins {
-		v.log.WithField("waiting", len(v.limiter.Snapshot(time.Now()).Waiting)).
-			Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")
-	} else {
-		v.log.Info("the node is not shut down after all: pods wait as before")
-	}
+	v.observer.Report(observe.Shutdown{Begins: begins, Waiting: len(v.limiter.Snapshot(time.Now()).Waiting)})
 }
 
 // SetPressure handles kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
@@ -117,11 +109,7 @@ func (v *Valve) SetShutdown(begins bool) {
 func (v *Valve) SetPressure(short bool) {
 	defer v.observer.Caught("SetPressure")
 	v.set(func(s *ValveState) { s.Pressure = short })
-	if short {
-		v.log.Warn("the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over")
-	} else {
-		v.log.Info("the node is no longer short of memory, disk or process IDs: pods may wait in the gate again")
-	}
+	v.observer.Report(observe.Pressure{Begins: short})
 }
 
 // RefusesWaits reports whether pods that would have to wait are refused, because the node shuts down.
@@ -143,13 +131,6 @@ func (v *Valve) WhyUnheld() reasons.Reason {
 	return observe.Shadow
 }
 
-// modeNews says what a change to a mode means for pods that wait.
-var modeNews = map[v1alpha1.Mode]string{
-	v1alpha1.ModeEnforce: "the mode is Enforce now: starts wait for the limits",
-	v1alpha1.ModeShadow:  "the mode is Shadow now: waiting pods start at once, and the waits of the mode Enforce are reported",
-	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and waiting pods start at once",
-}
-
 // changeMode handles a change of the mode. waiting are the pods that waited then. Unless the new mode is Shadow, starts
 // that continued at once count as under way.
 func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []throttle.TicketView) {
@@ -157,7 +138,7 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []throt
 	if mode == before {
 		return
 	}
-	s.o.Log.WithFields(logrus.Fields{"mode": mode, "before": before, "waiting": len(waiting)}).Warn(modeNews[mode])
+	s.o.Observer.Report(observe.ModeChange{Mode: mode, Before: before, Waiting: len(waiting)})
 	if mode != v1alpha1.ModeShadow {
 		known := map[string]podwatch.Pod{}
 		for _, v := range waiting {

@@ -22,7 +22,6 @@ type Options struct {
 	Pods     starts.PodWatch // nil: standalone
 	Observer *observe.Observer
 	Board    *turns.Board
-	Log      logrus.FieldLogger
 
 	Gate     GateOptions
 	RefuseAt RefuseAt

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -141,10 +139,9 @@ func (g *Gate) gone(pod, id string) { g.report(pod, id, g.breaker.gone(time.Now(
 // forget implements follower.
 func (g *Gate) forget(uid string) { g.breaker.forget(uid) }
 
-// report logs why a container has tripped the breaker; empty: it has not.
+// report reports why a container has tripped the breaker; empty: it has not.
 func (g *Gate) report(pod, id, cause string) {
 	if cause != "" {
-		g.o.Log.WithFields(logrus.Fields{"no_gate": cause, "container_id": id}).Warnf("the gate is given up for a while, and containers are refused instead, after one of pod %s: %s", pod, cause)
-		g.o.Observer.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+cause)
+		g.o.Observer.Report(observe.GateGivenUp{Pod: observe.Pod{Name: pod}, Container: id, Cause: cause})
 	}
 }

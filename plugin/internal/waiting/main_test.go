@@ -28,14 +28,13 @@ const patience = time.Minute
 func aChooser(o Options) *Chooser {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
-	o.Log, o.Board = cmp.Or[logrus.FieldLogger](o.Log, silent), turns.NewBoard()
-	o.Observer = observe.New(observe.Options{Log: o.Log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
+	o.Observer, o.Board = cmp.Or(o.Observer, anObserver(silent)), turns.NewBoard()
 	timing := starts.DefaultTiming()
 	timing.Stalls.Every = 24 * time.Hour // no slot is lent
 	var c *Chooser
 	o.Starts = starts.New(starts.Options{
 		Pods: o.Pods, Observer: o.Observer, Board: o.Board,
-		Memory: learning.New("", costs.Machine{}, o.Log), Log: o.Log, Waitable: o.Gate.Timeout, Timing: timing,
+		Memory: learning.New("", costs.Machine{}, silent), Log: silent, Waitable: o.Gate.Timeout, Timing: timing,
 		Forgotten: func(uid string) { c.Forget(uid) }, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
 			return c.Room.Round(now, waiting)
@@ -43,4 +42,9 @@ func aChooser(o Options) *Chooser {
 	})
 	c = New(o)
 	return c
+}
+
+// anObserver returns an observer with that log, which writes no events.
+func anObserver(log logrus.FieldLogger) *observe.Observer {
+	return observe.New(observe.Options{Log: log, Events: observe.NoEvents{}, Nodes: func() int { return 0 }})
 }

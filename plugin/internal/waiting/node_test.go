@@ -44,7 +44,7 @@ func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 	log, logged := logtest.NewNullLogger()
 	watch := &podWatch{pods: map[string]podwatch.Pod{}}
 	o := Options{
-		Pods: watch, Log: log, RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond, Cores: 2, ProcRoot: "/nowhere",
+		Pods: watch, Observer: anObserver(log), RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond, Cores: 2, ProcRoot: "/nowhere",
 		Gate: GateOptions{Mode: GateAuto, Path: hook, Socket: "/run/gate.sock", Timeout: 100 * time.Second},
 	}
 	for _, change := range changes {

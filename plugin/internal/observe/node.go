@@ -1,0 +1,55 @@
+package observe
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Shutdown says that the node is being shut down, or is not after all. It is logged.
+type Shutdown struct {
+	Begins  bool
+	Waiting int // pods that wait; only logged if the shutdown begins
+}
+
+func (e Shutdown) report(o *Observer) {
+	if e.Begins {
+		o.log.WithField("waiting", e.Waiting).Warn("the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused")
+	} else {
+		o.log.Info("the node is not shut down after all: pods wait as before")
+	}
+}
+
+// Pressure says that the node is short of memory, disk or process IDs, or no longer is. It is logged.
+type Pressure struct{ Begins bool }
+
+func (e Pressure) report(o *Observer) {
+	if e.Begins {
+		o.log.Warn("the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over")
+	} else {
+		o.log.Info("the node is no longer short of memory, disk or process IDs: pods may wait in the gate again")
+	}
+}
+
+// SignalBlind is a signal that a limit needs and that cannot be measured. It is logged, and an event on the node.
+type SignalBlind struct {
+	Signal throttle.Signal
+	Effect string // on the limit
+	Why    error
+}
+
+func (e SignalBlind) report(o *Observer) {
+	o.log.WithField("signal", e.Signal.String()).WithError(e.Why).Warnf("the signal %s cannot be measured: %s", e.Signal, e.Effect)
+	o.events.Node(corev1.EventTypeWarning, "SignalBlind", "The signal "+e.Signal.String()+" cannot be measured, "+e.Effect+": "+e.Why.Error())
+}
+
+// SignalMeasured is a signal that was blind and is measured again. It is logged, and an event on the node.
+type SignalMeasured struct {
+	Signal throttle.Signal
+	Effect string // on the limit
+}
+
+func (e SignalMeasured) report(o *Observer) {
+	o.log.WithField("signal", e.Signal.String()).Infof("the signal %s is measured again: %s", e.Signal, e.Effect)
+	o.events.Node(corev1.EventTypeNormal, "SignalMeasured", "The signal "+e.Signal.String()+" is measured again, "+e.Effect)
+}
