@@ -31,25 +31,21 @@ func (e Pressure) report(o *Observer) {
 	}
 }
 
-// SignalBlind is a signal that a limit needs and that cannot be measured. It is logged, and an event on the node.
+// SignalBlind says that a signal that a limit needs cannot be measured, or is measured again. It is logged, and an event
+// on the node.
 type SignalBlind struct {
 	Signal throttle.Signal
 	Effect string // on the limit
-	Why    error
+	Why    error  // nil: it is measured again
 }
 
 func (e SignalBlind) report(o *Observer) {
-	o.log.WithField("signal", e.Signal.String()).WithError(e.Why).Warnf("the signal %s cannot be measured: %s", e.Signal, e.Effect)
+	log := o.log.WithField("signal", e.Signal.String())
+	if e.Why == nil {
+		log.Infof("the signal %s is measured again: %s", e.Signal, e.Effect)
+		o.events.Node(corev1.EventTypeNormal, "SignalMeasured", "The signal "+e.Signal.String()+" is measured again, "+e.Effect)
+		return
+	}
+	log.WithError(e.Why).Warnf("the signal %s cannot be measured: %s", e.Signal, e.Effect)
 	o.events.Node(corev1.EventTypeWarning, "SignalBlind", "The signal "+e.Signal.String()+" cannot be measured, "+e.Effect+": "+e.Why.Error())
-}
-
-// SignalMeasured is a signal that was blind and is measured again. It is logged, and an event on the node.
-type SignalMeasured struct {
-	Signal throttle.Signal
-	Effect string // on the limit
-}
-
-func (e SignalMeasured) report(o *Observer) {
-	o.log.WithField("signal", e.Signal.String()).Infof("the signal %s is measured again: %s", e.Signal, e.Effect)
-	o.events.Node(corev1.EventTypeNormal, "SignalMeasured", "The signal "+e.Signal.String()+" is measured again, "+e.Effect)
 }

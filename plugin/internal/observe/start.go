@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -90,7 +91,7 @@ const (
 	Off reasons.Reason = "Off"
 )
 
-// unpacedTexts explain the reasons to people that nobody asked for. They follow the name of the pod.
+// unpacedTexts explain to people the reasons that no mode asks for. They follow the name of the pod.
 var unpacedTexts = map[reasons.Reason]string{
 	NotAsked: "it started without a decision of the daemon; its start counts from now on",
 	Panic:    "a handler of the daemon failed: the pod starts unpaced",
@@ -106,14 +107,51 @@ type Unpaced struct {
 
 func (e Unpaced) report(o *Observer) {
 	o.metrics.unpaced.WithLabelValues(string(e.Reason)).Inc()
-	text := unpacedTexts[e.Reason]
 	switch e.Reason {
 	case Shadow:
 		e.log(o).WithField("reason", e.Limit).Infof("pod %s would wait, but continues: the mode is Shadow", e.Name)
 	case NotAsked, Panic:
+		text := unpacedTexts[e.Reason]
 		e.log(o).WithField("reason", e.Reason).Warnf("pod %s: %s", e.Name, text)
 		if o.pods.rare.allow(time.Now()) {
 			o.events.Pod(e.UID, e.Name, corev1.EventTypeWarning, eventUnpaced, string(e.Reason)+": "+text)
 		}
 	}
+}
+
+// Learned is what the start of a pod took. It is logged at the level debug, and counted. A start that was killed is only
+// logged: it would have taken more.
+type Learned struct {
+	Pod
+	Took     costs.Start
+	Basis    string     // of the estimate: Owner, Image, Revisions, Node or None
+	Expected costs.Cost // when it began
+}
+
+func (e Learned) report(o *Observer) {
+	e.log(o).WithFields(logrus.Fields{
+		"cpu_ms": e.Took.CPU.Milliseconds(), "wall_ms": e.Took.Wall.Milliseconds(), "waited_ms": e.Took.Waited.Milliseconds(),
+		"idle_ms": e.Took.Idle.Milliseconds(), "peak_cores": e.Took.Peak, "disk_bytes": e.Took.Disk, "killed": e.Took.Killed,
+		"basis": e.Basis, "expected_cpu_ms": int64(1000 * e.Expected.CPU.Mean),
+	}).Debugf("learned what the start of pod %s took", e.Name)
+	if e.Took.Killed {
+		return
+	}
+	cpu := e.Took.CPU.Seconds()
+	o.metrics.startCPU.WithLabelValues(e.Basis).Add(cpu)
+	o.metrics.expectedCPU.WithLabelValues(e.Basis).Add(e.Expected.CPU.Mean)
+	if e.Expected.CPU.Mean > 0 {
+		o.metrics.costRatio.WithLabelValues(e.Basis).Observe(cpu / e.Expected.CPU.Mean)
+	}
+}
+
+// Unmeasured is a start of which cannot be read what it uses, once that is new. It is logged.
+type Unmeasured struct {
+	Pod
+	Why    error
+	RunFor time.Duration // after its containers have run for this long, the start ends without a report of kubelet
+}
+
+func (e Unmeasured) report(o *Observer) {
+	e.log(o).WithError(e.Why).Warnf("cannot read what pod %s uses: it counts as making progress, so its slot is not lent, and nothing is learned of it; without a report of kubelet, its start ends when its containers have run for %s", e.Name, e.RunFor)
 }

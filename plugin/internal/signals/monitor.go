@@ -83,11 +83,11 @@ func (m *Monitor) Observe(now time.Time, signals throttle.Signals) {
 			continue
 		}
 		blind, measured := missed(settings, signal)
-		if r.Err != nil {
-			m.report(observe.SignalBlind{Signal: signal, Effect: blind, Why: r.Err})
-		} else {
-			m.report(observe.SignalMeasured{Signal: signal, Effect: measured})
+		e := observe.SignalBlind{Signal: signal, Effect: blind, Why: r.Err}
+		if r.Err == nil {
+			e.Effect = measured
 		}
+		m.report(e)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Waits is a decision that a start waits. It is logged: the first of a wait at the level info, the others at the level
@@ -59,6 +60,22 @@ func (e Refusal) report(o *Observer) {
 	o.metrics.refusals.WithLabelValues(at, string(e.Decision.Reason)).Inc()
 	o.metrics.refusalCPU.Add(e.CPU.Seconds())
 	e.logWait(o, fields, text)
+}
+
+// Reasons why a process left the waiting room, besides the reasons of its answer.
+const (
+	// HungUp: it ended by itself, because the folder of the CNI configurations changed or the runtime ended it.
+	HungUp reasons.Reason = "HungUp"
+)
+
+// LeftRoom is a process that left the waiting room. It is counted.
+type LeftRoom struct {
+	Reason reasons.Reason // of its answer, or HungUp
+	Waited time.Duration  // in the room
+}
+
+func (e LeftRoom) report(o *Observer) {
+	o.metrics.roomWaits.WithLabelValues(string(e.Reason)).Observe(e.Waited.Seconds())
 }
 
 // GateGivenUp says that no container waits in the gate for a while, because hooks may not work. It is logged, and an

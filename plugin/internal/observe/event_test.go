@@ -1,0 +1,269 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// unforeseen is an event whose report panics.
+type unforeseen struct{ Pod }
+
+func (unforeseen) report(*Observer) { panic("broken") }
+
+func TestAReportThatPanicsIsCaught(t *testing.T) {
+	t.Parallel()
+	log, logged := logtest.NewNullLogger()
+	o := New(Options{Log: log, Events: NoEvents{}})
+	require.NotPanics(t, func() { o.Report(unforeseen{Pod{"u1", "ns/web"}}) })
+	assert.Equal(t, "caught a panic in unforeseen for pod ns/web: the daemon goes on", logged.LastEntry().Message)
+	assert.Equal(t, "u1", logged.LastEntry().Data["pod_uid"])
+	require.NotPanics(t, func() { o.Report(unforeseen{}) })
+	assert.Equal(t, "caught a panic in unforeseen: the daemon goes on", logged.LastEntry().Message)
+	assert.InDelta(t, 2, testutil.ToFloat64(o.metrics.panics.WithLabelValues("unforeseen")), 0)
+
+	o = New(Options{Log: log}) // it cannot write events
+	ticket := throttle.New(time.Now(), throttle.Settings{}).Join(time.Now(), throttle.Request{UID: "u2", Name: "ns/stuck"})
+	require.NotPanics(t, func() {
+		o.Report(StartEvent{Event: throttle.Event{State: throttle.Started, Reason: reasons.Stuck, Ticket: ticket, Time: time.Now()}})
+	})
+	assert.Equal(t, "caught a panic in StartEvent for pod ns/stuck: the daemon goes on", logged.LastEntry().Message)
+}
+
+// everywhere collects what events cause.
+type everywhere []string
+
+// Levels implements logrus.Hook.
+func (*everywhere) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire implements logrus.Hook.
+func (w *everywhere) Fire(e *logrus.Entry) error {
+	line := fmt.Sprintf("log %s: %s", e.Level, e.Message)
+	fields := make([]string, 0, len(e.Data))
+	for name, value := range e.Data {
+		fields = append(fields, fmt.Sprintf(" %s=%v", name, value))
+	}
+	slices.Sort(fields)
+	*w = append(*w, line+strings.Join(fields, ""))
+	return nil
+}
+
+// Pod implements EventWriter.
+func (w *everywhere) Pod(uid, name, kind, reason, message string) {
+	*w = append(*w, fmt.Sprintf("on pod %s %s: %s %s: %s", uid, name, kind, reason, message))
+}
+
+// Node implements EventWriter.
+func (w *everywhere) Node(kind, reason, message string) {
+	*w = append(*w, fmt.Sprintf("on node: %s %s: %s", kind, reason, message))
+}
+
+// counted adds the metrics that are not zero.
+func (w *everywhere) counted(t *testing.T, r *prometheus.Registry) {
+	families, err := r.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		name, own := strings.CutPrefix(family.GetName(), "pod_pacemaker_")
+		for _, m := range family.GetMetric() {
+			value := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+			if !own || value == 0 {
+				continue
+			}
+			labels := ""
+			for _, l := range m.GetLabel() {
+				labels += " " + l.GetValue()
+			}
+			*w = append(*w, fmt.Sprintf("metric %s%s: %v", name, labels, value))
+		}
+	}
+}
+
+// Each kind of event causes what its type says, and nothing else.
+func TestWhatEachEventCauses(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	ticket := throttle.New(now, throttle.Settings{}).Join(now, throttle.Request{UID: "u1", Name: "ns/web"})
+	of := func(state throttle.State, reason reasons.Reason) throttle.Event {
+		return throttle.Event{State: state, Reason: reason, Ticket: ticket, Time: now, Took: 3 * time.Second, Waiting: 2, Starting: 1}
+	}
+	web := Pod{"u1", "ns/web"}
+	const pod = " pod_name=web pod_namespace=ns pod_uid=u1"
+	waits := Waits{Pod: web, Decision: throttle.Decision{Reason: reasons.Queued, Ahead: 4}, Since: now, At: now.Add(time.Second)}
+	inGate := waits
+	inGate.Container = "c1"
+	took := costs.Start{CPU: 2 * time.Second, Wall: 3 * time.Second}
+	expected := costs.Cost{}
+	expected.CPU.Mean = 4
+	killed := took
+	killed.Killed = true
+	const learned = "log debug: learned what the start of pod ns/web took basis=Owner cpu_ms=2000 disk_bytes=0 expected_cpu_ms=4000 idle_ms=0 killed=%v peak_cores=0" + pod + " waited_ms=0 wall_ms=3000"
+	why := errors.New("it is absent")
+	tested := map[string]bool{}
+	for _, c := range []struct {
+		event  Event
+		causes []string
+	}{
+		{StartEvent{Event: of(throttle.Waiting, "")}, []string{
+			"log debug: pod ns/web joined the queue" + pod + " starting=1 waiting=2",
+		}},
+		{StartEvent{Event: of(throttle.Waiting, reasons.GateExpired), Container: "c1"}, []string{
+			"log warning: the wait of pod ns/web in the gate ended without a turn: kubelet tries again, the pod keeps its place container_id=c1" + pod + " reason=GateExpired starting=1 waiting=2",
+			"metric gate_expired_total: 1",
+			"on pod u1 ns/web: Warning GateExpired: The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place",
+		}},
+		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits)}, []string{
+			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
+			"metric admissions_total WithinLimits: 1", "metric wait_seconds WithinLimits: 3",
+		}},
+		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits), Off: true}, []string{
+			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
+			"metric admissions_total WithinLimits: 1", "metric unpaced_total Off: 1", "metric wait_seconds WithinLimits: 3",
+		}},
+		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Off: true}, []string{
+			"log info: start of pod ns/web admitted after 3s" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
+			"metric admissions_total Exempt: 1", "metric wait_seconds Exempt: 3",
+		}},
+		{StartEvent{Event: of(throttle.Started, reasons.Ready)}, []string{
+			"log info: start of pod ns/web ended after 3s: Ready" + pod + " reason=Ready start_ms=3000 starting=1 waiting=2",
+			"metric start_seconds Ready: 3",
+		}},
+		{StartEvent{Event: of(throttle.Started, reasons.Stuck)}, []string{
+			"log warning: start of pod ns/web is stuck after 3s and no longer counts" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
+			"metric start_seconds Stuck: 3",
+			"on pod u1 ns/web: Warning StartStuck: Not ready 3s after it was admitted; the start no longer counts, and other pods may start",
+		}},
+		{ShadowEvent{of(throttle.Starting, reasons.WithinLimits), reasons.Rate}, []string{
+			"log info: pod ns/web would have waited until now: the mode is Shadow" + pod + " reason=Rate starting=1 wait_ms=3000 waiting=2",
+			"metric shadow_wait_seconds Rate: 3",
+		}},
+		{ShadowEvent{of(throttle.Started, reasons.Stuck), reasons.Rate}, []string{
+			"log debug: pod ns/web would have started by now: the mode is Shadow" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
+		}},
+		{ShadowEvent{of(throttle.Waiting, ""), reasons.Rate}, nil},
+		{Unpaced{Reason: reasons.Adopted}, []string{"metric unpaced_total Adopted: 1"}},
+		{Unpaced{Reason: Off}, []string{"metric unpaced_total Off: 1"}},
+		{Unpaced{Pod: web, Reason: Shadow, Limit: reasons.Rate}, []string{
+			"log info: pod ns/web would wait, but continues: the mode is Shadow" + pod + " reason=Rate", "metric unpaced_total Shadow: 1",
+		}},
+		{Unpaced{Pod: web, Reason: Panic}, []string{
+			"log warning: pod ns/web: a handler of the daemon failed: the pod starts unpaced" + pod + " reason=Panic",
+			"metric unpaced_total Panic: 1",
+			"on pod u1 ns/web: Warning StartUnpaced: Panic: a handler of the daemon failed: the pod starts unpaced",
+		}},
+		{Learned{web, took, "Owner", expected}, []string{
+			fmt.Sprintf(learned, false),
+			"metric start_cost_ratio Owner: 0.5", "metric start_cpu_seconds_total Owner: 2", "metric start_expected_cpu_seconds_total Owner: 4",
+		}},
+		{Learned{web, killed, "Owner", expected}, []string{fmt.Sprintf(learned, true)}},
+		{Unmeasured{web, why, 10 * time.Second}, []string{
+			"log warning: cannot read what pod ns/web uses: it counts as making progress, so its slot is not lent, and nothing is learned of it; without a report of kubelet, its start ends when its containers have run for 10s error=it is absent" + pod,
+		}},
+		{waits, []string{"log info: pod ns/web waits in the waiting room held= place=5" + pod + " reason=Queued wait_ms=1000"}},
+		{inGate, []string{"log info: pod ns/web waits in the gate container_id=c1 held= place=5" + pod + " reason=Queued wait_ms=1000"}},
+		{Refusal{waits, time.Second, false}, []string{
+			"log info: pod ns/web is refused, kubelet tries again at=sandbox held= place=5" + pod + " reason=Queued wait_ms=1000",
+			"metric refusal_cpu_seconds_total: 1", "metric refusals_total sandbox Queued: 1",
+		}},
+		{Refusal{inGate, time.Second, true}, []string{
+			"log info: pod ns/web is refused, it does not start at=container container_id=c1 held= place=5" + pod + " reason=Queued wait_ms=1000",
+			"metric refusal_cpu_seconds_total: 1", "metric refusals_total container Queued: 1",
+		}},
+		{LeftRoom{HungUp, 2 * time.Second}, []string{"metric room_wait_seconds HungUp: 2"}},
+		{GateGivenUp{Pod{Name: "ns/web"}, "c1", "hooks do not run"}, []string{
+			"log warning: the gate is given up for a while, and containers are refused instead, after one of pod ns/web: hooks do not run container_id=c1 no_gate=hooks do not run",
+			"on node: Warning GateGivenUp: Containers are refused for a while instead of waiting in the gate: hooks do not run",
+		}},
+		{RuntimeLost{why}, []string{"on node: Warning RuntimeDisconnected: The connection to the container runtime is lost, pods start unpaced until it is back: it is absent"}},
+		{RuntimeBack{}, []string{"on node: Normal RuntimeConnected: Connected to the container runtime again: pods are paced"}},
+		{RuntimeMakes{Pod: web, Sandbox: "s1", Refused: true}, []string{
+			"log debug: pod ns/web: the runtime makes a sandbox" + pod + " refused=true sandbox_id=s1",
+		}},
+		{RuntimeMakes{Pod: web, Sandbox: "s1", Container: "c1", Hook: true}, []string{
+			"log debug: pod ns/web: the runtime makes a container container_id=c1 hook=true" + pod + " refused=false sandbox_id=s1",
+		}},
+		{HandlerCall{"StopContainer", time.Second}, []string{"metric handler_seconds StopContainer: 1"}},
+		{HandlerWait{time.Second}, []string{"metric held_seconds_total: 1"}},
+		{Shutdown{true, 7}, []string{"log warning: the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused waiting=7"}},
+		{Shutdown{false, 7}, []string{"log info: the node is not shut down after all: pods wait as before"}},
+		{Pressure{true}, []string{"log warning: the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over"}},
+		{Pressure{false}, []string{"log info: the node is no longer short of memory, disk or process IDs: pods may wait in the gate again"}},
+		{SignalBlind{throttle.SignalLoad, "its limit is open", why}, []string{
+			"log warning: the signal load cannot be measured: its limit is open error=it is absent signal=load",
+			"on node: Warning SignalBlind: The signal load cannot be measured, its limit is open: it is absent",
+		}},
+		{SignalBlind{throttle.SignalLoad, "its limit holds", nil}, []string{
+			"log info: the signal load is measured again: its limit holds signal=load",
+			"on node: Normal SignalMeasured: The signal load is measured again, its limit holds",
+		}},
+		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, throttle.Settings{MaxConcurrent: 2}}, []string{
+			"log info: configuration in force: test config=test generation=3 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Enforce origin=API",
+			"metric config_generation test API: 3",
+		}},
+		{ModeChange{v1alpha1.ModeOff, v1alpha1.ModeShadow, 7}, []string{
+			"log warning: the mode is Off now: no limit is in force, and waiting pods start at once before=Shadow mode=Off waiting=7",
+		}},
+		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Overridden: []string{"c"}}}, []string{
+			"log info: StartPolicy b can be evaluated again, or is gone policy=b",
+			"log info: a temporary override of StartPolicy c began or ended policy=c",
+			"log warning: StartPolicy a cannot be evaluated, and holds no pod: no labels policy=a reason=no labels",
+			"on node: Warning PolicyNotEvaluated: StartPolicy a holds no pod: no labels",
+		}},
+		{ClaimsUnheld{[]string{"a", "b"}, why}, []string{"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent"}},
+		{ClaimsUnheld{}, []string{"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again"}},
+	} {
+		var caused everywhere
+		log := discard()
+		log.SetLevel(logrus.DebugLevel)
+		log.AddHook(&caused)
+		o := New(Options{Log: log, Events: &caused})
+		o.Report(c.event)
+		caused.counted(t, o.Registry())
+		slices.Sort(caused)
+		assert.Equal(t, c.causes, []string(caused), "%T", c.event)
+		tested[strings.TrimPrefix(fmt.Sprintf("%T", c.event), "observe.")] = true
+	}
+	for _, kind := range kinds(t) {
+		assert.True(t, tested[kind], kind)
+	}
+}
+
+// kinds returns the kinds of events: the types with a method report.
+func kinds(t *testing.T) (all []string) {
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file.Name(), nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Name.Name == "report" {
+				all = append(all, types.ExprString(f.Recv.List[0].Type))
+			}
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
