@@ -65,14 +65,14 @@ func (e PolicyChanges) report(o *Observer) {
 	}
 }
 
-// ClaimsUnheld says that policies of the scope Cluster hold no pod, or that all hold again. It is an event on the
+// PoliciesOpen says that policies of the scope Cluster hold no pod, or that all hold again. It is an event on the
 // node; package leases logs it.
-type ClaimsUnheld struct {
+type PoliciesOpen struct {
 	Policies []string // that hold no pod
 	Why      error    // nil: all policies hold again
 }
 
-func (e ClaimsUnheld) report(o *Observer) {
+func (e PoliciesOpen) report(o *Observer) {
 	if e.Why == nil {
 		o.events.Node(corev1.EventTypeNormal, "StartPoliciesClosed", "the StartPolicies of the scope Cluster hold again")
 		return

@@ -229,8 +229,8 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log warning: StartPolicy a cannot be evaluated, and holds no pod: no labels policy=a reason=no labels",
 			"on node: Warning PolicyNotEvaluated: StartPolicy a holds no pod: no labels",
 		}},
-		{ClaimsUnheld{[]string{"a", "b"}, why}, []string{"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent"}},
-		{ClaimsUnheld{}, []string{"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again"}},
+		{PoliciesOpen{[]string{"a", "b"}, why}, []string{"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent"}},
+		{PoliciesOpen{}, []string{"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again"}},
 	} {
 		var caused everywhere
 		log := discard()
