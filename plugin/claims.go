@@ -14,7 +14,7 @@ import (
 func newClaimer(o Options, slots kube.Leases, l leases.Limiter, nodes func() int, observer *observe.Observer) *leases.Claimer {
 	return leases.New(leases.Options{
 		API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: nodes, Log: o.Log,
-		Opened: func(names []string, why error) { observer.Report(observe.PoliciesOpen{Policies: names, Why: why}) },
+		OpenChanged: func(open []string, why error) { observer.Report(observe.ClusterPolicies{Open: open, Why: why}) },
 	})
 }
 

@@ -49,7 +49,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 				for _, uid := range []string{"a", "b", "c"} {
 					s.Runtime.Sandbox(time.Now(), &api.PodSandbox{Uid: uid, Namespace: "ns", Name: uid}, podwatch.Pod{}, false, true, "")
 				}
-			}, 12,
+			}, 4,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,9 +57,9 @@ type Options struct {
 	Limiter Limiter
 	// Nodes returns the number of nodes in the cluster, 0 while it is not known. It must not block.
 	Nodes func() int
-	// Opened is called with the reason when policies stop holding pods because the API server cannot be
-	// used, and with nil when they hold pods again. It must not block.
-	Opened func(policies []string, why error)
+	// OpenChanged is called when other policies than before hold no pod because the API server cannot be used: with
+	// their names and the reason, or with nothing if all hold pods again. It must not block.
+	OpenChanged func(open []string, why error)
 	// Log receives each fault once.
 	Log logrus.FieldLogger
 }

@@ -192,6 +192,7 @@ type claiming struct {
 	limiter *throttle.Limiter
 	logged  *logtest.Hook
 	opened  atomic.Pointer[[]string]
+	changes atomic.Int64 // of opened
 	cancel  func()
 	done    chan struct{}
 }
@@ -215,7 +216,7 @@ func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming
 	c := &claiming{t: t, limiter: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour}), logged: hook}
 	c.Claimer = New(Options{
 		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
-		Opened: func(policies []string, _ error) { c.opened.Store(&policies) },
+		OpenChanged: func(open []string, _ error) { c.opened.Store(&open); c.changes.Add(1) },
 	})
 	c.setSlots(slots)
 	return c

@@ -72,7 +72,7 @@ type simNode struct {
 func (n *simNode) boot() {
 	log, _ := logtest.NewNullLogger()
 	claimer := New(Options{
-		API: n, Holder: n.name, Limiter: n, Nodes: func() int { return len(n.s.nodes) }, Log: log, Opened: func([]string, error) {},
+		API: n, Holder: n.name, Limiter: n, Nodes: func() int { return len(n.s.nodes) }, Log: log, OpenChanged: func([]string, error) {},
 	})
 	ctx, cancel := context.WithCancel(n.s.t.Context())
 	done := make(chan struct{})

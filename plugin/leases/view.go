@@ -38,7 +38,7 @@ func (c *Claimer) View() View {
 	return c.view
 }
 
-// show sets what View returns, and logs each fault once and when it is over.
+// show sets what View returns, logs each fault once and when it is over, and calls OpenChanged.
 func (c *Claimer) show() {
 	v := c.stats
 	v.Calls = maps.Clone(v.Calls)
@@ -69,10 +69,8 @@ func (c *Claimer) show() {
 	switch {
 	case slices.Equal(before.OpenPolicies, v.OpenPolicies):
 	case len(v.OpenPolicies) == 0:
-		c.options.Log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now")
-		c.options.Opened(nil, nil)
+		c.options.OpenChanged(nil, nil)
 	default:
-		c.options.Log.WithError(v.Fault).Warnf("the API server cannot be used: the policies %s hold no pod", strings.Join(v.OpenPolicies, ", "))
-		c.options.Opened(v.OpenPolicies, v.Fault)
+		c.options.OpenChanged(v.OpenPolicies, v.Fault)
 	}
 }

@@ -65,18 +65,20 @@ func (e PolicyChanges) report(o *Observer) {
 	}
 }
 
-// PoliciesOpen says that policies of the scope Cluster hold no pod, or that all hold again. It is an event on the
-// node; package leases logs it.
-type PoliciesOpen struct {
-	Policies []string // that hold no pod
-	Why      error    // nil: all policies hold again
+// ClusterPolicies says which policies of the scope Cluster hold no pod, because the API server cannot be used. It is
+// logged, and an event on the node.
+type ClusterPolicies struct {
+	Open []string // the names of those policies; empty: all hold again
+	Why  error    // nil if Open is empty
 }
 
-func (e PoliciesOpen) report(o *Observer) {
-	if e.Why == nil {
+func (e ClusterPolicies) report(o *Observer) {
+	if len(e.Open) == 0 {
+		o.log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now")
 		o.events.Node(corev1.EventTypeNormal, "StartPoliciesClosed", "the StartPolicies of the scope Cluster hold again")
 		return
 	}
-	o.events.Node(corev1.EventTypeWarning, "StartPoliciesOpened",
-		Cut("the StartPolicies "+strings.Join(e.Policies, ", ")+" hold no pod: "+e.Why.Error(), mostFault))
+	names := strings.Join(e.Open, ", ")
+	o.log.WithError(e.Why).Warnf("the API server cannot be used: the policies %s hold no pod", names)
+	o.events.Node(corev1.EventTypeWarning, "StartPoliciesOpened", Cut("the StartPolicies "+names+" hold no pod: "+e.Why.Error(), mostFault))
 }

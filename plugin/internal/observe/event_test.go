@@ -163,7 +163,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{ShadowEvent{of(throttle.Waiting, ""), reasons.Rate}, nil},
 		{Unpaced{Reason: reasons.Adopted}, []string{"metric unpaced_total Adopted: 1"}},
 		{Unpaced{Reason: Off}, []string{"metric unpaced_total Off: 1"}},
-		{Unpaced{Pod: web, Reason: Shadow, Limit: reasons.Rate}, []string{
+		{Unpaced{Pod: web, Reason: Shadow, HeldBy: reasons.Rate}, []string{
 			"log info: pod ns/web would wait, but continues: the mode is Shadow" + pod + " reason=Rate", "metric unpaced_total Shadow: 1",
 		}},
 		{Unpaced{Pod: web, Reason: Panic}, []string{
@@ -229,8 +229,14 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log warning: StartPolicy a cannot be evaluated, and holds no pod: no labels policy=a reason=no labels",
 			"on node: Warning PolicyNotEvaluated: StartPolicy a holds no pod: no labels",
 		}},
-		{PoliciesOpen{[]string{"a", "b"}, why}, []string{"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent"}},
-		{PoliciesOpen{}, []string{"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again"}},
+		{ClusterPolicies{[]string{"a", "b"}, why}, []string{
+			"log warning: the API server cannot be used: the policies a, b hold no pod error=it is absent",
+			"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent",
+		}},
+		{ClusterPolicies{}, []string{
+			"log info: the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now",
+			"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again",
+		}},
 	} {
 		var caused everywhere
 		log := discard()

@@ -57,8 +57,8 @@ func (o *Observer) Collect(s Scraped) {
 	}
 }
 
-// LookAtWaiting writes events on pods that have waited for a while. It returns when to call it again, or zero if no pod
-// waits. A panic is caught.
+// LookAtWaiting writes events on pods that have waited for a while. It returns when to call it again even if nothing
+// changes, or zero. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, s throttle.Snapshot) (next time.Time) {
 	defer o.Caught("LookAtWaiting")
 	o.pods.inClusterOf(o.nodes())

@@ -94,33 +94,54 @@ func (s *podEvents) forget(e throttle.Event) {
 func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reasons.GateDeadline }
 
 // look writes events on pods that have waited for a while and have no event yet, or wait for another reason now,
-// in the order of the queue. It returns when to look again, or zero if no pod waits.
+// in the order of the queue. It returns when to look again, or zero if no event is due before a reason changes.
 func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapshot) (next time.Time) {
 	waiting := snapshot.Waiting
-	if len(waiting) == 0 {
+	for _, v := range waiting {
+		if due := s.due(v); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	if next.IsZero() {
 		return time.Time{}
 	}
-	if next := s.last.Add(lookEvery); now.Before(next) {
+	if again := s.last.Add(lookEvery); next.Before(again) {
+		next = again
+	}
+	if now.Before(next) {
 		return next
 	}
 	s.last = now
 	for _, v := range waiting {
-		last, has := s.written[v.UID]
-		never := v.Reason == reasons.Unadmittable
-		if (now.Sub(v.Arrived) < shortWait+s.normal.delay && !never) || (has && (last.reason == v.Reason || now.Sub(last.at) < writeAgain)) {
+		if due := s.due(v); due.IsZero() || now.Before(due) {
 			continue
 		}
 		if !s.normal.allow(now) {
 			break
 		}
 		s.written[v.UID] = writtenEvent{reason: v.Reason, at: now}
-		if never {
+		if v.Reason == reasons.Unadmittable {
 			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+admin.HeldText(v.Held))
 			continue
 		}
 		n.Pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.PaceObserved))
 	}
 	return now.Add(lookEvery)
+}
+
+// due returns when an event on a pod that waits is due; zero: when its reason changes.
+func (s *podEvents) due(v throttle.TicketView) time.Time {
+	last, has := s.written[v.UID]
+	switch {
+	case has && last.reason == v.Reason:
+		return time.Time{}
+	case has:
+		return last.at.Add(writeAgain)
+	case v.Reason == reasons.Unadmittable:
+		return v.Arrived
+	default:
+		return v.Arrived.Add(shortWait + s.normal.delay)
+	}
 }
 
 // waitingText describes what a pod waits for, at which place in the queue, and the measured values.

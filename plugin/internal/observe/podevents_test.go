@@ -73,7 +73,7 @@ func TestEventsReportOnlyLongWaits(t *testing.T) {
 	s.joins("long").Wait(s.now)
 	assert.Empty(t, s.passes(4*time.Second), "brief waited too short a time for an event")
 	assert.Equal(t, []string{
-		"Normal WaitingToStart default/long: Waits for its turn to start, place 1 of 1: Concurrency (1 of 1 starting); expected in about 6s",
+		"Normal WaitingToStart default/long: Waits for its turn to start, place 1 of 1: Concurrency (1 of 1 starting); expected in about 5s",
 	}, s.passes(5*time.Second))
 	assert.Empty(t, s.passes(2*time.Minute), "the pod still waits for the same reason")
 
@@ -92,6 +92,25 @@ func TestEventsReportOnlyLongWaits(t *testing.T) {
 	told = s.passes(time.Second)
 	require.Len(t, told, 1)
 	assert.Regexp(t, "^Normal StartAdmitted default/long: Admitted after .*: WithinLimits$", told[0])
+}
+
+// The pods that a policy holds may be the only ones that wait, for hours.
+func TestAPodThatAPolicyHoldsHasOneEvent(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int64]string{
+		0: "Warning Unadmittable default/held: It alone exceeds a limit that no wait passes: ",
+		1: "Normal WaitingToStart default/held: Waits for its turn to start, place 1 of 1: PolicyRunning ",
+	} {
+		s := newStory(t, throttle.Settings{})
+		group := []throttle.Membership{{Key: throttle.GroupKey{Policy: "db"}}}
+		s.limiter.SetPolicies(s.now, map[string]throttle.GroupLimits{"db": {Running: throttle.Bound{Pods: &most}}},
+			throttle.PodGroups{UID: "runs", Groups: group, Running: true})
+		s.limiter.Join(s.now, throttle.Request{UID: "held", Name: "default/held", Groups: group}).Wait(s.now)
+		told := s.passes(time.Hour)
+		require.Len(t, told, 1)
+		assert.Contains(t, told[0], want)
+		assert.Zero(t, s.events.look(s.now, &s.heard, s.limiter.Snapshot(s.now)), "nothing is due")
+	}
 }
 
 func TestEventsReportTheUnusual(t *testing.T) {
@@ -154,7 +173,7 @@ func TestAWaitThatEndsInTheModeShadowIsForgotten(t *testing.T) {
 	require.Len(t, o.pods.written, 1)
 	waits.End(s.now, reasons.Deleted)
 	for _, e := range s.limiter.Drain() {
-		o.Report(ShadowEvent{Event: e, Limit: reasons.Concurrency})
+		o.Report(ShadowEvent{Event: e, HeldBy: reasons.Concurrency})
 	}
 	assert.Empty(t, o.pods.written)
 }

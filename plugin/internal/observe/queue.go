@@ -40,8 +40,8 @@ func (e Waits) logWait(o *Observer, fields logrus.Fields, text string) {
 	}).Logf(level, "pod %s %s", e.Name, text)
 }
 
-// Refusal is a wait for which a sandbox or a container is refused. It is counted, with the CPU time that it costs, and
-// logged as Waits is.
+// Refusal is a sandbox or a container that is refused, so that its pod waits. It is counted, with the CPU time that it
+// costs, and logged as Waits is.
 type Refusal struct {
 	Waits               // Container is the ID of the refused container; empty: the sandbox is refused
 	CPU   time.Duration // that the refusal costs the node, by an estimate

@@ -62,17 +62,17 @@ func (e StartEvent) report(o *Observer) {
 // happened to it.
 type ShadowEvent struct {
 	throttle.Event
-	Limit reasons.Reason // would have held the start
+	HeldBy reasons.Reason // the limit that would have held the start
 }
 
 func (e ShadowEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
 
 func (e ShadowEvent) report(o *Observer) {
 	o.pods.forget(e.Event)
-	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting, "reason": e.Limit})
+	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting, "reason": e.HeldBy})
 	switch e.State {
 	case throttle.Starting:
-		o.metrics.shadowWaits.WithLabelValues(string(e.Limit)).Observe(e.Took.Seconds())
+		o.metrics.shadowWaits.WithLabelValues(string(e.HeldBy)).Observe(e.Took.Seconds())
 		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited until now: the mode is Shadow", e.Ticket.Name())
 	case throttle.Started, throttle.Gone:
 		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("pod %s would have started by now: the mode is Shadow", e.Ticket.Name())
@@ -102,14 +102,14 @@ var unpacedTexts = map[reasons.Reason]string{
 type Unpaced struct {
 	Pod                   // empty: it is not known. Only the reasons Adopted and Off allow that.
 	Reason reasons.Reason // also reasons.Adopted
-	Limit  reasons.Reason // would have held the start; only with the reason Shadow
+	HeldBy reasons.Reason // the limit that would have held the start; only with the reason Shadow
 }
 
 func (e Unpaced) report(o *Observer) {
 	o.metrics.unpaced.WithLabelValues(string(e.Reason)).Inc()
 	switch e.Reason {
 	case Shadow:
-		e.log(o).WithField("reason", e.Limit).Infof("pod %s would wait, but continues: the mode is Shadow", e.Name)
+		e.log(o).WithField("reason", e.HeldBy).Infof("pod %s would wait, but continues: the mode is Shadow", e.Name)
 	case NotAsked, Panic:
 		text := unpacedTexts[e.Reason]
 		e.log(o).WithField("reason", e.Reason).Warnf("pod %s: %s", e.Name, text)
@@ -145,7 +145,7 @@ func (e Learned) report(o *Observer) {
 	}
 }
 
-// Unmeasured is a start of which cannot be read what it uses, once that is new. It is logged.
+// Unmeasured says that the daemon cannot read what a start uses. Report it once for each fault. It is logged.
 type Unmeasured struct {
 	Pod
 	Why    error

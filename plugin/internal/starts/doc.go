@@ -1,6 +1,7 @@
 // Package starts decides which pod starts next, and when its start is over. It makes the limiter, and no other package
-// changes it, which the linter checks. Package waiting gets a pod's [Ticket], and waits for it or asks for a slot or a
-// reservation. Package signals reports readings, and package leases claims, by what [Starts.Limiter] returns.
+// of the daemon has it, which the linter checks. Package waiting gets a pod's [Ticket], and waits for it or asks for a
+// slot or a reservation. Package signals reports readings, and package leases claims, by what [Starts.Limiter] returns.
+// The matcher of package policies sets the groups of pods, under the lock of this package.
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
 // into the book of pods. [Starts] handles the reports of kubelet (PodChanged) and the requests of package waiting
@@ -13,9 +14,9 @@
 // # Locks
 //
 // A start takes two locks: that of the [Ledger], and then the limiter's. The Ledger's lock guards the book of pods
-// and the matcher of policies, which have no lock and only compute. While it is held, nothing else is called but the
-// limiter: the Ledger has no log, no events and no pod watch to call. It returns what others need to know, and they
-// are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs, reads
+// and the matcher of policies, which have no lock and only compute. While it is held, the limiter is called, and
+// what only computes: the Ledger has no log, no events and no pod watch to call. It returns what others need to know,
+// and they are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs, reads
 // or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
 // TestTheLimiterOnlyComputes hold this rule.
 package starts

@@ -89,8 +89,11 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
 		v := &snapshot.Waiting[i]
-		if t := s.limiter.Lookup(v.UID); inRoom[v.UID] && t != nil {
-			v.Present = true // so that it gets a turn
+		if !inRoom[v.UID] {
+			continue
+		}
+		v.Present = true // so that it gets a turn
+		if t := s.limiter.Lookup(v.UID); t != nil {
 			t.KeepAlive(now)
 		}
 	}
@@ -140,7 +143,7 @@ func (l *loop) publish(now time.Time) {
 		reason, shadowed, container := l.s.Ledger.about(e.Ticket)
 		l.track(now, e, shadowed)
 		if shadowed {
-			l.s.o.Observer.Report(observe.ShadowEvent{Event: e, Limit: reason})
+			l.s.o.Observer.Report(observe.ShadowEvent{Event: e, HeldBy: reason})
 			continue
 		}
 		l.s.o.Observer.Report(observe.StartEvent{Event: e, Container: container, Off: l.s.Valve.Mode() == v1alpha1.ModeOff})

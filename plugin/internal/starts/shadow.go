@@ -52,7 +52,7 @@ func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 		return
 	}
 	t.Wait(now) // it is admitted when its turn comes
-	s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, Limit: why})
+	s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, HeldBy: why})
 }
 
 // beginShadow notes that a start continues at once. It returns false if that is known already, or the pod is not.

@@ -106,7 +106,7 @@ type Limiter interface {
 	Recent() []throttle.TicketView
 }
 
-// New returns a Starts with no limit in force. It makes the limiter, which nothing else changes.
+// New returns a Starts with no limit in force. It makes the limiter.
 func New(o Options) *Starts {
 	limiter := throttle.New(time.Now(), throttle.Settings{})
 	s := &Starts{o: o, limiter: limiter, Hooks: newRejoin(limiter, o.Timing.Rejoin, o.Timing.RoomReturns)}
