@@ -45,6 +45,8 @@ type Gate struct {
 	waiters  atomic.Int64
 }
 
+var _ follower = (*Gate)(nil)
+
 func newGate(s *shared, refusals *Refusals) *Gate {
 	return &Gate{shared: s, refusals: refusals, breaker: newBreaker(s.o.BreakerPause)}
 }
