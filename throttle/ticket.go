@@ -101,6 +101,9 @@ func (t *Ticket) UID() string { return t.uid }
 // Name returns Request.Name.
 func (t *Ticket) Name() string { return t.name }
 
+// Repeats returns Request.Repeats; less than 0 counts as 0.
+func (t *Ticket) Repeats() int { return t.repeats }
+
 // Decided returns a channel that is closed when the ticket is no longer Waiting.
 func (t *Ticket) Decided() <-chan struct{} { return t.decided }
 

@@ -152,12 +152,13 @@ func (l *Ledger) containerStarted(
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p = l.entries.book.Start(now, sandbox, ctr, l.entries.matcher.Needs())
-	l.entries.countRunning(now, p.UID, pod)
+	if known {
+		l.entries.regroup(now, pod, false)
+	}
 	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(p.UID); unasked {
 		l.entries.adopt(now, p.UID, pod)
 	}
 	if known {
-		l.entries.regroup(now, pod, false)
 		again = l.entries.judge(now, pod)
 	}
 	return p, unasked, again

@@ -353,3 +353,24 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	}
 	assert.Equal(t, under, l.underWay())
 }
+
+// What is learned of starts after a crash counts for those, also when the pod changes.
+func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
+	t.Parallel()
+	underWay := func(repeats int) int {
+		l, watch := paced(t)
+		l.learns(l.now.Add(time.Second), time.Second/2)
+		l.o.Memory.Learn(l.now.Add(time.Second), l.web, true, costs.Start{CPU: 30 * time.Second, Wall: 30 * time.Second, Peak: 1})
+		var all []*throttle.Ticket
+		for uid, pod := range watch.pods {
+			all = append(all, l.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
+			l.PodChanged(pod, false)
+		}
+		for _, ticket := range all {
+			ticket.Wait(l.now)
+		}
+		return l.underWay()
+	}
+	assert.Equal(t, 9, underWay(0))
+	assert.Less(t, underWay(1), 9)
+}

@@ -163,8 +163,9 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 		s.forgotten(pod.UID)
 		return
 	}
-	v, _ := s.View(now, pod.UID)
-	if again := s.Ledger.podChanged(now, pod, deleted, s.profile(pod, v.Repeats > 0)); !again.IsZero() {
+	t := s.limiter.Lookup(pod.UID)
+	profile := s.profile(pod, t != nil && t.Repeats() > 0)
+	if again := s.Ledger.podChanged(now, pod, deleted, profile); !again.IsZero() {
 		s.Wake()
 	}
 }
