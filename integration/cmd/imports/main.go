@@ -73,19 +73,25 @@ func list(module string) (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parse(module, out), nil
+}
+
+// parse reads lines that each name a package, and then its imports.
+func parse(module, lines string) map[string][]string {
 	imports := map[string][]string{}
-	for line := range strings.Lines(out) {
+	for line := range strings.Lines(lines) {
+		names := strings.Fields(line)
 		var own []string
-		for name := range strings.FieldsSeq(line) {
+		for _, name := range names {
 			if short, ok := strings.CutPrefix(name, module+"/"); ok && !strings.HasSuffix(short, "test") {
 				own = append(own, short)
 			}
 		}
-		if len(own) > 0 && strings.HasPrefix(line, module+"/"+own[0]) {
+		if len(own) > 0 && names[0] == module+"/"+own[0] {
 			imports[own[0]] = own[1:]
 		}
 	}
-	return imports, nil
+	return imports
 }
 
 func golist(args ...string) (string, error) {

@@ -6,6 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestAPackageForTestsIsLeftOut(t *testing.T) {
+	t.Parallel()
+	imports := parse("m", "m/gate fmt m/wire\nm/gate/gatetest m/gate m/socket\nm/wire\n\nother/wire m/socket\n")
+	require.Equal(t, map[string][]string{"gate": {"wire"}, "wire": {}}, imports)
+}
+
 func TestImpliedImportsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	reduced := reduce(map[string][]string{"a": {"b", "c", "d"}, "b": {"c"}, "c": {"d"}, "e": nil})
