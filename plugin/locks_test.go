@@ -17,10 +17,10 @@ import (
 )
 
 // computes matches calls that only compute: builtins and conversions, of some packages, and methods of times, errors and
-// the runtime's messages. Unlock is the end of what is looked at.
+// the runtime's messages. Unlock and RUnlock are the end of what is looked at.
 var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|make|max|min|new)$` +
 	`|^(cmp|errors|maps|rand|slices)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
-	`|\.(Abs|Add|After|Before|Error|GetId|GetState|IsZero|Seconds|Stop|Sub|Unlock)$`)
+	`|\.(Abs|Add|After|Before|Error|GetId|GetState|IsZero|Seconds|Stop|Sub|R?Unlock)$`)
 
 // underLocks is what else is done under mutexes, by folder, and why it may be.
 var underLocks = map[string]string{
@@ -40,8 +40,8 @@ var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
 	`(([el]\.)?(book|matcher|shadows|config|limiter)|p\.s\.Ledger\.matcher|[el]\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|t\.t|sh\.ticket)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
-// other package is called. This test reads what the source does between Lock and Unlock, also in the functions of the
-// same package that it calls. Package throttle has a test of its own for the limiter.
+// other package is called. This test reads what the source does between Lock and Unlock, and between RLock and RUnlock,
+// also in the functions of the same package that it calls. Package throttle has a test of its own for the limiter.
 func TestEveryMutexIsALeaf(t *testing.T) {
 	t.Parallel()
 	folders := map[string]*lockedCode{}
@@ -89,18 +89,24 @@ type lockedCode struct {
 	found    map[string]token.Pos
 }
 
-// sections reads a function from each Lock to the last Unlock, or to the end if that is deferred.
+// locks and unlocks match the calls that begin and end the time for which a mutex is held, for writing or for reading.
+var (
+	locks   = regexp.MustCompile(`\.R?Lock$`)
+	unlocks = regexp.MustCompile(`\.R?Unlock$`)
+)
+
+// sections reads a function from each Lock or RLock to the last Unlock or RUnlock, or to the end if that is deferred.
 func (l *lockedCode) sections(d ast.Decl) {
 	from, to := d.End(), d.End()
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.DeferStmt:
-			return !strings.HasSuffix(types.ExprString(n.Call), ".Unlock()")
+			return !unlocks.MatchString(types.ExprString(n.Call.Fun))
 		case *ast.CallExpr:
 			text := types.ExprString(n.Fun)
-			if strings.HasSuffix(text, ".Unlock") {
+			if unlocks.MatchString(text) {
 				to = n.Pos()
-			} else if strings.HasSuffix(text, ".Lock") {
+			} else if locks.MatchString(text) {
 				l.section(d, from, to)
 				from, to = n.End(), d.End()
 			}
