@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -39,6 +41,12 @@ func (s stopUnderWay) Error() string {
 		s.pod, s.by.UTC().Format(time.TimeOnly+"Z"))
 }
 
+// log returns a log with the fields that name the pod.
+func (s stopUnderWay) log(to logrus.FieldLogger) logrus.FieldLogger {
+	namespace, name, _ := strings.Cut(s.pod, "/")
+	return to.WithFields(logrus.Fields{"pod_namespace": namespace, "pod_name": name})
+}
+
 // stopUnderWay returns which container of the node is being stopped at now; nil: none, or it is not known.
 func (c *Connection) stopUnderWay(now time.Time) error {
 	if c.options.Stops == nil {
@@ -70,17 +78,17 @@ func (c *Connection) checkStops(now time.Time) error {
 // containerd holds a lock of NRI for reading during a graceful stop, and a plugin that registers takes that lock for
 // writing. Every pod of the node would wait for the end of the stop, as long as the pod's grace period (containerd#14083).
 func (c *Connection) awaitStops(ctx context.Context) {
-	began, logged := time.Now(), false
+	began := time.Now()
+	var last stopUnderWay // the zero value: the wait was not logged
 	err := wait.PollUntilContextCancel(ctx, stopsEvery, true, func(context.Context) (over bool, _ error) {
 		why := c.checkStops(time.Now())
-		var stop stopUnderWay
-		if errors.As(why, &stop) && !logged {
-			logged = true
-			c.log.WithField("pod", stop.pod).WithField("until", stop.by).Warn(why)
+		if first := last.pod == ""; errors.As(why, &last) && first {
+			last.log(c.log).WithField("until", last.by).Warn(why)
 		}
 		return why == nil, nil
 	})
-	if err == nil && logged {
-		c.log.WithField("waited", time.Since(began).Round(time.Millisecond)).Info("no container is being stopped any more: the daemon registers")
+	if err == nil && last.pod != "" {
+		last.log(c.log).WithField("waited", time.Since(began).Round(time.Millisecond)).
+			Infof("the wait for pod %s is over, no container is being stopped any more: the daemon registers", last.pod)
 	}
 }

@@ -99,11 +99,14 @@ func TestNoAttemptToRegisterIsMadeWhileAContainerIsStopped(t *testing.T) {
 			for _, e := range logged.AllEntries() {
 				if strings.Contains(e.Message, text) {
 					count++
+					if strings.Contains(e.Message, "ns/slow") {
+						assert.Equal(t, []any{"ns", "slow"}, []any{e.Data["pod_namespace"], e.Data["pod_name"]})
+					}
 				}
 			}
 			return count
 		}
-		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "no container is being stopped any more"
+		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "the wait for pod ns/slow is over, no container is being stopped any more"
 		passes := func(d time.Duration) {
 			time.Sleep(d)
 			synctest.Wait()
