@@ -37,10 +37,12 @@ func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled 
 type Changes struct {
 	// Faults are why policies hold no pod, by name, where that is new.
 	Faults map[string]string
-	// Evaluated are the policies that had a fault and have none now, or are gone.
-	Evaluated []string
-	// Overridden are the policies of which a temporary override began or ended.
-	Overridden []string
+	// Evaluated are the policies that had a fault and have none now. Gone are those that had a fault and do not exist any
+	// more.
+	Evaluated, Gone []string
+	// Began and Ended are the policies of which a temporary override began or ended. If one took the place of another,
+	// the policy is in both.
+	Began, Ended []string
 	// NeedsNamespaces is true where a policy needs the labels of namespaces.
 	NeedsNamespaces bool
 	// NewFacts is true where the pod watch has to extract other facts from now on: those that Extract
@@ -54,12 +56,22 @@ func (c *Changes) note(before, after State) {
 	name := after.Object.Name
 	switch {
 	case after.Fault == before.Fault:
+	case after.Policy == nil:
+		c.Gone = append(c.Gone, name)
 	case after.Fault == "":
 		c.Evaluated = append(c.Evaluated, name)
 	default:
 		c.Faults[name] = after.Fault
 	}
-	if before.Policy != nil && after.Policy != nil && !before.Calculated.Since.Equal(after.Calculated.Since) {
-		c.Overridden = append(c.Overridden, name)
+	if before.Policy == nil || after.Policy == nil {
+		return
+	}
+	was, is := before.Calculated, after.Calculated
+	replaced := before.Policy == after.Policy && was.InForce == is.InForce && is.InForce > 0 && !was.Since.Equal(is.Since)
+	if is.InForce > was.InForce || replaced {
+		c.Began = append(c.Began, name)
+	}
+	if is.InForce < was.InForce || replaced {
+		c.Ended = append(c.Ended, name)
 	}
 }

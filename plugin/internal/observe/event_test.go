@@ -223,9 +223,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{ModeChange{v1alpha1.ModeOff, v1alpha1.ModeShadow, 7}, []string{
 			"log warning: the mode is Off now: no limit is in force, and waiting pods start at once before=Shadow mode=Off waiting=7",
 		}},
-		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Overridden: []string{"c"}}}, []string{
-			"log info: StartPolicy b can be evaluated again, or is gone policy=b",
-			"log info: a temporary override of StartPolicy c began or ended policy=c",
+		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Ended: []string{"d"}, Began: []string{"e"}}}, []string{
+			"log info: StartPolicy b can be evaluated again policy=b",
+			"log info: StartPolicy c, which could not be evaluated, is gone policy=c",
+			"log info: a temporary override of StartPolicy d ended policy=d",
+			"log info: a temporary override of StartPolicy e began policy=e",
 			"log warning: StartPolicy a cannot be evaluated, and holds no pod: no labels policy=a reason=no labels",
 			"on node: Warning PolicyNotEvaluated: StartPolicy a holds no pod: no labels",
 		}},
