@@ -37,8 +37,8 @@ type Settings struct {
 	// MaxPulling is the number of pods at a time that are between their sandbox and their first
 	// container, where they pull images. Zero or less: no limit.
 	MaxPulling int
-	// NoProgressAfter is how long no start under way has made progress when a slot is lent to
-	// another. Zero: 10 seconds. Below zero: no slot is lent.
+	// NoProgressAfter is how long every start that holds a slot must make no progress before a slot
+	// is lent. Zero: 10 seconds. Below zero: no slot is lent.
 	NoProgressAfter time.Duration
 	// Adaptive are the settings of the adaptive limit, which finds the number of starts at a time
 	// from the signals; nil: there is none. If MaxConcurrent is set too, the lower one counts.

@@ -179,10 +179,9 @@ func (t *Ticket) occupies(now time.Time) bool {
 	return t.waits() || (t.reserved && now.Before(t.awaitedUntil))
 }
 
-// Reserve asks for a reservation before the images of the pod are pulled: whether the pod may come to
-// wait near its turn, where it can wait for at most waitable. A reservation takes no slot. It takes a
-// place to pull images until a process waits for the ticket. If the ticket is not Waiting, the result
-// is that of TryStart.
+// Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
+// waitable. A reservation takes no slot. It takes a place to pull images until a process waits for the
+// ticket. If the ticket is not Waiting, the result is that of TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	l := t.l
 	now = l.lock(now)

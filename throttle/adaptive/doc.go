@@ -113,7 +113,7 @@
 //	pressureFrom    0.70  CPU use from which on pressure counts. Containers that their own limit throttled made 90 % of
 //	                      pressure at a CPU use of 50 %, on a real node. Below it the node has room: pods may come near.
 //	pressureFull    0.95  CPU use from which on pressure counts in full.
-//	nearly          0.90  Part of a load from which on it counts as that load: the goal, two tasks for each CPU, full CPUs.
+//	nearly          0.90  Fraction of a load at which a measured load has reached it: the goal, two tasks for each CPU, full CPUs.
 //	                      The rest of the CPUs is what starts get at least, whatever other work does.
 //	ioPressure      50 %  Time in which a task waits for a disk. A single reader makes nearly 100 %, so half means readers.
 //	soonPerCore     8     Starts for each core that may come near while there is room, or a herd is set up. They are not

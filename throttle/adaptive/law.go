@@ -12,7 +12,7 @@ const (
 	pressureFrom, pressureFull = 0.70, 0.95
 	// Above ioPressure, percent, starts may wait for the disk.
 	ioPressure = 50
-	// nearly is the part of a load, such as the goal, from which on another load counts as that one.
+	// nearly is the fraction of a load, such as the goal, at which a measured load counts as having reached it.
 	nearly = 0.90
 	// Below a load of pressureFrom, the limit may soon come to soonPerCore starts for each core. So it may while the
 	// pods of a herd are set up, as the load may be that of their setup.

@@ -46,9 +46,9 @@ type Start struct {
 	Use
 }
 
-// Allow returns how many starts may be under way at a time. underWay are the starts under way, which hold slots slots.
-// waiting are all that wait, in their order, and present those of them that could start now. The limit counts the starts
-// at the indices passing of present, which may start before all others of their band.
+// Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, which hold slots
+// slots. waiting are all starts that wait, in their order, and present are those of them that could start now. passing are
+// indices of present: these starts may start before all others of their band. The limit includes them.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
 	p := c.newPlan(at, underWay, doubt)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))
@@ -56,9 +56,10 @@ func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, w
 	return c.planned, p.passing
 }
 
-// AllowSoon returns how many starts at a time Allow may return within seconds, which is at least Limit: as many pods may
-// come near their turn. It takes what Allow takes. It trusts the costs of a kind also before a start of it has ended. While
-// the node has room, it is at least 8 starts for each core, or what the bound after killed starts leaves of them.
+// AllowSoon returns how many starts at a time Allow may allow within seconds, so that this many pods can get a reservation.
+// It takes what Allow takes. The result is at least Limit. AllowSoon trusts the expected cost of a kind also before a start
+// of this kind has ended. While the node has room, the result is at least 8 starts for each core, or the bound after
+// killed starts if that is lower.
 func (c *Controller) AllowSoon(at time.Time, underWay []Start, slots int, waiting []Start) int {
 	soon := c.newPlan(at, underWay, 1).allows(slots, waiting, waiting)
 	if c.hasRoom {

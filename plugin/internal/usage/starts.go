@@ -14,10 +14,11 @@ import (
 // less than a tenth of a core leaves room for another, whatever it does. A pod that starves waits for a CPU nearly all
 // the time. On a busy node, a pod that polls does so for a good part of the time.
 type StallOptions struct {
-	Cores  float64       // the pod uses fewer cores
-	InLine float64       // and waits for a CPU for a smaller share of the time
-	Bytes  float64       // and moves fewer bytes per second to and from disks
-	Every  time.Duration // between two measurements of up to 16 pods; up to a second with more pods
+	// A pod makes no progress if it uses fewer than Cores, waits for a CPU for a smaller share of the time than InLine
+	// (1: all the time), and moves fewer than Bytes per second to and from disks.
+	Cores, InLine, Bytes float64
+	// Every is the time between two measurements of up to 16 pods. With more pods the time is longer, up to a second.
+	Every time.Duration
 }
 
 // DefaultStalls returns the options of the daemon.
@@ -27,8 +28,9 @@ func DefaultStalls() StallOptions {
 
 // QuietOptions are the thresholds below which a pod is quiet. The zero value is invalid; see DefaultQuiet.
 type QuietOptions struct {
-	Cores  float64       // the pod uses and waits for fewer cores
-	Window time.Duration // over this time; at most 5 s
+	// A pod is quiet if it uses and waits for fewer than Cores, as a mean over Window. Window is at most 5 s.
+	Cores  float64
+	Window time.Duration
 }
 
 // DefaultQuiet returns the options of the daemon.
