@@ -35,7 +35,7 @@ func (f *follower[T]) recall() (known bool) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		f.Log.WithError(err).Warnf("the %s on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any", f.plural)
+		f.Log.WithError(err).Warnf("cannot use the %s on disk: those of the configuration file, if any, are in force until the API server answers", f.plural)
 	default:
 		f.disk, known = found, true
 		f.Log.WithField(f.logged, f.names(found)).Infof("until the API server answers, the %s on disk are in force: %s", f.plural, f.names(found))

@@ -246,7 +246,7 @@ func TestPoliciesAreRememberedUntilTheAPIServerAnswers(t *testing.T) {
 		damaged := next(path)
 		assert.False(t, closed(damaged.PoliciesReady()))
 		assert.Empty(t, damaged.inForce)
-		assert.Equal(t, 1, w.count("the StartPolicies on disk are ignored: until the API server answers, those of the configuration file are in force, if there are any"))
+		assert.Equal(t, 1, w.count("cannot use the StartPolicies on disk: those of the configuration file, if any, are in force until the API server answers"))
 	})
 }
 

@@ -133,7 +133,7 @@ func TestSourceLeavesOutADamagedFile(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.source.configs.path = path
 		w.run()
-		assert.Contains(t, w.logged()[0], "warning: the PacemakerConfigs on disk are ignored")
+		assert.Contains(t, w.logged()[0], "warning: cannot use the PacemakerConfigs on disk: ")
 		w.inForce("", OriginNone, 0)
 		_, err := keeper(path).load()
 		require.NoError(t, err, "the file is replaced")

@@ -56,7 +56,7 @@ func (t startupTaint) remove(ctx context.Context) (done bool, _ error) {
 		log.Info("took the startup taint off the node: pods are paced")
 	case err == nil, ctx.Err() != nil:
 	case apierrors.IsForbidden(err):
-		log.WithError(err).Error("the startup taint stays, and the node gets no pods: the daemon may not patch its node; startupTaint.enabled of the chart brings the permission")
+		log.WithError(err).Error("cannot remove the startup taint: the daemon may not patch its node (set startupTaint.enabled in the chart)")
 	default:
 		log.WithError(err).Warn("the startup taint is still on the node; trying again")
 	}

@@ -143,6 +143,33 @@ func TestALeaseOfAStrangeNameTakesNoSlot(t *testing.T) {
 	})
 }
 
+// The log says whether a fault is over, or whether nobody asks any more.
+func TestTheEndOfAFaultIsLogged(t *testing.T) {
+	t.Parallel()
+	for _, away := range []error{nil, errors.New("connection refused")} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			a := startClaiming(t, api, "a", 1)
+			api.setAway(errors.New("connection refused"))
+			ticket := a.join("1")
+			time.Sleep(10 * time.Second)
+			api.setAway(away)
+			if away != nil {
+				ticket.End(time.Now(), reasons.Deleted)
+				a.Wake()
+			}
+			time.Sleep(20 * time.Second)
+			logged := a.logged.AllEntries()
+			require.Len(t, logged, 2)
+			require.Contains(t, logged[0].Message, "cannot take or renew slots")
+			require.Equal(t, map[bool]string{
+				false: "requests for slots of the scope Cluster succeed again",
+				true:  "no pod needs a slot of the scope Cluster any more; whether the fault lasts is not known",
+			}[away != nil], logged[1].Message)
+		})
+	}
+}
+
 // While the API server is away no further pod starts, until the policy opens.
 func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()

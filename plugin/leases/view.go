@@ -60,10 +60,13 @@ func (c *Claimer) show() {
 	c.mu.Unlock()
 	if fault := c.health.fault(); (fault != nil) != c.faulty {
 		c.faulty = fault != nil
-		if c.faulty {
+		switch {
+		case c.faulty:
 			c.options.Log.WithError(fault).Warn("cannot take or renew slots of the scope Cluster; trying again")
-		} else {
-			c.options.Log.Info("slots of the scope Cluster can be taken again, or no pod needs one now")
+		case c.needed:
+			c.options.Log.Info("requests for slots of the scope Cluster succeed again")
+		default:
+			c.options.Log.Info("no pod needs a slot of the scope Cluster any more; whether the fault lasts is not known")
 		}
 	}
 	switch {

@@ -80,7 +80,7 @@ type ClusterPolicies struct {
 
 func (e ClusterPolicies) report(o *Observer) {
 	if len(e.Open) == 0 {
-		o.log.Info("the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now")
+		o.log.Info("the policies of the scope Cluster hold pods again")
 		o.events.Node(corev1.EventTypeNormal, "StartPoliciesClosed", "the StartPolicies of the scope Cluster hold again")
 		return
 	}

@@ -177,7 +177,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		}},
 		{Learned{web, killed, "Owner", expected}, []string{fmt.Sprintf(learned, true)}},
 		{Unmeasured{web, why, 10 * time.Second}, []string{
-			"log warning: cannot read what pod ns/web uses: it counts as making progress, so its slot is not lent, and nothing is learned of it; without a report of kubelet, its start ends when its containers have run for 10s error=it is absent" + pod,
+			"log warning: cannot read what pod ns/web uses: it counts as making progress, and nothing is learned of its start ends_after_ms=10000 error=it is absent" + pod,
 		}},
 		{waits, []string{"log info: pod ns/web waits in the waiting room held= place=5" + pod + " reason=Queued wait_ms=1000"}},
 		{inGate, []string{"log info: pod ns/web waits in the gate container_id=c1 held= place=5" + pod + " reason=Queued wait_ms=1000"}},
@@ -236,7 +236,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent",
 		}},
 		{ClusterPolicies{}, []string{
-			"log info: the policies of the scope Cluster hold pods again: the API server can be used, or no pod needs a slot now",
+			"log info: the policies of the scope Cluster hold pods again",
 			"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again",
 		}},
 	} {

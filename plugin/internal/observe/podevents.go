@@ -71,7 +71,7 @@ func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 	}
 	switch {
 	case e.State == throttle.Starting && e.Reason == reasons.SlotLent:
-		write(s.rare, corev1.EventTypeNormal, eventLent, "Lent a slot after %s: the pods that hold all slots make no progress, maybe they wait for this one", took)
+		write(s.rare, corev1.EventTypeNormal, eventLent, "Got a slot beyond the limit after %s: the pods within the limit make no progress, and may depend on this pod", took)
 	case e.State == throttle.Starting && overLimit(e.Reason):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
 	case e.State == throttle.Starting && waited:
@@ -121,7 +121,7 @@ func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapsho
 		}
 		s.written[v.UID] = writtenEvent{reason: v.Reason, at: now}
 		if v.Reason == reasons.Unadmittable {
-			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "It alone exceeds a limit that no wait passes: "+admin.HeldText(v.Held))
+			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "Cannot start: this pod alone exceeds a limit of a StartPolicy, and waiting does not help: "+admin.HeldText(v.Held))
 			continue
 		}
 		n.Pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.PaceObserved))

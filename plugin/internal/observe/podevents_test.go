@@ -98,7 +98,7 @@ func TestEventsReportOnlyLongWaits(t *testing.T) {
 func TestAPodThatAPolicyHoldsHasOneEvent(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int64]string{
-		0: "Warning Unadmittable default/held: It alone exceeds a limit that no wait passes: ",
+		0: "Warning Unadmittable default/held: Cannot start: this pod alone exceeds a limit of a StartPolicy, and waiting does not help: ",
 		1: "Normal WaitingToStart default/held: Waits for its turn to start, place 1 of 1: PolicyRunning ",
 	} {
 		s := newStory(t, throttle.Settings{})
@@ -127,7 +127,7 @@ func TestEventsReportTheUnusual(t *testing.T) {
 	s.limiter.SetStalled(s.now, "stuck", s.now.Add(-time.Second))
 	s.joins("lent").Wait(s.now)
 	assert.Equal(t, []string{
-		"Normal SlotLent default/lent: Lent a slot after 0s: the pods that hold all slots make no progress, maybe they wait for this one",
+		"Normal SlotLent default/lent: Got a slot beyond the limit after 0s: the pods within the limit make no progress, and may depend on this pod",
 	}, s.passes(time.Second))
 	s.limiter.Lookup("expired").End(s.now, reasons.Deleted)
 	s.limiter.Lookup("lent").End(s.now, reasons.Ready)

@@ -149,9 +149,10 @@ func (e Learned) report(o *Observer) {
 type Unmeasured struct {
 	Pod
 	Why    error
-	RunFor time.Duration // after its containers have run for this long, the start ends without a report of kubelet
+	RunFor time.Duration // its start ends when its containers have run for this long, if kubelet does not report it first
 }
 
 func (e Unmeasured) report(o *Observer) {
-	e.log(o).WithError(e.Why).Warnf("cannot read what pod %s uses: it counts as making progress, so its slot is not lent, and nothing is learned of it; without a report of kubelet, its start ends when its containers have run for %s", e.Name, e.RunFor)
+	e.log(o).WithError(e.Why).WithField("ends_after_ms", e.RunFor.Milliseconds()).
+		Warnf("cannot read what pod %s uses: it counts as making progress, and nothing is learned of its start", e.Name)
 }
