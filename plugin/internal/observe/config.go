@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Configured is a configuration that is in force now. It is logged, and its generation is a metric, in the place of that
-// of an earlier configuration.
+// Configured is a configuration that is in force now. It is logged, and its generation is a metric, in the place of
+// that of an earlier configuration.
 type Configured struct {
 	Name       string // empty: it has none
 	Origin     string

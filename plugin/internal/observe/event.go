@@ -17,8 +17,8 @@ type Event interface {
 }
 
 // Report reports an event. It does not block. A panic is caught, and counted as that of the part with the name of
-// the event's type. Report is safe for concurrent use, except for a StartEvent and a ShadowEvent: only one goroutine may
-// report these.
+// the event's type. Report is safe for concurrent use, except for a StartEvent and a ShadowEvent: only one goroutine
+// may report these.
 func (o *Observer) Report(e Event) {
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -31,8 +31,8 @@ func (e Pressure) report(o *Observer) {
 	}
 }
 
-// SignalBlind says that a signal that a limit needs cannot be measured, or is measured again. It is logged, and an event
-// on the node.
+// SignalBlind says that a signal that a limit needs cannot be measured, or is measured again. It is logged, and an
+// event on the node.
 type SignalBlind struct {
 	Signal throttle.Signal
 	Effect string // on the limit

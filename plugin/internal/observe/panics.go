@@ -20,8 +20,8 @@ func (o *Observer) Caught(part string) {
 	}
 }
 
-// CaughtPod is Caught for a part that works for one pod: the log line names that pod. name is "namespace/name", as known
-// at the defer.
+// CaughtPod is Caught for a part that works for one pod: the log line names that pod. name is "namespace/name", as
+// known at the defer.
 func (o *Observer) CaughtPod(part, uid, name string) {
 	if fault := recover(); fault != nil {
 		o.Panicked(part, fault, Pod{uid, name}.fields())

@@ -65,8 +65,8 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	return reached
 }
 
-// NodePolicies returns the policies as the status of the PacemakerNode reports them: the first 64, and 64 groups of all.
-// views are the groups of all policies.
+// NodePolicies returns the policies as the status of the PacemakerNode reports them: the first 64, and 64 groups of
+// all. views are the groups of all policies.
 func NodePolicies(states []policies.State, views []throttle.GroupView) (all []v1alpha1.NodePolicy) {
 	room := mostGroupsOfAll
 	for _, p := range AdminPolicies(states[:min(len(states), mostPolicies)], views) {
@@ -79,8 +79,8 @@ func NodePolicies(states []policies.State, views []throttle.GroupView) (all []v1
 	return all
 }
 
-// AdminPolicies returns the policies as the command `status` reports them, with at most 32 groups of each. views are the
-// groups of all policies.
+// AdminPolicies returns the policies as the command `status` reports them, with at most 32 groups of each. views are
+// the groups of all policies.
 func AdminPolicies(states []policies.State, views []throttle.GroupView) (all []admin.Policy) {
 	for _, s := range states {
 		groups := groupsOf(views, s.Object.Name)

@@ -12,8 +12,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// EventWriter writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They are
-// safe for concurrent use.
+// EventWriter writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They
+// are safe for concurrent use.
 type EventWriter interface {
 	// Pod writes an event on a pod. name is "namespace/name".
 	Pod(uid, name, kind, reason, message string)

@@ -23,8 +23,8 @@ func (RuntimeBack) report(o *Observer) {
 	o.events.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
 }
 
-// RuntimeMakes is a sandbox or a container that the runtime makes, and what the daemon decided. It is logged at the level
-// debug.
+// RuntimeMakes is a sandbox or a container that the runtime makes, and what the daemon decided. It is logged at the
+// level debug.
 type RuntimeMakes struct {
 	Pod
 	Sandbox   string // ID

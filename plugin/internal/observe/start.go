@@ -11,8 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// StartEvent is an event of the limiter about a start. It is logged. Admissions, ends and waits that expired are counted.
-// podEvents chooses whether an event is written on the pod.
+// StartEvent is an event of the limiter about a start. It is logged. Admissions, ends and waits that expired are
+// counted. podEvents chooses whether an event is written on the pod.
 type StartEvent struct {
 	throttle.Event
 	Container string // ID of the pod's container that was made last; empty: there is none
@@ -119,8 +119,8 @@ func (e Unpaced) report(o *Observer) {
 	}
 }
 
-// Learned is what the start of a pod took. It is logged at the level debug, and counted. A start that was killed is only
-// logged: it would have taken more.
+// Learned is what the start of a pod took. It is logged at the level debug, and counted. A start that was killed is
+// only logged: it would have taken more.
 type Learned struct {
 	Pod
 	Took     costs.Start

@@ -13,8 +13,8 @@ import (
 )
 
 // Book is what the runtime has reported of pods. Make it with NewBook. It is not safe for concurrent use. Update,
-// Create, Start, Hook and Rebuild add a pod that the book does not know. For every other method, such a pod has no sandboxes
-// and no containers.
+// Create, Start, Hook and Rebuild add a pod that the book does not know. For every other method, such a pod has no
+// sandboxes and no containers.
 type Book struct{ pods map[string]*podState } // by Key
 
 // NewBook returns an empty book.
@@ -74,8 +74,8 @@ func (b *Book) at(uid string) *podState {
 	return newPodState(&api.PodSandbox{Uid: uid})
 }
 
-// Unseen is Pod.NoGate in a sandbox that the daemon did not see being made. A shim outlives the runtime that started it,
-// so the version of the runtime says nothing about it.
+// Unseen is Pod.NoGate in a sandbox that the daemon did not see being made. A shim outlives the runtime that started
+// it, so the version of the runtime says nothing about it.
 const Unseen = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
 
 // SetSandbox makes a sandbox that is being made the pod's present one. A new sandbox is a first start: earlier exits no
@@ -189,8 +189,8 @@ func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 	return nil
 }
 
-// Hook adds the pod of a hook that waits for a container. gone is closed when the container was removed, or replaced by a
-// newer one of the same name; nil: the book does not know the container.
+// Hook adds the pod of a hook that waits for a container. gone is closed when the container was removed, or replaced by
+// a newer one of the same name; nil: the book does not know the container.
 func (b *Book) Hook(pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	r := b.pods[pod.UID]
 	if r == nil {

@@ -54,9 +54,9 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 	return lost
 }
 
-// alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports no
-// state of them, but a dead one has no process. The sandbox of a virtual machine may have none either after a restart
-// of containerd. It lives if one of its containers runs.
+// alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports
+// no state of them, but a dead one has no process. The sandbox of a virtual machine may have none either after a
+// restart of containerd. It lives if one of its containers runs.
 func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
 	runs := map[string]bool{}
 	for _, ctr := range ctrs {

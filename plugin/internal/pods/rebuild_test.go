@@ -33,7 +33,8 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 	}
 }
 
-// What the daemon knows of a sandbox that it saw being made counts for that sandbox alone, also when the runtime lists it.
+// What the daemon knows of a sandbox that it saw being made counts for that sandbox alone, also when the runtime lists
+// it.
 func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	t.Parallel()
 	b := NewBook()

@@ -16,7 +16,7 @@
 // A start takes two locks: that of the [Ledger], and then the limiter's. The Ledger's lock guards the book of pods
 // and the matcher of policies, which have no lock and only compute. While it is held, the limiter is called, and
 // what only computes: the Ledger has no log, no events and no pod watch to call. It returns what others need to know,
-// and they are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs, reads
-// or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
-// TestTheLimiterOnlyComputes hold this rule.
+// and they are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits,
+// logs, reads or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf
+// and TestTheLimiterOnlyComputes hold this rule.
 package starts

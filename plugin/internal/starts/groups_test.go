@@ -60,8 +60,8 @@ func (p *testPod) isHeld(reason reasons.Reason, why ...string) {
 	p.is(throttle.Waiting, reason, why...)
 }
 
-// A pod that a policy holds is refused, and a pod that the policy does not select starts. When the policy is edited, or the
-// running pod is gone, the held pod starts.
+// A pod that a policy holds is refused, and a pod that the policy does not select starts. When the policy is edited, or
+// the running pod is gone, the held pod starts.
 func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

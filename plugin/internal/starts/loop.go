@@ -23,7 +23,8 @@ const restFor = 5 * time.Millisecond
 
 var errStuck = errors.New("nothing is decided: the limiter is stuck")
 
-// loop does all that starts need a clock for. It does a round whenever something happens. Only its own goroutine uses its fields.
+// loop does all that starts need a clock for. It does a round whenever something happens. Only its own goroutine uses
+// its fields.
 type loop struct {
 	s     *Starts
 	woken chan struct{}        // holds at most one: do a round
@@ -150,8 +151,8 @@ func (l *loop) publish(now time.Time) {
 	}
 }
 
-// about returns the limit that would have held a start that continued at once in the mode Shadow, if it did, and the ID of
-// the pod's newest container; empty: there is none.
+// about returns the limit that would have held a start that continued at once in the mode Shadow, if it did, and the ID
+// of the pod's newest container; empty: there is none.
 func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool, container string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

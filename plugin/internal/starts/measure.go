@@ -78,13 +78,14 @@ func (s *Starts) updateProfiles(now time.Time) {
 	s.limiter.SetProfiles(now, of)
 }
 
-// updateProfile updates in the limiter what the start of a pod is expected to take. repeats is how often it was repeated.
+// updateProfile updates in the limiter what the start of a pod is expected to take. repeats is how often it was
+// repeated.
 func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, repeats int) {
 	s.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, repeats > 0)})
 }
 
-// profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports whether
-// it is a start after a crash. Starts of other kinds do not count.
+// profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports
+// whether it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
 	known := throttle.Profile{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
 	if e := s.o.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {

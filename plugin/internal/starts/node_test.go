@@ -16,8 +16,8 @@ import (
 // oneSlot lets one pod start at a time.
 var oneSlot = throttle.Settings{MaxConcurrent: 1}
 
-// node is a Starts with one slot. The test is its runtime and its kubelet. Each step takes a millisecond of a clock that
-// only the steps move.
+// node is a Starts with one slot. The test is its runtime and its kubelet. Each step takes a millisecond of a clock
+// that only the steps move.
 type node struct {
 	*Starts
 	t     *testing.T

@@ -47,8 +47,8 @@ func (l *Ledger) sandbox(
 }
 
 // reserve asks the limiter for a reservation. A full gate holds no pod that waited in the waiting room. It had a
-// reservation when it left the room, and pods that got their reservation since then wait longer. shutdown reports whether the node
-// shuts down.
+// reservation when it left the room, and pods that got their reservation since then wait longer. shutdown reports
+// whether the node shuts down.
 func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool) throttle.Decision {
 	if shutdown {
 		return barred(gate.NodeShutdown)
@@ -83,8 +83,8 @@ func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
 	r.s.Ledger.endSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId(), false)
 }
 
-// SandboxRemoved handles a sandbox that was removed. Without an API server, which would report that the pod was deleted,
-// the pod is gone with its latest sandbox. Another sandbox of the pod may be removed while the pod lives.
+// SandboxRemoved handles a sandbox that was removed. Without an API server, which would report that the pod was
+// deleted, the pod is gone with its latest sandbox. Another sandbox of the pod may be removed while the pod lives.
 func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 	uid := pods.Key(sandbox)
 	r.s.Ledger.endSandbox(time.Now(), uid, sandbox.GetId(), r.s.o.Pods == nil)
@@ -127,10 +127,10 @@ func (s *Starts) forgetEmpty(uid string) {
 	}
 }
 
-// forget forgets a pod, and reports whether it was forgotten now. A pod that was deleted from the API server is forgotten
-// in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal of
-// sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the pod
-// watch knows it.
+// forget forgets a pod, and reports whether it was forgotten now. A pod that was deleted from the API server is
+// forgotten in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal
+// of sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the
+// pod watch knows it.
 func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,8 +39,8 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	return sh.over.Sub(sh.began)
 }
 
-// goOn is [Ticket.StartUnheld]; why is the limit that would have held the start. In the mode Off, only admissions that are frozen
-// hold one.
+// goOn is [Ticket.StartUnheld]; why is the limit that would have held the start. In the mode Off, only admissions that
+// are frozen hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if s.Valve.Mode() == v1alpha1.ModeOff {
 		if t.StartExempt(now) {

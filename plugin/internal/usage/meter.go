@@ -117,8 +117,8 @@ func (m meter) inLine(p Place) map[thread]float64 {
 	return all
 }
 
-// moved returns how many bytes the pod moved to and from disks, or, if the kernel does not count that by cgroup, each of
-// its processes.
+// moved returns how many bytes the pod moved to and from disks, or, if the kernel does not count that by cgroup, each
+// of its processes.
 func (m meter) moved(p Place) (map[string]float64, error) {
 	if p.CgroupParent != "" {
 		if bytes, err := m.cgroups.IOBytes(p.CgroupParent); err == nil {

@@ -58,9 +58,9 @@ const (
 )
 
 // A StartMeter measures the starts that are under way: what each took so far, whether it makes progress, and whether
-// it is quiet. A start makes no progress if for some time the pod uses little CPU, waits for a CPU only for a small part
-// of the time, and moves few bytes to and from disks. It then waits for something else than this node, maybe for a pod
-// in the queue. Make it with NewStartMeter. It is not safe for concurrent use.
+// it is quiet. A start makes no progress if for some time the pod uses little CPU, waits for a CPU only for a small
+// part of the time, and moves few bytes to and from disks. It then waits for something else than this node, maybe for a
+// pod in the queue. Make it with NewStartMeter. It is not safe for concurrent use.
 type StartMeter struct {
 	meter
 	stalls StallOptions
@@ -84,7 +84,8 @@ func NewStartMeter(r Roots, stalls StallOptions, quiet QuietOptions) *StartMeter
 	return &StartMeter{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
 }
 
-// Begin reports whether a measurement is due now, and when the next is. If it is due, the caller measures all starts now.
+// Begin reports whether a measurement is due now, and when the next is. If it is due, the caller measures all starts
+// now.
 func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
 	every := min(s.stalls.Every*time.Duration(1+len(s.pods)/cheapPods), max(mostSeldom, s.stalls.Every))
 	if next := s.last.Add(every); now.Before(next) {

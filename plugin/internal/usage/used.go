@@ -41,9 +41,9 @@ func more(now, before map[string]float64) (sum float64) {
 	return sum
 }
 
-// longest returns for how long the processes waited within the past seconds. Of each process, the thread that waited for
-// longest counts. A sum would also count the threads of a runtime that only wake up now and then. On full CPUs these wait
-// for longer than they run, and a pod that keeps one core busy would count as 1.3 to 1.8.
+// longest returns for how long the processes waited within the past seconds. Of each process, the thread that waited
+// for longest counts. A sum would also count the threads of a runtime that only wake up now and then. On full CPUs
+// these wait for longer than they run, and a pod that keeps one core busy would count as 1.3 to 1.8.
 func longest(now, before map[thread]float64, past float64) (sum float64) {
 	processes := map[int]float64{}
 	for t, n := range now { // a thread that was not seen before may have waited for long

@@ -60,8 +60,8 @@ type way interface {
 	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 
-// follower is a way that follows what becomes of its containers. Its methods are called for all containers and pods, also
-// for those that it did not take. They do not block, and are safe for concurrent use.
+// follower is a way that follows what becomes of its containers. Its methods are called for all containers and pods,
+// also for those that it did not take. They do not block, and are safe for concurrent use.
 type follower interface {
 	// connected is called when the daemon is connected to a runtime.
 	connected()

@@ -37,8 +37,8 @@ func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
 	}
 }
 
-// kubelet's worker for the pod sees the deletion only after the start of the waiting container has ended. Before that, it
-// may create the container again, or the next one.
+// kubelet's worker for the pod sees the deletion only after the start of the waiting container has ended. Before that,
+// it may create the container again, or the next one.
 func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,9 @@
 //	          and no limit may hold it for hours                     then refuses it if its turn has not come
 //	refusal   always                                                 it is refused, and kubelet tries again
 //
-// Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, and the runtime asks
-// when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still refused.
+// Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, and the runtime
+// asks when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still
+// refused.
 //
 // Each of the three is a type with the two methods of the interface way. A new way for containers is one more such type
 // in the list that New makes. One that must know what becomes of its containers is a follower, too. refusal.go also

@@ -19,7 +19,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// node is a Chooser on a node on which one pod starts at a time, in a bubble of synctest. The test takes the steps of the runtime, of kubelet and of the waiting processes.
+// node is a Chooser on a node on which one pod starts at a time, in a bubble of synctest. The test takes the steps of
+// the runtime, of kubelet and of the waiting processes.
 type node struct {
 	*Chooser
 	t     *testing.T

@@ -27,8 +27,8 @@ func (n *node) round() (again time.Time) {
 	return again
 }
 
-// Only the first pod that the full gate keeps in the room is asked for. A pod that is asked for counts as one that comes
-// soon, and a limiter that expects a herd of them gives fewer reservations.
+// Only the first pod that the full gate keeps in the room is asked for. A pod that is asked for counts as one that
+// comes soon, and a limiter that expects a herd of them gives fewer reservations.
 func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

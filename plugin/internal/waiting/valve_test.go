@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// kubelet ends a pod only after the start of a waiting container has ended. So no pod may wait in the gate while the node
-// is shut down.
+// kubelet ends a pod only after the start of a waiting container has ended. So no pod may wait in the gate while the
+// node is shut down.
 func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 	})
 }
 
-// kubelet evicts a pod only after the start of the waiting container has ended. Then it continues with the other containers
-// of the pod.
+// kubelet evicts a pod only after the start of the waiting container has ended. Then it continues with the other
+// containers of the pod.
 func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
