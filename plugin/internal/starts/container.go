@@ -35,8 +35,8 @@ type ContainerStart struct {
 	Since    time.Time // when the pod joined the queue, if the container may not start now
 }
 
-// Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what the
-// pod watch knows of its pod, if known.
+// Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what
+// the pod watch knows of its pod, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
 	enforces := r.s.Valve.Enforces()
 	a, t, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, enforces)

@@ -63,8 +63,8 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 }
 
 // judgeStarting ends the slot of a pod that has started, by kubelet's report. It returns when to judge again;
-// zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted. Then the ticket keeps its
-// slot for as long as the real start took.
+// zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted. Then the ticket keeps
+// its slot for as long as the real start took.
 func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
 	reason, since, again := e.howItEnded(now, v, pod)
 	if reason == "" {

@@ -60,8 +60,8 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room, of
-	// which there is no list, can return in this time. Zero: there is no waiting room.
+	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room,
+	// of which there is no list, can return in this time. Zero: there is no waiting room.
 	RoomReturns time.Duration
 	// MuteAfter is how long after a container began to run the API server must have reported its pod. Otherwise the pod
 	// watch counts as mute: connected, but without changes. MuteEvery is the interval between two checks.

@@ -25,8 +25,8 @@ func (t Ticket) Decided() <-chan struct{} { return t.t.Decided() }
 // Status returns the state of the ticket, and why it has that state; the reason is empty while the ticket waits.
 func (t Ticket) Status() (throttle.State, reasons.Reason) { return t.t.Status() }
 
-// Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not block:
-// see Decided. The caller must call stop when it no longer waits.
+// Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not
+// block: see Decided. The caller must call stop when it no longer waits.
 func (t Ticket) Wait(now time.Time) (stop func()) {
 	t.t.Wait(now)
 	return func() { t.t.StopWaiting(time.Now()) }
@@ -35,8 +35,8 @@ func (t Ticket) Wait(now time.Time) (stop func()) {
 // TryStart asks for a slot for what cannot wait any longer.
 func (t Ticket) TryStart(now time.Time) throttle.Decision { return t.t.TryStart(now) }
 
-// DeadlineReached decides on the ticket because its process can wait no longer: the pod starts as after its longest wait,
-// or the process must go. See [throttle.Ticket.DeadlineReached].
+// DeadlineReached decides on the ticket because its process can wait no longer: the pod starts as after its longest
+// wait, or the process must go. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.DeadlineReached(now) }
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
@@ -89,9 +89,9 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Deci
 	return d, v
 }
 
-// HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed or
-// replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that outlived an
-// earlier daemon gets back its place in the queue.
+// HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
+// or replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that
+// outlived an earlier daemon gets back its place in the queue.
 func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
 	known, _ := s.Known(pod.UID)
 	t, gone := s.Ledger.hookTicket(pod, known, containerID, since)
