@@ -168,7 +168,7 @@ func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 	isNew := !reflect.DeepEqual(before, next) // always at first: every origin has a name
 	if origin == OriginAPI {
 		if next.Origin == OriginNone && (isNew || !s.decided) {
-			s.options.Log.Warn("no PacemakerConfig selects this node: nothing is held")
+			s.options.Log.Warn("no PacemakerConfig selects this node: no pod is held")
 		}
 		s.decided = true
 	}

@@ -156,7 +156,7 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.run()
 		w.inForce("", OriginNone, 0)
-		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: nothing is held"}, w.logged())
+		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: no pod is held"}, w.logged())
 
 		w.create(testObject("everywhere", 1, 4, nil))
 		w.inForce("everywhere", OriginAPI, 1)
@@ -210,7 +210,7 @@ func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
 		w.inForce("", OriginNone, 0)
 		w.relabel(map[string]string{"size": "smaller"})
 		w.hour()
-		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: nothing is held"}, w.logged())
+		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: no pod is held"}, w.logged())
 
 		w.relabel(map[string]string{"size": "big"})
 		w.inForce("big", OriginAPI, 1)
@@ -454,7 +454,7 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 		assert.ElementsMatch(t, []string{
 			"info: watching PacemakerConfigs again",
 			"info: watching StartPolicies again",
-			"warning: no PacemakerConfig selects this node: nothing is held",
+			"warning: no PacemakerConfig selects this node: no pod is held",
 		}, w.logged())
 	})
 }

@@ -51,8 +51,8 @@ func TestOnlyPermittedTokensReadTheMetrics(t *testing.T) {
 		body       string
 	}{
 		{"https://" + address + "/metrics", reader, http.StatusOK, "\npod_pacemaker_connected 1\n"},
-		{"https://" + address + "/metrics", "", http.StatusUnauthorized, "a bearer token that the API server knows is missing"},
-		{"https://" + address + "/metrics", "nonsense", http.StatusUnauthorized, "a bearer token that the API server knows is missing"},
+		{"https://" + address + "/metrics", "", http.StatusUnauthorized, "the request has no bearer token that the API server accepts"},
+		{"https://" + address + "/metrics", "nonsense", http.StatusUnauthorized, "the request has no bearer token that the API server accepts"},
 		{"https://" + address + "/metrics", stranger, http.StatusForbidden, "may not get the non-resource URL /metrics"},
 		{"https://" + address + "/status.json", reader, http.StatusNotFound, "404 page not found"},
 		{"https://" + address + "/", reader, http.StatusNotFound, "404 page not found"},

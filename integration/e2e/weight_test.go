@@ -36,7 +36,7 @@ func (d *daemon) weighed(t *testing.T) weight {
 func (d *daemon) fresh(t *testing.T) (most weight) {
 	t.Helper()
 	eventually(t, "the daemon sums up", func() bool {
-		return strings.Contains(d.logged(t), "this daemon takes turns to sum up")
+		return strings.Contains(d.logged(t), "this daemon takes turns with others to sum up")
 	})
 	for range 20 {
 		w := d.weighed(t)

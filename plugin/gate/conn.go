@@ -39,7 +39,7 @@ func (c *conn) serve(ctx context.Context) {
 	case errors.Is(err, wire.ErrMalformed):
 		c.letGo(err)
 	case ctx.Err() == nil:
-		c.log.WithError(err).Warn("a hook connected to the gate and sent no hello")
+		c.log.WithError(err).Warn("a hook connected to the gate, and did not say for which container it waits")
 	}
 }
 

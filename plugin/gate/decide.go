@@ -30,7 +30,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 			c.log.WithError(err).Errorf("the gate cannot decide for %s, which will ask again", who(h))
 			sleep(ctx, c.server.pause)
 		}
-		c.log.WithField("why", context.Cause(ctx)).Debugf("%s left the gate without a verdict", who(h))
+		c.log.WithField("why", context.Cause(ctx)).Debugf("%s stopped waiting in the gate without a decision", who(h))
 	}
 	c.endRead()
 	watching.Wait()

@@ -281,13 +281,13 @@ func TestServerThatCannotDecideLetsTheHookAskAgain(t *testing.T) {
 	}
 }
 
-// panicsOnce is a log hook that panics at the first line about a hook without a verdict.
+// panicsOnce is a log hook that panics at the first line about a hook without a decision.
 type panicsOnce struct{ atomic.Bool }
 
 func (*panicsOnce) Levels() []logrus.Level { return logrus.AllLevels }
 
 func (p *panicsOnce) Fire(e *logrus.Entry) error {
-	if strings.Contains(e.Message, "without a verdict") && p.CompareAndSwap(false, true) {
+	if strings.Contains(e.Message, "without a decision") && p.CompareAndSwap(false, true) {
 		panic("bug in the log")
 	}
 	return nil

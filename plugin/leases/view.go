@@ -62,7 +62,7 @@ func (c *Claimer) show() {
 		c.faulty = fault != nil
 		switch {
 		case c.faulty:
-			c.options.Log.WithError(fault).Warn("cannot take or renew slots of the scope Cluster; trying again")
+			c.options.Log.WithError(fault).Warn("cannot take or renew slots of StartPolicies of the scope Cluster; trying again")
 		case c.needed:
 			c.options.Log.Info("requests for slots of the scope Cluster succeed again")
 		default:

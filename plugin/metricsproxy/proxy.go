@@ -98,12 +98,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		p.complain(err)
-		http.Error(w, "the API server does not answer who may read this", http.StatusServiceUnavailable)
+		http.Error(w, "the API server does not say who may read this", http.StatusServiceUnavailable)
 	case status == http.StatusOK:
 		p.daemon.ServeHTTP(w, r.WithContext(ctx))
 	case status == http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "a bearer token that the API server knows is missing", status)
+		http.Error(w, "the request has no bearer token that the API server accepts", status)
 	default:
 		http.Error(w, "the token's user may not get the non-resource URL "+path, http.StatusForbidden)
 	}

@@ -143,9 +143,9 @@ func TestOnlyPermittedUsersReadTheMetrics(t *testing.T) {
 		code                        int
 		body                        string
 	}{
-		{http.MethodGet, "/metrics", "", http.StatusUnauthorized, "a bearer token that the API server knows is missing\n"},
-		{http.MethodGet, "/metrics", "Basic dTpw", http.StatusUnauthorized, "missing"},
-		{http.MethodGet, "/metrics", "Bearer nonsense", http.StatusUnauthorized, "missing"},
+		{http.MethodGet, "/metrics", "", http.StatusUnauthorized, "the request has no bearer token that the API server accepts\n"},
+		{http.MethodGet, "/metrics", "Basic dTpw", http.StatusUnauthorized, "no bearer token"},
+		{http.MethodGet, "/metrics", "Bearer nonsense", http.StatusUnauthorized, "no bearer token"},
 		{http.MethodGet, "/metrics", "Bearer token of a stranger", http.StatusForbidden, "the token's user may not get the non-resource URL /metrics\n"},
 		{http.MethodGet, "/metrics", "Bearer token of prometheus", http.StatusOK, "pod_pacemaker_connected 1\n"},
 		{http.MethodGet, "/metrics?a=b", "bearer token of prometheus", http.StatusOK, "pod_pacemaker_connected 1\n"},

@@ -56,7 +56,7 @@ func (r *Reporter) turn(ctx context.Context, policies func() []crd.KnownPolicy) 
 	}
 	if !r.begun {
 		r.begun = true
-		r.Log.WithField("lease", r.Lease).Info("this daemon takes turns to sum up the PacemakerNodes")
+		r.Log.WithField("lease", r.Lease).Info("this daemon takes turns with others to sum up the PacemakerNodes")
 	}
 	var faults []error
 	for _, policy := range policies() {

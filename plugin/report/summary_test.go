@@ -167,7 +167,7 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		assert.EqualValues(t, 121, w.status().Used.Running.Pods)
 		stop()
 		require.Len(t, w.log.AllEntries(), 1)
-		assert.Equal(t, "this daemon takes turns to sum up the PacemakerNodes", w.log.LastEntry().Message)
+		assert.Equal(t, "this daemon takes turns with others to sum up the PacemakerNodes", w.log.LastEntry().Message)
 
 		// The daemon whose turn is next reads the written sum, and writes nothing.
 		w.counts("patch")

@@ -94,6 +94,6 @@ func (u *systemdUnit) notifyAlive(ctx context.Context, most time.Duration) {
 	case err == nil:
 		u.notify(systemd.SdNotifyWatchdog)
 	case ctx.Err() == nil:
-		u.log.WithError(err).Error("the daemon makes no decisions: systemd's watchdog is not fed")
+		u.log.WithError(err).Error("the daemon makes no decisions: it does not answer systemd's watchdog, which will restart it")
 	}
 }

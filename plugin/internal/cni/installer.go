@@ -120,7 +120,7 @@ func (i *Installer) Step(now time.Time) {
 	case !s.Installed:
 		log.Warn("the waiting room is not installed: pods do not wait before their sandbox")
 	case s.WhyNot != "":
-		log.Warn("the waiting room is shut for a while")
+		log.Warn("no pod enters the waiting room for a while")
 	default:
 		log.Info("the waiting room is installed")
 	}

@@ -34,7 +34,7 @@ func (e Configured) report(o *Observer) {
 // modeNews says what a change to a mode means for pods that wait.
 var modeNews = map[v1alpha1.Mode]string{
 	v1alpha1.ModeEnforce: "the mode is Enforce now: starts wait for the limits",
-	v1alpha1.ModeShadow:  "the mode is Shadow now: waiting pods start at once, and the waits of the mode Enforce are reported",
+	v1alpha1.ModeShadow:  "the mode is Shadow now: waiting pods start at once, and the daemon reports which pods would wait in the mode Enforce",
 	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and waiting pods start at once",
 }
 
