@@ -27,8 +27,8 @@ type Settings struct {
 	// StartTimeout is how long a start may hold its slot. Then it ends as Stuck. Zero or less: 5
 	// minutes.
 	StartTimeout time.Duration
-	// Signals are limits on signals. A start waits unless the signal is below Max, with what is owed
-	// by the starts that the signal does not show yet.
+	// Signals are limits on signals. A start waits unless the signal is below Max. Each start that
+	// the signal does not show yet adds its Increment to the measured value.
 	Signals SignalLimits
 	// MinUtilization is the CPU use in percent above which the limit on SignalCPUPressure counts.
 	// Below it, processes stall because of their own CPU limits. Zero: 70. Below zero: the limit
@@ -53,8 +53,8 @@ type SignalLimit struct {
 	// Max is the value below which a start is allowed, in the unit of the signal. Zero or less: no
 	// limit.
 	Max float64
-	// Increment is what each start owes until the signal shows it, in the unit of the signal. It
-	// counts for SignalCPU, SignalIOWait and SignalLoad. Zero or less: nothing.
+	// Increment is how much a start is taken to add to the signal until the signal shows it, in the
+	// unit of the signal. It counts for SignalCPU, SignalIOWait and SignalLoad. Zero or less: nothing.
 	Increment float64
 }
 

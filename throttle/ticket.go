@@ -138,8 +138,8 @@ type Held struct {
 	// Concurrency, seconds until the next start and seconds per start for Rate, pods for Queued,
 	// GateFull and Pulling, and otherwise the unit of the signal.
 	Measured, Threshold float64
-	// Owed is the part of Measured that is owed by starts which the signal does not show yet, for
-	// CPULoad, IOLoad and LoadAverage.
+	// Owed is the part of Measured that no sensor measured: what starts are taken to add to the
+	// signal before it shows them. It is set for CPULoad, IOLoad and LoadAverage.
 	Owed float64
 	// Policy is the group whose limit holds it, for PolicyStarting, PolicyRunning, PolicyPacer,
 	// PolicyClaim and Unadmittable. Then Measured of Threshold is in use.

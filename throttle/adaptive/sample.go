@@ -21,7 +21,7 @@ type Sample struct {
 	Queued int
 	// Made is how many starts have succeeded so far. Only how it grows from sample to sample counts.
 	Made int
-	// Lost is the admission time of the start that was admitted last of those that broke off; zero: none did. Only
-	// starts count that had lasted long enough for a probe to kill them.
+	// Lost is the latest admission time of a start that ended without success, after it had lasted long enough for a
+	// probe to kill it; zero: there was none.
 	Lost time.Time
 }

@@ -119,7 +119,7 @@ type NewContainer struct {
 	AppBeside bool   // another app container, or one of an unknown kind, runs
 	Runs      bool   // any container of the pod runs
 	Again     bool   // a container of its name exited in this sandbox
-	Repeats   int    // how often, without exits that are forgiven
+	Repeats   int    // how often since it last ran for 10 min, after which kubelet makes it again without a delay
 }
 
 // Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces
@@ -189,8 +189,9 @@ func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 	return nil
 }
 
-// Hook adds the pod of a hook that waits for a container. gone is closed when the container was removed, or replaced by
-// a newer one of the same name; nil: the book does not know the container.
+// Hook adds the pod of a hook that waits for a container. known is what the book knows of the pod. repeats is how often
+// the container exited, as in NewContainer. gone is closed when the container was removed, or replaced by a newer one of
+// the same name; nil: the book does not know the container.
 func (b *Book) Hook(pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	r := b.pods[pod.UID]
 	if r == nil {

@@ -56,7 +56,7 @@ type Options struct {
 type Timing struct {
 	Quiet  usage.QuietOptions
 	Stalls usage.StallOptions
-	// RunFor is how long every container of a pod must run before the start can be over by the node's own signs.
+	// RunFor is how long every container of a pod must run before its start can end without a report of kubelet.
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration

@@ -32,11 +32,11 @@ func (t Ticket) Wait(now time.Time) (stop func()) {
 	return func() { t.t.StopWaiting(time.Now()) }
 }
 
-// TryStart asks for a slot for what cannot wait any longer.
+// TryStart asks for a slot for a process or a handler that cannot wait any longer.
 func (t Ticket) TryStart(now time.Time) throttle.Decision { return t.t.TryStart(now) }
 
-// DeadlineReached decides on the ticket because its process can wait no longer: the pod starts as after its longest
-// wait, or the process must go. See [throttle.Ticket.DeadlineReached].
+// DeadlineReached decides on the ticket because its process can wait no longer: the pod starts over the limit, or it is
+// refused and keeps its place in the queue. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.DeadlineReached(now) }
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.

@@ -159,7 +159,7 @@ func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) 
 	return fields
 }
 
-// Took charges the time that a handler took to the budget for holds.
+// Took subtracts the time that a handler took from the time that handlers may spend on holds. It does not block.
 func (c *Chooser) Took(now time.Time, took time.Duration) { c.hold.charge(now, took) }
 
 // ContainerStarted records that a container of the pod started. pod is "namespace/name". It does not block.

@@ -71,8 +71,8 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 // Waiters returns how many hooks wait in the gate now.
 func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 
-// Off returns why no container may wait in the gate now, or "" if some may. While the breaker is tripped it
-// returns why, although one container may try the gate.
+// Off returns why no container may wait in the gate now, or "" if some may. After hooks have failed it returns why,
+// although one container at a time may try the gate again.
 func (g *Gate) Off() string {
 	state, _ := g.o.Starts.Valve.Now()
 	if state.Shutdown {

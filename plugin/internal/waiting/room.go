@@ -86,9 +86,9 @@ func (r *Room) Pods() map[string]bool {
 	return all
 }
 
-// Shut admits no pod to the room, for the reason why; if that is empty, it admits pods again. It does not wake the
-// processes that wait: they leave by themselves when the folder changes that is the reason. One that does not is sent
-// out when its turn is next computed.
+// Shut admits no pod to the room from now on, for the reason why; if why is empty, it admits pods again. It does not
+// wake the processes that wait. They watch the folder of the CNI configurations, and leave by themselves when it
+// changes. A process that does not leave is sent out when its turn is next computed.
 func (r *Room) Shut(why string) { r.shut.Store(why) }
 
 // Round lets the pods leave whose turn is near, in the order of the queue. waiting are the pods that wait, in
