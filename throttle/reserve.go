@@ -33,10 +33,10 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.position(t).ahead}
 }
 
-// gateHolds returns what holds the ticket if each limit allows what it is expected to allow within waitable: a group, or
-// the quota of pods near their turn. A pod gets no reservation if as many pods as the quota go before it, if twice the
-// quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same priority, a
-// start of a container that exited before counts as one of a lower priority.
+// gateHolds returns what holds the ticket if each limit allows what it is expected to allow within waitable: a group,
+// or the quota of pods near their turn. A pod gets no reservation if as many pods as the quota go before it, if twice
+// the quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same
+// priority, a start of a container that exited before counts as one of a lower priority.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
 	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false

@@ -148,8 +148,8 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 	require.EqualValues(t, 1, pods())
 }
 
-// An override that begins when another ends is reported, and so is the end of the other one. One that is added after its
-// end is not.
+// An override that begins when another ends is reported, and so is the end of the other one. One that is added after
+// its end is not.
 func TestAnOverrideReplacesAnother(t *testing.T) {
 	t.Parallel()
 	_, k := newMatcher()

@@ -47,8 +47,8 @@ type Start struct {
 }
 
 // Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, which hold slots
-// slots. waiting are all starts that wait, in their order, and present are those of them that could start now. passing are
-// indices of present: these starts may start before all others of their band. The limit includes them.
+// slots. waiting are all starts that wait, in their order, and present are those of them that could start now. passing
+// are indices of present: these starts may start before all others of their band. The limit includes them.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
 	p := c.newPlan(at, underWay, doubt)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))
@@ -56,10 +56,10 @@ func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, w
 	return c.planned, p.passing
 }
 
-// AllowSoon returns how many starts at a time Allow may allow within seconds, so that this many pods can get a reservation.
-// It takes what Allow takes. The result is at least Limit. AllowSoon trusts the expected cost of a kind also before a start
-// of this kind has ended. While the node has room, the result is at least 8 starts for each core, or the bound after
-// killed starts if that is lower.
+// AllowSoon returns how many starts at a time Allow may allow within seconds, so that this many pods can get a
+// reservation. It takes what Allow takes. The result is at least Limit. AllowSoon trusts the expected cost of a kind
+// also before a start of this kind has ended. While the node has room, the result is at least 8 starts for each core,
+// or the bound after killed starts if that is lower.
 func (c *Controller) AllowSoon(at time.Time, underWay []Start, slots int, waiting []Start) int {
 	soon := c.newPlan(at, underWay, 1).allows(slots, waiting, waiting)
 	if c.hasRoom {
@@ -174,8 +174,8 @@ func (p *plan) next(s Start) (*kind, demand) {
 	return k, p.demand(p.at, s)
 }
 
-// pass lets starts join that delay none before them, of which the first must wait: they idle until those have burned their
-// CPU time. They are of its band. An unknown start is taken to burn laterCPU.
+// pass lets starts join that delay none before them, of which the first must wait: they idle until those have burned
+// their CPU time. They are of its band. An unknown start is taken to burn laterCPU.
 func (p *plan) pass(present []Start, first int) {
 	before, forecasts := 0.0, first // CPU-seconds of those that wait before
 	for i := first; i < len(present) && present[i].Band == present[first].Band && forecasts < mostPlanned; i++ {
@@ -240,15 +240,15 @@ func (p *plan) joins(k *kind, one demand, patience time.Duration, slots int) str
 
 // mostIdlers returns how many unknown starts of one kind may idle at a time: as many as end in time if all of them burn
 // CPU together later. A measurement shows only after measuredAfter that they burn, so that time is lost. The oldest of
-// them has idled for a time. Starts that join now burn that much later than it does, so more may join. One that idles for
-// longer than its patience is not killed, so it says nothing of those that join.
+// them has idled for a time. Starts that join now burn that much later than it does, so more may join. One that idles
+// for longer than its patience is not killed, so it says nothing of those that join.
 func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 	burn := patienceUsed*(patience+min(patience, idles)).Seconds() - measuredAfter.Seconds()
 	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
 }
 
-// restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those of
-// a kind that is not proven take more CPU time than expected.
+// restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those
+// of a kind that is not proven take more CPU time than expected.
 func (p *plan) restFits(waiting []Start) bool {
 	if len(waiting) == 0 || len(waiting) > mostRest {
 		return false

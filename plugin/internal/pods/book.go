@@ -190,8 +190,8 @@ func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 }
 
 // Hook adds the pod of a hook that waits for a container. known is what the book knows of the pod. repeats is how often
-// the container exited, as in NewContainer. gone is closed when the container was removed, or replaced by a newer one of
-// the same name; nil: the book does not know the container.
+// the container exited, as in NewContainer. gone is closed when the container was removed, or replaced by a newer one
+// of the same name; nil: the book does not know the container.
 func (b *Book) Hook(pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	r := b.pods[pod.UID]
 	if r == nil {
