@@ -191,7 +191,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		}},
 		{LeftRoom{HungUp, 2 * time.Second}, []string{"metric room_wait_seconds HungUp: 2"}},
 		{GateGivenUp{Pod{Name: "ns/web"}, "c1", "hooks do not run"}, []string{
-			"log warning: the gate is closed for a while, and containers are refused, because of a container of pod ns/web: hooks do not run container_id=c1 no_gate=hooks do not run",
+			"log warning: no container waits in the gate for a while: containers are refused, because of one of pod ns/web: hooks do not run container_id=c1 no_gate=hooks do not run",
 			"on node: Warning GateGivenUp: Containers are refused for a while instead of waiting in the gate: hooks do not run",
 		}},
 		{RuntimeLost{why}, []string{"on node: Warning RuntimeDisconnected: The connection to the container runtime is lost, pods start unpaced until it is back: it is absent"}},
