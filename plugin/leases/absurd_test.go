@@ -26,7 +26,7 @@ func TestALeaseWithAbsurdTimesIsNotHeldForEver(t *testing.T) {
 				Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at},
 			}, now)
 			require.Equal(t, 4, n, name)
-			assert.False(t, s.free(now.Add(lasts-time.Second)), name)
+			assert.False(t, s.free(now.Add(leaseDuration-time.Second)), name)
 			assert.True(t, s.free(now.Add(time.Minute)), name)
 
 			c := &Claimer{slots: map[string]map[int]slot{"0123": {n: s}}}

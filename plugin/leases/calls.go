@@ -108,7 +108,7 @@ func (c *Claimer) answered(one *call) {
 	switch {
 	case claims && one.err == nil:
 		g.claims[one.n] = &claim{
-			n: one.n, version: s.version, since: one.since, until: one.sent.Add(holds),
+			n: one.n, version: s.version, since: one.since, until: one.sent.Add(claimValid),
 			renew: one.sent.Add(renewEvery - rand.N(renewEvery/4)),
 		}
 	case one.verb == renewSlot && late:

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// A holder stops starting pods when holds has passed since it sent the last renewal that
-	// succeeded. Other nodes take the slot when lasts has passed since they saw the last change.
+	// A holder stops starting pods when claimValid has passed since it sent the last renewal that
+	// succeeded. Other nodes take the slot when leaseDuration has passed since they saw the last change.
 	// So clocks need not agree, and one may run half as fast again as another.
-	lasts = 30 * time.Second
-	holds = 20 * time.Second
-	// mostLasts is the longest time for which a Lease can block a slot, whatever duration it has.
-	mostLasts = 2 * lasts
-	// renewEvery leaves time for a second attempt before holds has passed.
+	leaseDuration = 30 * time.Second
+	claimValid    = 20 * time.Second
+	// longestDuration is the longest time for which a Lease can block a slot, whatever duration it has.
+	longestDuration = 2 * leaseDuration
+	// renewEvery leaves time for a second attempt before claimValid has passed.
 	renewEvery = 10 * time.Second
 
 	// A claim that no start uses is given back after this time. A pod that was refused for
@@ -38,7 +38,7 @@ const (
 	mostCalls   = 8 // at the same time
 	// leastPass and mostPass are the times between two passes.
 	leastPass, mostPass = 20 * time.Millisecond, 5 * time.Second
-	lastWords           = 2 * time.Second
+	releaseTimeout      = 2 * time.Second
 )
 
 // Limiter is the part of a throttle.Limiter that a [Claimer] uses.
@@ -280,7 +280,7 @@ func earlier(a, b time.Time) time.Time {
 
 // leave gives back the slots that no start uses.
 func (c *Claimer) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	demands := c.demands(time.Now())
 	var calls []*call

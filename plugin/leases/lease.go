@@ -46,7 +46,7 @@ func leaseName(d demand, n int) string {
 // newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
 // zero to create one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
-	seconds := int32(lasts / time.Second)
+	seconds := int32(leaseDuration / time.Second)
 	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
 	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
@@ -72,16 +72,16 @@ type version struct {
 
 // slot is the state of a Lease as this node has seen it.
 type slot struct {
-	name    string
-	holder  string
-	version version
-	lasts   time.Duration
-	seen    time.Time // when this node first saw this version
+	name     string
+	holder   string
+	version  version
+	duration time.Duration
+	seen     time.Time // when this node first saw this version
 }
 
 // free reports whether another node may take the slot. The times in the Lease are not used, because they are of
 // another clock.
-func (s slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.lasts)) }
+func (s slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.duration)) }
 
 // readSlot returns the slot whose Lease this is, with the id of its group and its number. The number is -1 if the Lease is
 // none of a slot.
@@ -91,12 +91,12 @@ func readSlot(lease *coordinationv1.Lease, now time.Time) (s slot, id string, n 
 	if id == "" || err != nil || n < 0 || n >= mostSlots {
 		return slot{}, "", -1
 	}
-	s = slot{name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, lasts: lasts, seen: now}
+	s = slot{name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, duration: leaseDuration, seen: now}
 	if lease.Spec.HolderIdentity != nil {
 		s.holder = *lease.Spec.HolderIdentity
 	}
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
-		s.lasts = min(max(lasts, time.Duration(*seconds)*time.Second), mostLasts)
+		s.duration = min(max(leaseDuration, time.Duration(*seconds)*time.Second), longestDuration)
 	}
 	return s, id, n
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// lastWords bounds the write with which a daemon reports that it was stopped.
-const lastWords = 2 * time.Second
+// stopTimeout bounds the write with which a daemon reports that it was stopped.
+const stopTimeout = 2 * time.Second
 
 var errNoNode = errors.New("the API server has not yet reported this node")
 
@@ -75,7 +75,7 @@ func (r *Reporter) stop(ctx context.Context, f Facts) {
 	if r.due.IsZero() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	status := f.Status()
 	// The status of the next daemon, which may have started already, is kept.
