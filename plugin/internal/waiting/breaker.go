@@ -13,8 +13,8 @@ const (
 	// gate between, until the breaker trips. If no hook ever contacted the gate, one is enough.
 	failuresMost = 2
 	// tripsFirst is for how long the breaker trips first. Each time after that it trips for twice as long,
-	// up to tripsMost. Pods that are deleted before they start look like failures, and must not close the
-	// gate for long.
+	// up to tripsMost. Pods that are deleted before they start look like failures, and must not make the
+	// daemon give up the gate for long.
 	tripsFirst = time.Minute
 	tripsMost  = 10 * time.Minute
 )

@@ -27,7 +27,7 @@ type Options struct {
 	RefuseAt RefuseAt
 	// Hold is the longest wait inside one handler. Zero: handlers do not wait.
 	Hold time.Duration
-	// BreakerPause is for how long the gate is closed after hooks failed for the first time. Zero: 1 minute.
+	// BreakerPause is for how long the gate is given up after hooks failed for the first time. Zero: 1 minute.
 	BreakerPause time.Duration
 	// SavedHold is the longest wait of all handlers together after a quiet time. Zero: 2 s.
 	SavedHold time.Duration

@@ -133,16 +133,16 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 func (g *Gate) connected() { g.breaker.connected() }
 
 // started implements follower. If the hook of the container has not contacted the gate, hooks may not work.
-func (g *Gate) started(pod, id string) { g.report(pod, id, g.breaker.started(time.Now(), id)) }
+func (g *Gate) started(pod, id string) { g.reportTrip(pod, id, g.breaker.started(time.Now(), id)) }
 
 // gone implements follower.
-func (g *Gate) gone(pod, id string) { g.report(pod, id, g.breaker.gone(time.Now(), id)) }
+func (g *Gate) gone(pod, id string) { g.reportTrip(pod, id, g.breaker.gone(time.Now(), id)) }
 
 // forget implements follower.
 func (g *Gate) forget(uid string) { g.breaker.forget(uid) }
 
-// report reports why a container has tripped the breaker; empty: it has not.
-func (g *Gate) report(pod, id, cause string) {
+// reportTrip reports why a container has tripped the breaker; empty: it has not.
+func (g *Gate) reportTrip(pod, id, cause string) {
 	if cause != "" {
 		g.o.Observer.Report(observe.GateGivenUp{Pod: observe.Pod{Name: pod}, Container: id, Cause: cause})
 	}

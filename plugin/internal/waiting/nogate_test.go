@@ -100,7 +100,7 @@ func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 }
 
 // It may be the same runtime again, which rejects hooks.
-func TestANewConnectionDoesNotReopenTheGate(t *testing.T) {
+func TestANewConnectionDoesNotUseTheGateAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t)
