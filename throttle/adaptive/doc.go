@@ -111,13 +111,13 @@
 // There are 17. Each has one place in the code; what it decides stands above.
 //
 //	pressureFrom    0.70  CPU use from which on pressure counts. Containers that their own limit throttled made 90 % of
-//	                      pressure at a CPU use of 50 %, on a real node. Below it the node has room: pods may come near.
+//	                      pressure at a CPU use of 50 %, on a real node. Below it the node has room: see soonPerCore.
 //	pressureFull    0.95  CPU use from which on pressure counts in full.
 //	nearly          0.90  Fraction of a load at which a measured load has reached it: the goal, two tasks for each CPU, full CPUs.
 //	                      The rest of the CPUs is what starts get at least, whatever other work does.
 //	ioPressure      50 %  Time in which a task waits for a disk. A single reader makes nearly 100 %, so half means readers.
-//	soonPerCore     8     Starts for each core that may come near while there is room, or a herd is set up. They are not
-//	                      admitted by it. Where the load of the setup kept them away, kubelet brought them back after
+//	soonPerCore     8     Starts for each core that may get a reservation while there is room, or a herd is set up. They are
+//	                      not admitted by it. Where the load of the setup kept them away, kubelet brought them back after
 //	                      15 s, and a herd of 16 on a real node took 1.25 to 1.31 of its time, not 1.01 to 1.14.
 //	setUp           3     Windows in which the load may be that of setting pods up. See the table in Evidence.
 //	lasting         10 s  Mean of other work. The end of another herd is over by then.

@@ -44,9 +44,9 @@ type Room struct {
 // roomWaiter is a process that waits in the room for its pod. After the daemon hung, a pod may have more
 // than one.
 type roomWaiter struct {
-	ticket starts.Ticket
-	early  bool          // it leaves when its turn is near, not when it has its slot
-	near   chan struct{} // closed when its turn is near
+	ticket   starts.Ticket
+	early    bool          // it leaves when its pod has a reservation in the gate, not when it has its slot
+	reserved chan struct{} // closed when its pod has that reservation
 }
 
 func newRoom(s *shared, g *Gate) *Room {
@@ -104,12 +104,12 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 	for _, v := range waiting {
 		for _, w := range waiters[v.UID] {
 			inRoom[v.UID] = true
-			if frozen || full && !v.Overdue || !w.early || isClosed(w.near) {
+			if frozen || full && !v.Overdue || !w.early || isClosed(w.reserved) {
 				continue
 			}
 			d := w.ticket.LeaveRoom(now, min(roomAhead, r.o.Gate.Timeout))
 			if d.Admitted {
-				close(w.near)
+				close(w.reserved)
 			}
 			// Full for the pods behind this one, too, but perhaps not for an overdue one.
 			full = full || d.Reason == reasons.GateFull
@@ -132,7 +132,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
-	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod, known), near: make(chan struct{})}
+	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod, known), reserved: make(chan struct{})}
 	if !w.early {
 		defer t.Wait(time.Now())()
 	}
@@ -141,7 +141,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	r.o.Starts.Wake()
 	began := time.Now()
 	logged := false
-	v, err := r.await(ctx, h, t, w.near, sendTurn, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
+	v, err := r.await(ctx, h, t, w.reserved, sendTurn, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
 		v, ends := r.ended(state, w, sent)
 		if !ends && sent && !logged {
 			r.log(t)
@@ -192,7 +192,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
-	case isClosed(w.near):
+	case isClosed(w.reserved):
 		return gate.Verdict{Go: true, Reason: gate.TurnNear}, true
 	case shut != "" && sent:
 		return gate.Verdict{Reason: gate.RoomShut + reasons.Reason(": "+shut)}, true

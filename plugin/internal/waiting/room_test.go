@@ -16,7 +16,7 @@ import (
 // enters makes a process wait in the room for a pod of this priority, which can wait in the gate.
 func (n *node) enters(uid string, priority int32) *roomWaiter {
 	ticket, _ := n.o.Starts.Arrive(time.Now(), pods.Pod{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{UID: uid, Priority: priority}, true, time.Now())
-	w := &roomWaiter{ticket: ticket, early: true, near: make(chan struct{})}
+	w := &roomWaiter{ticket: ticket, early: true, reserved: make(chan struct{})}
 	n.Room.enter(w)
 	return w
 }
@@ -44,7 +44,7 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 		leave := func(want int) {
 			assert.Equal(t, time.Now().Add(roomRound), n.round())
 			for i, w := range herd {
-				assert.Equal(t, i < want, isClosed(w.near), i)
+				assert.Equal(t, i < want, isClosed(w.reserved), i)
 				if i < want {
 					n.Room.leave(w)
 				}
@@ -71,8 +71,8 @@ func TestAnOverduePodLeavesTheRoomThoughTheGateIsFull(t *testing.T) {
 		}
 		last := n.enters("last", 0)
 		n.round()
-		assert.True(t, isClosed(first.near))
-		assert.False(t, isClosed(second.near), "only one at a time passes the others")
-		assert.False(t, isClosed(last.near), "it is not overdue")
+		assert.True(t, isClosed(first.reserved))
+		assert.False(t, isClosed(second.reserved), "only one at a time passes the others")
+		assert.False(t, isClosed(last.reserved), "it is not overdue")
 	})
 }
