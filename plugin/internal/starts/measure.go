@@ -191,7 +191,7 @@ func (l *Ledger) underWay(uid string) (name string, place usage.Place, under boo
 	if !recorded {
 		return "", usage.Place{}, false
 	}
-	if sh := l.entries.shadows[uid]; sh != nil && !sh.over.IsZero() {
+	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() {
 		return "", usage.Place{}, false
 	}
 	return p.NamespacedName(), l.entries.book.Place(uid), true

@@ -88,14 +88,14 @@ func (r *Rejoin) Thaw(ctx context.Context) error {
 		r.frozen.Store(false)
 		r.limiter.SetFrozen(time.Now(), false)
 	}()
-	over := time.After(max(r.within, r.roomReturns))
+	timeout := time.After(max(r.within, r.roomReturns))
 	select {
 	case <-time.After(r.roomReturns):
 	case <-ctx.Done():
 	}
 	select {
 	case <-r.back:
-	case <-over:
+	case <-timeout:
 	case <-ctx.Done():
 	}
 	return nil

@@ -13,11 +13,11 @@ import (
 // shadow is a start that continued at once in the mode Shadow. Its ticket waits, and then holds a slot, as the
 // start would in the mode Enforce. It holds the slot for as long as the start really took.
 type shadow struct {
-	ticket *throttle.Ticket
-	reason reasons.Reason // the limit that would have held it
-	began  time.Time      // when it continued
-	over   time.Time      // when it really was over; zero: it is not
-	ended  reasons.Reason // how it ended; empty: it has not
+	ticket  *throttle.Ticket
+	reason  reasons.Reason // the limit that would have held it
+	began   time.Time      // when it continued
+	endedAt time.Time      // when it really ended; zero: it has not
+	ended   reasons.Reason // how it ended; empty: it has not
 }
 
 // shadows are those starts, by the UID of the pod.
@@ -33,10 +33,10 @@ func (s shadows) of(t *throttle.Ticket) *shadow {
 
 // end notes when and how the start really was over, unless that is known already, and returns how long it took.
 func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
-	if sh.over.IsZero() {
-		sh.over, sh.ended = at, how
+	if sh.endedAt.IsZero() {
+		sh.endedAt, sh.ended = at, how
 	}
-	return sh.over.Sub(sh.began)
+	return sh.endedAt.Sub(sh.began)
 }
 
 // goOn is [Ticket.StartUnheld]; why is the limit that would have held the start. In the mode Off, only admissions that

@@ -23,10 +23,10 @@ type Valve struct {
 	observer *observe.Observer
 	config   *atomic.Pointer[crd.Effective]
 
-	mu      sync.Mutex
-	state   ValveState    // without Unheld, which follows from the mode
-	changed chan struct{} // closed with the next change of state, or of the mode
-	over    *time.Timer   // ends a shutdown that is not canceled
+	mu            sync.Mutex
+	state         ValveState    // without Unheld, which follows from the mode
+	changed       chan struct{} // closed with the next change of state, or of the mode
+	shutdownLimit *time.Timer   // ends a shutdown that is not canceled
 }
 
 // ValveState says why waits end. The zero value: they do not.
@@ -85,11 +85,11 @@ func (v *Valve) set(change func(*ValveState)) (changed bool) {
 func (v *Valve) limitShutdown(begins bool, f func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.over != nil {
-		v.over.Stop()
+	if v.shutdownLimit != nil {
+		v.shutdownLimit.Stop()
 	}
 	if begins {
-		v.over = time.AfterFunc(longestShutdown, f)
+		v.shutdownLimit = time.AfterFunc(longestShutdown, f)
 	}
 }
 

@@ -127,7 +127,7 @@ func (p *start) add(now usage) {
 	}
 	p.samples = p.samples.add(now, longestWindow)
 	p.took.CPU, p.took.Wall = max(p.took.CPU, seconds(now.cpu-p.began.cpu)), now.at.Sub(p.began.at)
-	if took, used, full := p.samples.over(peakWindow); full {
+	if took, used, full := p.samples.usedIn(peakWindow); full {
 		cores := used.wanted() / took.Seconds() // that it kept busy, or would have
 		p.took.Peak = max(p.took.Peak, cores)
 		if !p.busy && cores >= busyCores {
@@ -160,9 +160,9 @@ func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
 	if p == nil || p.blind || p.took.Wall <= 0 {
 		return adaptive.Use{}, false
 	}
-	took, used, _ := p.samples.over(peakWindow)
-	over := max(took, peakWindow).Seconds()
-	return adaptive.Use{CPU: p.took.CPU, Disk: p.took.Disk, Cores: used.wanted() / over, Reads: used.moved / over}, true
+	took, used, _ := p.samples.usedIn(peakWindow)
+	span := max(took, peakWindow).Seconds()
+	return adaptive.Use{CPU: p.took.CPU, Disk: p.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span}, true
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -174,11 +174,11 @@ func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time
 	if p == nil {
 		return time.Time{}
 	}
-	took, used, full := p.samples.over(min(max(lentAfter/2, shortestWindow), longestWindow))
-	over := took.Seconds()
+	took, used, full := p.samples.usedIn(min(max(lentAfter/2, shortestWindow), longestWindow))
+	span := took.Seconds()
 	switch {
 	case !full:
-	case used.cpu >= s.stalls.Cores*over || used.inLine >= s.stalls.InLine*over || used.moved >= s.stalls.Bytes*over,
+	case used.cpu >= s.stalls.Cores*span || used.inLine >= s.stalls.InLine*span || used.moved >= s.stalls.Bytes*span,
 		p.samples[len(p.samples)-1].moved == nil: // not known
 		p.since = time.Time{}
 	case p.since.IsZero():
@@ -194,7 +194,7 @@ func (s *StartMeter) Quiet(uid string) bool {
 	if p == nil {
 		return false
 	}
-	took, used, full := p.samples.over(s.quiet.Window)
+	took, used, full := p.samples.usedIn(s.quiet.Window)
 	return len(p.samples) == 0 || full && used.wanted() < s.quiet.Cores*took.Seconds()
 }
 

@@ -67,9 +67,9 @@ func (s samples) add(now usage, window time.Duration) samples {
 	return s
 }
 
-// over returns what was used over the last window, or over the time between two samples if that is longer. full is
+// usedIn returns what was used in the last window, or over the time between two samples if that is longer. full is
 // false while the samples do not span the window.
-func (s samples) over(window time.Duration) (took time.Duration, used use, full bool) {
+func (s samples) usedIn(window time.Duration) (took time.Duration, used use, full bool) {
 	if len(s) == 0 {
 		return 0, use{}, false
 	}

@@ -48,10 +48,10 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 
 // await blocks until a waiting process has its answer, and sends it its turn each time that the turn
 // changes. ends returns the answer if there is one. It is called again when the ticket is decided, when
-// over is closed, and when the valve or the turns change; sent reports whether the process was sent a turn.
+// done is closed, and when the valve or the turns change; sent reports whether the process was sent a turn.
 // expired returns the answer at the deadline.
 func (s *shared) await(
-	ctx context.Context, h gate.Hello, t starts.Ticket, over <-chan struct{}, sendTurn gate.SendTurn,
+	ctx context.Context, h gate.Hello, t starts.Ticket, done <-chan struct{}, sendTurn gate.SendTurn,
 	ends func(state starts.ValveState, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
 ) (gate.Verdict, error) {
 	var expiry <-chan time.Time // never, if the deadline is not known
@@ -72,7 +72,7 @@ func (s *shared) await(
 		}
 		select {
 		case <-t.Decided():
-		case <-over:
+		case <-done:
 		case <-changed:
 		case <-moved:
 		case <-expiry:
