@@ -15,8 +15,8 @@ const (
 
 	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
 	leastSum   = 20 * time.Second // between two sums, and between two reads of the Lease
-	// turnTimeout bounds one sum: a cluster of 5,000 nodes is listed in ten pages.
-	turnTimeout = 30 * time.Second
+	// sumTimeout bounds one sum: a cluster of 5,000 nodes is listed in ten pages.
+	sumTimeout = 30 * time.Second
 
 	// heartbeat is when a PacemakerNode is written without a change. After goneAfter without a write, it no longer
 	// counts: that is two heartbeats with their random parts.

@@ -41,7 +41,7 @@ type Reporter struct {
 
 	// Only RunSummary uses these.
 	sumFaults faultLog
-	begun     bool      // this daemon has had a turn
+	begun     bool      // this daemon has summed up
 	seen      string    // the renew time in the Lease
 	seenAt    time.Time // when this daemon first saw it
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// RunSummary writes the status of the StartPolicies and counts the nodes of the cluster when it is this daemon's turn, until
-// ctx ends. policies returns the StartPolicies of this instance, and must not block. RunSummary blocks. Call it once. It logs
-// each error once and tries again.
+// RunSummary writes the status of the StartPolicies and counts the nodes of the cluster when that is due and no other
+// daemon does it, until ctx ends. policies returns the StartPolicies of this instance, and must not block. RunSummary
+// blocks. Call it once. It logs each error once and tries again.
 func (r *Reporter) RunSummary(ctx context.Context, policies func() []crd.KnownPolicy) {
 	// All daemons of a cluster may have started at the same moment.
 	for next := rand.N(leastSum / 10); ; next = wait.Jitter(sumInterval(r.Nodes()), 0.5) {
@@ -31,16 +31,16 @@ func (r *Reporter) RunSummary(ctx context.Context, policies func() []crd.KnownPo
 			return
 		case <-time.After(next):
 		}
-		if mine, err := r.turn(ctx, policies); (mine || err != nil) && ctx.Err() == nil {
+		if mine, err := r.sumIfDue(ctx, policies); (mine || err != nil) && ctx.Err() == nil {
 			r.sumFaults.log(r.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies may be out of date; trying again",
 				"the status of every StartPolicy is written again")
 		}
 	}
 }
 
-// turn sums up if that is due and no other daemon does it. mine reports whether this daemon did.
-func (r *Reporter) turn(ctx context.Context, policies func() []crd.KnownPolicy) (mine bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+// sumIfDue sums up if that is due and no other daemon does it. mine reports whether this daemon did.
+func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPolicy) (mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sumTimeout)
 	defer cancel()
 	lease, due, err := r.read(ctx)
 	if err != nil || !due {

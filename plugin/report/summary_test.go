@@ -169,7 +169,7 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		require.Len(t, w.log.AllEntries(), 1)
 		assert.Equal(t, "this daemon takes turns with others to sum up the PacemakerNodes", w.log.LastEntry().Message)
 
-		// The daemon whose turn is next reads the written sum, and writes nothing.
+		// The daemon that sums up next reads the written sum, and writes nothing.
 		w.counts("patch")
 		stop = w.runs(w.daemon("b"))
 		w.passes(3 * longestLook)
@@ -221,7 +221,7 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 			w.s.seen, w.s.seenAt = "<nil>", time.Now().Add(-time.Minute)
 		}
 		w.kube.PrependReactor(verb, "leases", func(a clienttest.Action) (bool, runtime.Object, error) { return true, nil, refusal(a) })
-		mine, err := w.s.turn(t.Context(), w.policies)
+		mine, err := w.s.sumIfDue(t.Context(), w.policies)
 		require.NoError(t, err)
 		assert.False(t, mine)
 		assert.Zero(t, w.counts("patch"), verb)

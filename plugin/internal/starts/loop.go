@@ -93,12 +93,12 @@ func (l *loop) round(now time.Time) (next time.Time) {
 		if !inRoom[v.UID] {
 			continue
 		}
-		v.Present = true // so that it gets a turn
+		v.Present = true // so that it gets a forecast
 		if t := s.limiter.Lookup(v.UID); t != nil {
 			t.KeepAlive(now)
 		}
 	}
-	next = sooner(sooner(next, again), s.o.Board.Post(now, snapshot))
+	next = sooner(sooner(next, again), s.o.Board.Update(now, snapshot))
 	if s.Valve.Enforces() {
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}

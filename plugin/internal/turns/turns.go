@@ -1,4 +1,4 @@
-// Package turns forecasts the turns of pods that wait with a process, at the expected pace. A turn also says when the
+// Package turns forecasts the turns of pods that wait with a process, at the expected pace. A forecast also says when the
 // process leaves if the daemon is gone, so that pods start one by one, in the order of the queue, and never all at once.
 package turns
 
@@ -18,12 +18,12 @@ const leaveTolerance = time.Second
 // in that time.
 const RestartGrace = 10 * time.Second
 
-// noticeGrace is how long it may take from the count of the turns until hooks notice that the daemon hangs, and begin
+// noticeGrace is how long it may take from a forecast until hooks notice that the daemon hangs, and begin
 // to leave.
 const noticeGrace = wire.SilenceMost + leaveTolerance
 
-// Turn is when a pod that waits with a process is expected to start. The zero value: it has no turn yet.
-type Turn struct {
+// Forecast is when a pod that waits with a process is expected to start. The zero value: there is no forecast yet.
+type Forecast struct {
 	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: at its turn at the expected
 	// pace. If the last turn were after the deadline, all processes share the time that is left instead.
 	LeaveAt time.Time
@@ -33,10 +33,10 @@ type Turn struct {
 	Step time.Duration
 }
 
-// News reports whether a process that was sent the turn last has to be sent this one. A process without a turn is sent
-// nothing.
-func (t Turn) News(last Turn) bool {
-	return t.Position != 0 && (t.Position != last.Position || t.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
+// Supersedes reports whether a process that was sent the forecast last has to be sent this one. The zero value is sent to
+// no process.
+func (f Forecast) Supersedes(last Forecast) bool {
+	return f.Position != 0 && (f.Position != last.Position || f.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
 }
 
 // Board has the order and the pace of the pods that wait with a process. Make it with NewBoard. It is safe for
@@ -44,40 +44,41 @@ func (t Turn) News(last Turn) bool {
 type Board struct {
 	mu    sync.Mutex
 	uids  []string      // in the order of the queue
-	from  time.Time     // when their turns were counted
+	from  time.Time     // when their turns were forecast
 	pace  time.Duration // expected at that time
 	moved chan struct{}
 }
 
-// NewBoard returns a board without turns.
+// NewBoard returns a board without pods.
 func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 
-// Of returns the turn of a pod whose process can wait until the deadline, and a channel that is closed when the turns
-// change.
-func (b *Board) Of(uid string, deadline time.Time) (Turn, <-chan struct{}) {
+// Forecast returns the forecast for a pod whose process can wait until the deadline, and a channel that is closed when the
+// forecasts change.
+func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	position := slices.Index(b.uids, uid) + 1
 	if position == 0 {
-		return Turn{}, b.moved
+		return Forecast{}, b.moved
 	}
 	left := max(0, deadline.Sub(b.from))
 	step := min(b.pace, (left-min(noticeGrace, left/2))/time.Duration(len(b.uids)+1))
 	grace := min(RestartGrace, left/4)
-	return Turn{b.from.Add(grace + time.Duration(position)*step), position, step}, b.moved
+	return Forecast{b.from.Add(grace + time.Duration(position)*step), position, step}, b.moved
 }
 
-// Post counts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the pace has
-// changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list join the turns that
-// were counted before, because each new count moves the turns of all. Then Post wakes the waiters. It returns when to
-// call it again, even if nothing happens: old turns would all be over when the daemon goes away. Zero: no pod waits.
-func (b *Board) Post(now time.Time, s throttle.Snapshot) (again time.Time) {
+// Update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the pace
+// has changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list get their turns
+// after those that were forecast before, because each new forecast moves the turns of all. Then Update wakes the waiters.
+// It returns when to call it again, even if nothing happens: old turns would all be over when the daemon goes away. Zero:
+// no pod waits.
+func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	uids := order(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	over := b.from.Add(max(leaveTolerance, b.pace))
+	firstTurn := b.from.Add(max(leaveTolerance, b.pace))
 	moved := len(b.uids) == 0 || len(uids) < len(b.uids) || !slices.Equal(uids[:len(b.uids)], b.uids)
-	outdated := len(uids) > 0 && (moved || !now.Before(over) || (s.Pace-b.pace).Abs() > b.pace/4)
+	outdated := len(uids) > 0 && (moved || !now.Before(firstTurn) || (s.Pace-b.pace).Abs() > b.pace/4)
 	if outdated {
 		b.from, b.pace = now, s.Pace
 	}

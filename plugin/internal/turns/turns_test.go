@@ -28,10 +28,10 @@ func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duratio
 	for i := range uids {
 		uids[i] = strconv.Itoa(i)
 	}
-	b.Post(from, waits(pace, uids...))
+	b.Update(from, waits(pace, uids...))
 	for i, uid := range uids {
-		turn, _ := b.Of(uid, from.Add(left))
-		times[i] = turn.LeaveAt.Sub(from)
+		forecast, _ := b.Forecast(uid, from.Add(left))
+		times[i] = forecast.LeaveAt.Sub(from)
 	}
 	return times
 }
@@ -67,49 +67,49 @@ func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 0}, leaveTimes(from, 2, s, -s), "the deadline is over")
 }
 
-func TestTheBoardWakesNoWaiterForTheSameTurns(t *testing.T) {
+func TestTheBoardWakesNoWaiterForTheSameForecast(t *testing.T) {
 	t.Parallel()
 	b := NewBoard()
 	now := time.Unix(1000, 0)
-	_, moved := b.Of("a", now)
-	// posts reports whether a post of these pods, one letter each, woke the waiters.
-	posts := func(after, pace time.Duration, uids string) bool {
-		b.Post(now.Add(after), waits(pace, strings.Split(uids, "")...))
+	_, moved := b.Forecast("a", now)
+	// wakes reports whether an update with these pods, one letter each, woke the waiters.
+	wakes := func(after, pace time.Duration, uids string) bool {
+		b.Update(now.Add(after), waits(pace, strings.Split(uids, "")...))
 		select {
 		case <-moved:
-			_, moved = b.Of("a", now)
+			_, moved = b.Forecast("a", now)
 			return true
 		default:
 			return false
 		}
 	}
 	const s = time.Second
-	assert.False(t, posts(0, 10*s, ""), "no pod waits")
-	assert.True(t, posts(0, 10*s, "ab"))
-	assert.False(t, posts(s, 10*s, "ab"))
-	assert.True(t, posts(2*s, 10*s, "abc"), "one more pod waits")
-	assert.False(t, posts(9*s, 11*s, "abc"))
-	assert.True(t, posts(9*s, 13*s, "abc"), "the pace has changed")
-	assert.False(t, posts(21*s, 13*s, "abc"))
-	assert.True(t, posts(22*s, 13*s, "abc"), "the first hook should have left")
-	assert.True(t, posts(23*s, 13*s, "bac"), "the order has changed")
-	assert.True(t, posts(24*s, 13*s, "ba"), "one pod has left")
-	assert.True(t, posts(24*s, 13*s, ""))
-	assert.False(t, posts(24*s, 13*s, ""))
+	assert.False(t, wakes(0, 10*s, ""), "no pod waits")
+	assert.True(t, wakes(0, 10*s, "ab"))
+	assert.False(t, wakes(s, 10*s, "ab"))
+	assert.True(t, wakes(2*s, 10*s, "abc"), "one more pod waits")
+	assert.False(t, wakes(9*s, 11*s, "abc"))
+	assert.True(t, wakes(9*s, 13*s, "abc"), "the pace has changed")
+	assert.False(t, wakes(21*s, 13*s, "abc"))
+	assert.True(t, wakes(22*s, 13*s, "abc"), "the first hook should have left")
+	assert.True(t, wakes(23*s, 13*s, "bac"), "the order has changed")
+	assert.True(t, wakes(24*s, 13*s, "ba"), "one pod has left")
+	assert.True(t, wakes(24*s, 13*s, ""))
+	assert.False(t, wakes(24*s, 13*s, ""))
 }
 
-func TestTheBoardIsPostedAgainWhenItsFirstTurnIsOver(t *testing.T) {
+func TestTheBoardIsUpdatedAgainWhenItsFirstTurnIsOver(t *testing.T) {
 	t.Parallel()
 	b, now := NewBoard(), time.Unix(1000, 0)
-	assert.Zero(t, b.Post(now, waits(time.Minute)))
-	assert.Equal(t, now.Add(time.Minute), b.Post(now, waits(time.Minute, "a")))
-	assert.Equal(t, now.Add(time.Minute), b.Post(now.Add(time.Second), waits(time.Minute, "a")), "nothing has changed")
+	assert.Zero(t, b.Update(now, waits(time.Minute)))
+	assert.Equal(t, now.Add(time.Minute), b.Update(now, waits(time.Minute, "a")))
+	assert.Equal(t, now.Add(time.Minute), b.Update(now.Add(time.Second), waits(time.Minute, "a")), "nothing has changed")
 	later := now.Add(2 * time.Second)
-	assert.Equal(t, later.Add(leaveTolerance), b.Post(later, waits(time.Millisecond, "a")), "not more than once a second")
+	assert.Equal(t, later.Add(leaveTolerance), b.Update(later, waits(time.Millisecond, "a")), "not more than once a second")
 }
 
-// While pods join one after another, the turns count from each of them, and hooks are sent only what changes by more than
-// the tolerance. If the daemon goes away meanwhile, the hooks still leave in their order.
+// While pods join one after another, the turns are forecast again and again, and hooks are sent only what changes by more
+// than the tolerance. If the daemon goes away meanwhile, the hooks still leave in their order.
 func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -118,14 +118,14 @@ func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 		pace := time.Duration(random.Int64N(int64(20 * time.Second)))
 		deadline := now.Add(time.Minute + time.Duration(random.Int64N(int64(time.Hour))))
 		var uids []string
-		var sent []Turn
+		var sent []Forecast
 		for i := range 30 {
 			now = now.Add(time.Duration(random.Int64N(int64(700 * time.Millisecond))))
-			uids, sent = append(uids, strconv.Itoa(i)), append(sent, Turn{})
-			b.Post(now, waits(pace, uids...))
+			uids, sent = append(uids, strconv.Itoa(i)), append(sent, Forecast{})
+			b.Update(now, waits(pace, uids...))
 			for j, uid := range uids {
-				if turn, _ := b.Of(uid, deadline); turn.News(sent[j]) {
-					sent[j] = turn
+				if forecast, _ := b.Forecast(uid, deadline); forecast.Supersedes(sent[j]) {
+					sent[j] = forecast
 				}
 				require.False(t, sent[j].LeaveAt.After(deadline))
 				require.False(t, j > 0 && sent[j].LeaveAt.Before(sent[j-1].LeaveAt.Add(-leaveTolerance)), "pace %s, %d of %d", pace, j, i)
@@ -134,20 +134,20 @@ func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 	}
 }
 
-// If each pod that comes moved the turns of those before it, hooks would hold turns of different counts.
+// If each pod that comes moved the turns of those before it, hooks would have turns of different forecasts.
 func TestAPodThatComesLaterMovesNoTurn(t *testing.T) {
 	t.Parallel()
 	b, now := NewBoard(), time.Unix(1000, 0)
 	deadline := now.Add(time.Hour)
-	b.Post(now, waits(10*time.Second, "a", "b"))
-	before, _ := b.Of("b", deadline)
-	b.Post(now.Add(5*time.Second), waits(10*time.Second, "a", "b", "c"))
-	after, _ := b.Of("b", deadline)
+	b.Update(now, waits(10*time.Second, "a", "b"))
+	before, _ := b.Forecast("b", deadline)
+	b.Update(now.Add(5*time.Second), waits(10*time.Second, "a", "b", "c"))
+	after, _ := b.Forecast("b", deadline)
 	assert.Equal(t, before, after)
-	last, _ := b.Of("c", deadline)
+	last, _ := b.Forecast("c", deadline)
 	assert.Equal(t, before.LeaveAt.Add(10*time.Second), last.LeaveAt)
-	b.Post(now.Add(6*time.Second), waits(10*time.Second, "b", "c"))
-	first, _ := b.Of("b", deadline)
+	b.Update(now.Add(6*time.Second), waits(10*time.Second, "b", "c"))
+	first, _ := b.Forecast("b", deadline)
 	assert.Equal(t, 1, first.Position)
-	assert.Equal(t, now.Add(6*time.Second+RestartGrace+10*time.Second), first.LeaveAt, "counted anew")
+	assert.Equal(t, now.Add(6*time.Second+RestartGrace+10*time.Second), first.LeaveAt, "forecast anew")
 }

@@ -46,9 +46,9 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	return g.await(ctx, h, t, gone, sendTurn, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
 }
 
-// await blocks until a waiting process has its answer, and sends it its turn each time that the turn
+// await blocks until a waiting process has its answer, and sends it its turn each time that the forecast
 // changes. ends returns the answer if there is one. It is called again when the ticket is decided, when
-// done is closed, and when the valve or the turns change; sent reports whether the process was sent a turn.
+// done is closed, and when the valve or the forecasts change; sent reports whether the process was sent a turn.
 // expired returns the answer at the deadline.
 func (s *shared) await(
 	ctx context.Context, h gate.Hello, t starts.Ticket, done <-chan struct{}, sendTurn gate.SendTurn,
@@ -58,14 +58,14 @@ func (s *shared) await(
 	if !h.Deadline.IsZero() {
 		expiry = time.After(time.Until(h.Deadline) - expiryMargin)
 	}
-	var last turns.Turn
+	var last turns.Forecast
 	sent := false
 	for {
 		state, changed := s.o.Starts.Valve.Now()
-		turn, moved := s.o.Board.Of(t.UID(), h.Deadline)
-		if turn.News(last) {
-			sendTurn(turn.LeaveAt, turn.Position, turn.Step)
-			last, sent = turn, true
+		forecast, moved := s.o.Board.Forecast(t.UID(), h.Deadline)
+		if forecast.Supersedes(last) {
+			sendTurn(forecast.LeaveAt, forecast.Position, forecast.Step)
+			last, sent = forecast, true
 		}
 		if v, ended := ends(state, sent); ended {
 			return v, nil
