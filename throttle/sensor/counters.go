@@ -18,11 +18,11 @@ const (
 	roundOff = 1e-6
 )
 
-// counter is what one file contains for one signal at one moment. The signal is how much part
-// grew, as a share of how much whole grew. Both are in seconds. For the load average, part is the
-// load itself. If the file cannot be read, err is why.
+// counter is what one file contains for one signal at one moment. The signal is how much used
+// grew, as a share of how much total grew. Both are in seconds: used is how long the CPUs were busy, or
+// tasks waited. For the load average, used is the load itself. If the file cannot be read, err is why.
 type counter struct {
-	part, whole float64
+	used, total float64
 	err         error
 }
 
@@ -37,14 +37,14 @@ type moment struct {
 
 // share returns the value of a signal since an earlier sample, in percent.
 func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
-	part, whole := c.part-since.part, c.whole-since.whole
+	used, total := c.used-since.used, c.total-since.total
 	// The kernel documents that iowait can decrease.
-	if signal != throttle.SignalIOWait && part < -roundOff {
-		return 0, fmt.Errorf("%s: %w: it lost %.6g s", signal, ErrCounter, -part)
+	if signal != throttle.SignalIOWait && used < -roundOff {
+		return 0, fmt.Errorf("%s: %w: it lost %.6g s", signal, ErrCounter, -used)
 	}
-	if whole <= 0 {
-		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, whole)
+	if total <= 0 {
+		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, total)
 	}
-	// part and whole are not read at the same instant, so a full stall can be a little more than 100 %.
-	return math.Min(100, math.Max(0, 100*part/whole)), nil
+	// used and total are not read at the same instant, so a full stall can be a little more than 100 %.
+	return math.Min(100, math.Max(0, 100*used/total)), nil
 }

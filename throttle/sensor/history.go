@@ -33,7 +33,7 @@ func (h *history) reading(signal throttle.Signal, now moment) throttle.Reading {
 		return throttle.Reading{From: now.at, To: now.at, Err: c.err}
 	}
 	if signal == throttle.SignalLoad {
-		return throttle.Reading{Value: c.part, From: now.at.Add(-loadEvery), To: now.at}
+		return throttle.Reading{Value: c.used, From: now.at.Add(-loadEvery), To: now.at}
 	}
 	base := h.base(signal, now.at)
 	if base == nil {
@@ -42,7 +42,7 @@ func (h *history) reading(signal throttle.Signal, now moment) throttle.Reading {
 	since := base.counters[signal]
 	value, err := c.share(since, signal)
 	if err != nil {
-		if c.part < since.part || c.whole < since.whole {
+		if c.used < since.used || c.total < since.total {
 			h.forget(signal, err)
 		}
 		return throttle.Reading{From: base.at, To: now.at, Err: err}

@@ -34,7 +34,7 @@ func (c *clock) after(d time.Duration, percent float64) throttle.Reading {
 
 func (c *clock) add(err error) throttle.Reading {
 	m := moment{at: c.zero.Add(c.passed)}
-	m.counters[watched] = counter{part: c.stall, whole: c.passed.Seconds(), err: err}
+	m.counters[watched] = counter{used: c.stall, total: c.passed.Seconds(), err: err}
 	return c.h.add(m)[watched]
 }
 
@@ -205,13 +205,13 @@ func TestShares(t *testing.T) {
 		want       float64
 		err        error
 	}{
-		"half":                {counter{part: 1, whole: 10}, counter{part: 2, whole: 12}, throttle.SignalCPU, 50, nil},
-		"a little over all":   {counter{part: 1, whole: 10}, counter{part: 3.1, whole: 12}, throttle.SignalIOFull, 100, nil},
-		"iowait may decrease": {counter{part: 5, whole: 10}, counter{part: 4, whole: 12}, throttle.SignalIOWait, 0, nil},
-		"rounding":            {counter{part: 5, whole: 10}, counter{part: 5 - 1e-9, whole: 12}, throttle.SignalCPU, 0, nil},
-		"backwards":           {counter{part: 5, whole: 10}, counter{part: 4, whole: 12}, throttle.SignalCPU, 0, ErrCounter},
-		"its clock stands":    {counter{part: 5, whole: 10}, counter{part: 5, whole: 10}, throttle.SignalCPU, 0, ErrCounter},
-		"its clock goes back": {counter{part: 5, whole: 10}, counter{part: 6, whole: 9}, throttle.SignalIOWait, 0, ErrCounter},
+		"half":                {counter{used: 1, total: 10}, counter{used: 2, total: 12}, throttle.SignalCPU, 50, nil},
+		"a little over all":   {counter{used: 1, total: 10}, counter{used: 3.1, total: 12}, throttle.SignalIOFull, 100, nil},
+		"iowait may decrease": {counter{used: 5, total: 10}, counter{used: 4, total: 12}, throttle.SignalIOWait, 0, nil},
+		"rounding":            {counter{used: 5, total: 10}, counter{used: 5 - 1e-9, total: 12}, throttle.SignalCPU, 0, nil},
+		"backwards":           {counter{used: 5, total: 10}, counter{used: 4, total: 12}, throttle.SignalCPU, 0, ErrCounter},
+		"its clock stands":    {counter{used: 5, total: 10}, counter{used: 5, total: 10}, throttle.SignalCPU, 0, ErrCounter},
+		"its clock goes back": {counter{used: 5, total: 10}, counter{used: 6, total: 9}, throttle.SignalIOWait, 0, ErrCounter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -79,7 +79,7 @@ func recorded(t *testing.T, name string) (all []throttle.Signals) {
 		m := newReader(root).read()
 		m.at = time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
 		for s := throttle.SignalCPUPressure; s <= throttle.SignalIOFull; s++ {
-			m.counters[s].whole = seconds
+			m.counters[s].total = seconds
 		}
 		all = append(all, h.add(m))
 	}

@@ -64,7 +64,7 @@ func (r reader) pressure(resource string) (some, full counter) {
 		case line == nil:
 			return counter{err: fmt.Errorf("%s: %q: %w", path, name, ErrLine)}
 		default:
-			return counter{part: float64(line.Total) / 1e6, whole: elapsed}
+			return counter{used: float64(line.Total) / 1e6, total: elapsed}
 		}
 	}
 	return stalled("some", stats.Some), stalled("full", stats.Full)
@@ -79,7 +79,7 @@ func (r reader) cpuTimes() (busy, iowait counter) {
 	user, nice, system, idle, waiting, irq, softirq, steal := ticks[0], ticks[1], ticks[2], ticks[3], ticks[4], ticks[5], ticks[6], ticks[7]
 	used := (user + nice + system + irq + softirq + steal) / ticksPerSecond // user and nice include guests
 	all := used + (idle+waiting)/ticksPerSecond
-	return counter{part: used, whole: all}, counter{part: waiting / ticksPerSecond, whole: all}
+	return counter{used: used, total: all}, counter{used: waiting / ticksPerSecond, total: all}
 }
 
 // load returns the load average over one minute.
@@ -88,7 +88,7 @@ func (r reader) load() counter {
 	if err != nil {
 		return counter{err: err}
 	}
-	return counter{part: averages[0]}
+	return counter{used: averages[0]}
 }
 
 // firstLine returns the numbers at the beginning of a file's first line, after its name, if it has one.

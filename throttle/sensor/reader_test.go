@@ -28,7 +28,7 @@ func parts(m moment) map[string]float64 {
 	all := map[string]float64{}
 	for _, s := range allSignals() {
 		if c := m.counters[s]; c.err == nil {
-			all[s.String()] = c.part
+			all[s.String()] = c.used
 		}
 	}
 	return all
@@ -55,11 +55,11 @@ func TestFilesOfDifferentKernelsAreRead(t *testing.T) {
 			m := newReader(filepath.Join("testdata", tree)).read()
 			got := parts(m)
 			require.Len(t, got, len(want))
-			for signal, part := range want {
-				assert.InDelta(t, part, got[signal], 1e-6, signal)
+			for signal, used := range want {
+				assert.InDelta(t, used, got[signal], 1e-6, signal)
 			}
-			assert.InDelta(t, m.counters[throttle.SignalCPU].whole, m.counters[throttle.SignalIOWait].whole, 0)
-			assert.Greater(t, m.counters[throttle.SignalCPU].whole, m.counters[throttle.SignalCPU].part)
+			assert.InDelta(t, m.counters[throttle.SignalCPU].total, m.counters[throttle.SignalIOWait].total, 0)
+			assert.Greater(t, m.counters[throttle.SignalCPU].total, m.counters[throttle.SignalCPU].used)
 		})
 	}
 }
@@ -234,9 +234,9 @@ func sound(t *testing.T, m moment, written ...throttle.Signal) {
 			require.ErrorContains(t, c.err, string(filepath.Separator))
 			continue
 		}
-		require.GreaterOrEqual(t, c.part, 0.0, s)
+		require.GreaterOrEqual(t, c.used, 0.0, s)
 		if s == throttle.SignalCPU || s == throttle.SignalIOWait {
-			require.GreaterOrEqual(t, c.whole, c.part, s)
+			require.GreaterOrEqual(t, c.total, c.used, s)
 		}
 	}
 }
