@@ -152,8 +152,8 @@ func TestDeadlineReachedServesTheQueueBeforeTheDeadline(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
 }
 
-// Both kinds of deadline share one place above the limit.
-func TestBothDeadlinesShareOnePlaceAboveTheLimit(t *testing.T) {
+// Both kinds of deadline share one slot above the limit.
+func TestBothDeadlinesShareOneSlotAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Minute})
 	n.joinAndWait("a", "b", "c", "d", "e")

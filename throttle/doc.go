@@ -145,9 +145,11 @@
 // gets it if none of its groups holds it in that scan, fewer tickets than the quota come before
 // it, and fewer than twice the quota have a waiter or a reservation. Restarts and pods of a
 // lower priority do not count among these, until all together are four times the quota. Its
-// own groups allow this pod in any case, and a group without claims allows any number. A free place to pull images goes to the first pod that comes back,
-// unless it is kept for a pod of a higher priority that is awaited. (With places kept for the
-// first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
+// own groups allow this pod in any case, and a group without claims allows any number.
+//
+// A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
+// first pod that comes back, unless it is kept for a pod of a higher priority that is awaited. (With
+// permits kept for the first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
 // What each part of this rule is for, by what happens without it (make sim):
 //

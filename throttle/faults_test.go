@@ -46,14 +46,14 @@ func TestAStreamOfSmallPodsDoesNotStarveALargePod(t *testing.T) {
 	require.True(t, started)
 }
 
-func TestAPlaceIsNotKeptForAPodThatNeverComes(t *testing.T) {
+func TestAReservationIsNotKeptForAPodThatNeverComes(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
 	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
 	require.True(t, never.Reserve(p.now, time.Minute).Admitted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
-	require.False(t, comes.TryStart(p.now).Admitted, "the place is kept")
+	require.False(t, comes.TryStart(p.now).Admitted, "the reservation is kept")
 	p.pass(15 * time.Second)
 	require.True(t, comes.TryStart(p.now).Admitted)
 }

@@ -230,7 +230,7 @@ func TestNoMorePodsGetAReservationThanMayRun(t *testing.T) {
 	require.True(t, one.Reserve(n.now, waitable).Admitted)
 	require.True(t, two.Reserve(n.now, waitable).Admitted)
 	require.Equal(t, reasons.PolicyRunning, small("three").Reserve(n.now, waitable).Reason)
-	require.Equal(t, reasons.PolicyRunning, small("three").TryStart(n.now).Reason, "the place is reserved for the pods with a reservation")
+	require.Equal(t, reasons.PolicyRunning, small("three").TryStart(n.now).Reason, "the amount is kept for the pods with a reservation")
 	require.True(t, two.TryStart(n.now).Admitted)
 }
 

@@ -20,10 +20,10 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	require.Equal(t, Held{Reason: reasons.Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "the pod has its place already")
+	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "the pod has its permit already")
 
 	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "starts have no limit")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "the place of pod-00 is free")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "the permit of pod-00 is free")
 	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 }
 
@@ -84,7 +84,7 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	require.False(t, a.Reserve(n.now, waitable).Admitted)
 	n.pass(time.Minute)
 	require.True(t, b.Reserve(n.now, waitable).Admitted)
-	require.False(t, a.Reserve(n.now, waitable).Admitted, "overdue pods get a place one at a time")
+	require.False(t, a.Reserve(n.now, waitable).Admitted, "overdue pods get a permit one at a time")
 	require.True(t, b.TryStart(n.now).Admitted, "this is over the limit")
 	require.True(t, a.Reserve(n.now, waitable).Admitted)
 }
@@ -101,7 +101,7 @@ func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
 	require.False(t, d.Admitted)
 	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, d.Held)
 	free("pod-01")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "two places are free: one is for urgent, one for the first to ask")
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "two permits are free: one is for urgent, one for the first to ask")
 	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted)
 	require.True(t, urgent.Reserve(n.now, waitable).Admitted)
 	free("pod-03")

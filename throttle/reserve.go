@@ -67,14 +67,14 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	return held
 }
 
-// pulls reports whether the ticket has a place to pull. It loses the place after StartTimeout: an image
+// pulls reports whether the ticket has a pull permit. It loses the permit after StartTimeout: an image
 // that cannot be pulled must not keep out all other pods.
 func (d *admission) pulls(now time.Time, t *Ticket) bool {
 	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < d.settings.StartTimeout
 }
 
-// pullingHolds returns what keeps the ticket from a place to pull. Each pod of a higher priority that
-// is awaited has a place kept, unless a group holds it.
+// pullingHolds returns what keeps the ticket from a pull permit. Each pod of a higher priority that
+// is awaited has a permit kept, unless a group holds it.
 func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 	most := d.settings.MaxPulling
 	if most <= 0 || t.pulled || d.pulls(now, t) {
@@ -93,7 +93,7 @@ func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 	}
 }
 
-// pulling returns how many tickets have a place to pull.
+// pulling returns how many tickets have a pull permit.
 func (d *admission) pulling(now time.Time) (n int) {
 	for _, t := range d.queue.arrivals {
 		n += oneIf(d.pulls(now, t))

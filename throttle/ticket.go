@@ -85,7 +85,7 @@ type Ticket struct {
 	// reserved: it has a reservation. With or without one, a process is awaited until awaitedUntil.
 	reserved     bool
 	awaitedUntil time.Time
-	pullsSince   time.Time // since when it has a place to pull images; zero: it has none
+	pullsSince   time.Time // since when it has a pull permit; zero: it has none
 	pulled       bool      // its images are there: it has asked for a container
 	admitted     time.Time
 	stalledSince time.Time // since when it makes no progress; zero: it makes progress
@@ -180,7 +180,7 @@ func (t *Ticket) occupies(now time.Time) bool {
 }
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
-// waitable. A reservation takes no slot. It takes a place to pull images until a process waits for the
+// waitable. A reservation takes no slot. It takes a pull permit until a process waits for the
 // ticket. If the ticket is not Waiting, the result is that of TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	l := t.l
@@ -203,8 +203,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	return d
 }
 
-// Unreserve notes that the pod's sandbox is gone. It gives back the reservation and the place to pull
-// images. Both are asked for again with the next sandbox.
+// Unreserve notes that the pod's sandbox is gone. It gives back the reservation and the pull
+// permit. Both are asked for again with the next sandbox.
 func (t *Ticket) Unreserve() {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
