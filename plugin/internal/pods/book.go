@@ -210,16 +210,16 @@ func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progr
 	return b.at(uid).progress(joined, report)
 }
 
-// Place returns where the pod's containers run on the node.
-func (b *Book) Place(uid string) usage.Place {
+// Target returns what to measure of the pod on the node.
+func (b *Book) Target(uid string) usage.Target {
 	r := b.at(uid)
-	place := usage.Place{CgroupParent: r.CgroupParent}
+	target := usage.Target{CgroupParent: r.CgroupParent}
 	for _, c := range r.containers {
 		if c.running {
-			place.PIDs = append(place.PIDs, c.pid)
+			target.PIDs = append(target.PIDs, c.pid)
 		}
 	}
-	return place
+	return target
 }
 
 // ExitedSince reports whether the named container exited in the pod's present sandbox at or after t. Without a name,

@@ -171,28 +171,28 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 // measureOne measures one start, and reports whether it is under way. A panic does not affect the others.
 func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 	defer l.s.o.Observer.Caught("measure")
-	name, place, under := l.s.Ledger.underWay(uid)
+	name, target, under := l.s.Ledger.underWay(uid)
 	defer l.s.o.Observer.CaughtPod("measure", uid, name)
 	if !under {
 		return false
 	}
-	if blind := l.measured.Measure(now, uid, place); blind != nil {
+	if blind := l.measured.Measure(now, uid, target); blind != nil {
 		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind, RunFor: l.s.o.Timing.RunFor})
 	}
 	return true
 }
 
-// underWay returns the name of a pod, and where its containers run. under is false if the pod is unknown, or if, in
+// underWay returns the name of a pod, and what to measure of it. under is false if the pod is unknown, or if, in
 // the mode Shadow, its start is over and only keeps its slot.
-func (l *Ledger) underWay(uid string) (name string, place usage.Place, under bool) {
+func (l *Ledger) underWay(uid string) (name string, target usage.Target, under bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p, recorded := l.entries.book.Get(uid)
 	if !recorded {
-		return "", usage.Place{}, false
+		return "", usage.Target{}, false
 	}
 	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() {
-		return "", usage.Place{}, false
+		return "", usage.Target{}, false
 	}
-	return p.NamespacedName(), l.entries.book.Place(uid), true
+	return p.NamespacedName(), l.entries.book.Target(uid), true
 }

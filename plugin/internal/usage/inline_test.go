@@ -23,7 +23,7 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 	m := &start{}
 	now := time.Unix(0, 0)
 	quiet := func() bool {
-		m.add(usage{at: now, inLine: s.inLine(Place{PIDs: []int{7, 8, 0}})})
+		m.add(usage{at: now, inLine: s.inLine(Target{PIDs: []int{7, 8, 0}})})
 		now = now.Add(s.quiet.Window)
 		s.pods["uid"] = m
 		return s.Quiet("uid")

@@ -20,8 +20,8 @@ const whole = "pod"
 // mostProcesses is how many processes of a container are measured at most.
 const mostProcesses = 256
 
-// Place is where a pod runs on the node. The zero value is a pod that cannot be measured.
-type Place struct {
+// Target is what is measured of a pod: its cgroup and its processes. The zero value cannot be measured.
+type Target struct {
 	// CgroupParent is the pod's cgroup, as the runtime names it; empty: it is not known.
 	CgroupParent string
 	// PIDs are the first processes of the running containers, on the host; 0: it is not known.
@@ -47,7 +47,7 @@ type Roots struct{ Proc, Cgroup string }
 
 // each visits the processes of a pod. It returns the first error of a container's first process. Of the descendants it
 // ignores errors: they may have ended since.
-func (m meter) each(p Place, visit func(procfs.Proc) error) (failed error) {
+func (m meter) each(p Target, visit func(procfs.Proc) error) (failed error) {
 	for _, first := range p.PIDs {
 		for i, pid := range m.family(first) {
 			proc, err := m.process(pid)
@@ -77,7 +77,7 @@ func (m meter) process(pid int) (procfs.Proc, error) {
 }
 
 // cpu returns the CPU-seconds of a pod. Of its processes, those that have ended are missing.
-func (m meter) cpu(p Place) (float64, error) {
+func (m meter) cpu(p Target) (float64, error) {
 	if p.CgroupParent != "" {
 		if used, err := m.cgroups.CPUSeconds(p.CgroupParent); err == nil {
 			return used, nil
@@ -98,7 +98,7 @@ func (m meter) cpu(p Place) (float64, error) {
 // inLine returns for how many seconds the pod waited for a CPU. The kernel counts the time in which one or more threads
 // of a cgroup wait. Where it does not count that, inLine returns for how long each thread waited: the second figure of
 // /proc/PID/task/TID/schedstat. The result is empty if the kernel counts neither.
-func (m meter) inLine(p Place) map[thread]float64 {
+func (m meter) inLine(p Target) map[thread]float64 {
 	if p.CgroupParent != "" {
 		if waited, err := m.cgroups.CPUWaitSeconds(p.CgroupParent); err == nil {
 			return map[thread]float64{{}: waited}
@@ -119,7 +119,7 @@ func (m meter) inLine(p Place) map[thread]float64 {
 
 // moved returns how many bytes the pod moved to and from disks, or, if the kernel does not count that by cgroup, each
 // of its processes.
-func (m meter) moved(p Place) (map[string]float64, error) {
+func (m meter) moved(p Target) (map[string]float64, error) {
 	if p.CgroupParent != "" {
 		if bytes, err := m.cgroups.IOBytes(p.CgroupParent); err == nil {
 			return map[string]float64{whole: bytes}, nil
@@ -170,7 +170,7 @@ func (m meter) children(pid int) (pids []int) {
 
 // usage returns what the pod has used until now. With an error, the bytes moved are not known; with the zero value,
 // nothing is.
-func (m meter) usage(now time.Time, p Place) (usage, error) {
+func (m meter) usage(now time.Time, p Target) (usage, error) {
 	used, err := m.cpu(p)
 	if err != nil {
 		return usage{}, err

@@ -37,7 +37,7 @@ func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
-	shell := Place{CgroupParent: "/pod", PIDs: []int{7}}
+	shell := Target{CgroupParent: "/pod", PIDs: []int{7}}
 	// The last process has a number that no process of this machine has.
 	const last = 1 << 30
 	proc.process(7, 100, 1, "8 9 ")
@@ -64,19 +64,19 @@ func TestAPodWithoutACgroupIsMeasuredByTheCPUTimeOfItsProcesses(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(proc.dir, fmt.Sprint(pid), "stat"), []byte(content), 0o600))
 	}
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
-	place := Place{PIDs: []int{7, 9}}
+	target := Target{PIDs: []int{7, 9}}
 	stat(7, 1, "8 ")
 	stat(8, 2, "")
 	stat(9, 4, "")
-	first, err := m.usage(time.Unix(0, 0), place)
+	first, err := m.usage(time.Unix(0, 0), target)
 	require.NoError(t, err)
 	assert.InDelta(t, 7, first.since(usage{}).cpu, 1e-9)
 	stat(7, 2, "")
-	second, err := m.usage(time.Unix(5, 0), place)
+	second, err := m.usage(time.Unix(5, 0), target)
 	require.NoError(t, err)
 	assert.Zero(t, second.since(first).cpu, "a process took its CPU time with it")
 	require.NoError(t, os.RemoveAll(filepath.Join(proc.dir, "9")))
-	_, err = m.usage(time.Unix(6, 0), place)
+	_, err = m.usage(time.Unix(6, 0), target)
 	require.Error(t, err, "a container's first process is gone")
 }
 
@@ -85,12 +85,12 @@ func TestAPodWhoseProcessIsNotSeenIsNotMeasured(t *testing.T) {
 	proc := fakeProc{t, t.TempDir()}
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
 	for _, pid := range []int{0, 7} {
-		_, err := m.moved(Place{CgroupParent: "/pod", PIDs: []int{pid}})
+		_, err := m.moved(Target{CgroupParent: "/pod", PIDs: []int{pid}})
 		require.Error(t, err)
 	}
 	proc.process(7, 100, 1, "")
 	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
-	_, err := m.moved(Place{CgroupParent: "/pod", PIDs: []int{7}})
+	_, err := m.moved(Target{CgroupParent: "/pod", PIDs: []int{7}})
 	require.ErrorContains(t, err, "I/O of process 7")
 }
 
@@ -100,7 +100,7 @@ func TestThisProcessIsMeasured(t *testing.T) {
 	var used usage
 	for used.cpu == 0 { // until this process has used a tick of kernel time
 		var err error
-		used, err = m.usage(time.Now(), Place{PIDs: []int{os.Getpid()}})
+		used, err = m.usage(time.Now(), Target{PIDs: []int{os.Getpid()}})
 		require.NoError(t, err)
 	}
 	assert.Contains(t, used.moved, fmt.Sprint(os.Getpid()))
@@ -120,16 +120,16 @@ func TestAPodsCgroupIsAskedBeforeItsProcesses(t *testing.T) {
 	}
 	write("cgroup.controllers", "cpu io\n")
 	m := newMeter(Roots{Proc: proc.dir, Cgroup: root})
-	place := Place{CgroupParent: "/pod", PIDs: []int{7, 8}}
+	target := Target{CgroupParent: "/pod", PIDs: []int{7, 8}}
 
-	used, err := m.usage(time.Unix(0, 0), place)
+	used, err := m.usage(time.Unix(0, 0), target)
 	require.NoError(t, err)
 	assert.Equal(t, use{inLine: 2, moved: 200}, used.since(usage{}), "the sum over the running containers")
 
 	write("pod/cpu.stat", "usage_usec 9000000\n")
 	write("pod/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
 	write("pod/io.stat", "8:0 rbytes=3000 wbytes=4000 rios=1 wios=1 dbytes=0 dios=0\n")
-	used, err = m.usage(time.Unix(0, 0), place)
+	used, err = m.usage(time.Unix(0, 0), target)
 	require.NoError(t, err)
 	assert.Equal(t, use{cpu: 9, inLine: 5, moved: 7000}, used.since(usage{}))
 }

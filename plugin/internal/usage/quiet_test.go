@@ -37,14 +37,14 @@ func TestQuiet(t *testing.T) {
 func TestAPodThatCannotBeMeasuredIsQuietAndSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
-	place := Place{PIDs: []int{7}}
+	target := Target{PIDs: []int{7}}
 	assert.False(t, s.Quiet("pod"), "the pod was not measured yet")
-	require.Error(t, s.Measure(time.Unix(0, 0), "pod", place))
+	require.Error(t, s.Measure(time.Unix(0, 0), "pod", target))
 	assert.True(t, s.Quiet("pod"))
-	require.NoError(t, s.Measure(time.Unix(1, 0), "pod", place))
+	require.NoError(t, s.Measure(time.Unix(1, 0), "pod", target))
 	assert.True(t, s.Quiet("pod"))
 	s.Forget("pod")
-	require.Error(t, s.Measure(time.Unix(2, 0), "pod", place), "the next start of the pod reports the fault again")
+	require.Error(t, s.Measure(time.Unix(2, 0), "pod", target), "the next start of the pod reports the fault again")
 }
 
 // The kernel may hide from the daemon how much other users' processes read and write.
@@ -54,11 +54,11 @@ func TestAPodWithoutDiskFiguresIsJudgedByItsCPUUse(t *testing.T) {
 	proc.process(7, 100, 1, "")
 	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
 	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
-	place := Place{PIDs: []int{7}}
-	require.ErrorContains(t, s.Measure(time.Unix(0, 0), "pod", place), "I/O of process 7")
+	target := Target{PIDs: []int{7}}
+	require.ErrorContains(t, s.Measure(time.Unix(0, 0), "pod", target), "I/O of process 7")
 	assert.False(t, s.Quiet("pod"), "the window is not full")
 	for i := range int64(10) {
-		require.NoError(t, s.Measure(time.Unix(1+i, 0), "pod", place))
+		require.NoError(t, s.Measure(time.Unix(1+i, 0), "pod", target))
 	}
 	assert.True(t, s.Quiet("pod"))
 	assert.Zero(t, s.StalledSince("pod", time.Second), "the pod may be reading")

@@ -96,13 +96,13 @@ func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
 }
 
 // Measure measures a pod. It reads files. blind is why a part cannot be measured; it is returned once for each pod.
-func (s *StartMeter) Measure(now time.Time, uid string, place Place) (blind error) {
+func (s *StartMeter) Measure(now time.Time, uid string, target Target) (blind error) {
 	p := s.pods[uid]
 	if p == nil {
 		p = &start{}
 		s.pods[uid] = p
 	}
-	used, err := s.usage(now, place)
+	used, err := s.usage(now, target)
 	reported := p.blind
 	p.blind = reported || err != nil
 	if used.at.IsZero() {

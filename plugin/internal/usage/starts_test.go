@@ -125,18 +125,18 @@ func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
 	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
-	place := Place{PIDs: []int{7}}
+	target := Target{PIDs: []int{7}}
 	proc.process(7, 100, 1, "")
 	took := func(at int64) bool {
-		_ = s.Measure(time.Unix(at, 0), "uid", place)
+		_ = s.Measure(time.Unix(at, 0), "uid", target)
 		_, known := s.Took("uid")
 		return known
 	}
 	assert.False(t, took(0), "one measurement is not enough")
 	assert.True(t, took(1))
-	place.PIDs[0] = 8
+	target.PIDs[0] = 8
 	assert.False(t, took(2))
-	place.PIDs[0] = 7
+	target.PIDs[0] = 7
 	assert.False(t, took(3))
 	assert.False(t, took(4), "its earlier use is not known")
 	s.Forget("uid")
