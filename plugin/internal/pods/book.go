@@ -36,29 +36,29 @@ type Pod struct {
 func (p Pod) NamespacedName() string { return p.Namespace + "/" + p.Name }
 
 // Key returns the pod's UID, or "namespace/name" if a client of the runtime set no UID.
-func Key(pod *api.PodSandbox) string {
-	if uid := pod.GetUid(); uid != "" {
+func Key(sandbox *api.PodSandbox) string {
+	if uid := sandbox.GetUid(); uid != "" {
 		return uid
 	}
-	return pod.GetNamespace() + "/" + pod.GetName()
+	return sandbox.GetNamespace() + "/" + sandbox.GetName()
 }
 
 // Update adds or updates the pod of a sandbox. needs are the labels to keep.
 func (b *Book) Update(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
 	key := Key(sandbox)
-	r := b.pods[key]
-	if r == nil {
-		r = newPodState(sandbox)
-		b.pods[key] = r
+	p := b.pods[key]
+	if p == nil {
+		p = newPodState(sandbox)
+		b.pods[key] = p
 	}
-	r.update(sandbox, needs)
-	return r.Pod
+	p.update(sandbox, needs)
+	return p.Pod
 }
 
 // Get returns a pod. It returns false if the book does not know the pod.
 func (b *Book) Get(uid string) (Pod, bool) {
-	if r := b.pods[uid]; r != nil {
-		return r.Pod, true
+	if p := b.pods[uid]; p != nil {
+		return p.Pod, true
 	}
 	return Pod{}, false
 }
@@ -68,8 +68,8 @@ func (b *Book) UIDs() []string { return slices.Collect(maps.Keys(b.pods)) }
 
 // at returns the state of a pod; of an unknown one, an empty state that is not added.
 func (b *Book) at(uid string) *podState {
-	if r := b.pods[uid]; r != nil {
-		return r
+	if p := b.pods[uid]; p != nil {
+		return p
 	}
 	return newPodState(&api.PodSandbox{Uid: uid})
 }
@@ -81,9 +81,9 @@ const Unseen = "the pod's sandbox is older than the daemon: its shim may hold up
 // SetSandbox makes a sandbox that is being made the pod's present one. A new sandbox is a first start: earlier exits no
 // longer count. noGate becomes Pod.NoGate.
 func (b *Book) SetSandbox(uid, sandbox, noGate string) {
-	r := b.at(uid)
-	r.setSandbox(sandbox)
-	r.NoGate = noGate
+	p := b.at(uid)
+	p.setSandbox(sandbox)
+	p.NoGate = noGate
 }
 
 // Refuse notes that a sandbox of the pod was refused. The removal of that sandbox, or of an older one, does not affect
@@ -92,13 +92,13 @@ func (b *Book) Refuse(uid string) { b.at(uid).lastSandbox = "" }
 
 // StopSandbox notes that a sandbox and its containers were stopped, and reports whether it was the pod's present one.
 func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
-	r := b.pods[uid]
-	if r == nil || r.Sandbox != sandbox {
+	p := b.pods[uid]
+	if p == nil || p.Sandbox != sandbox {
 		return false
 	}
-	r.Sandbox = ""
-	clear(r.exits)
-	for _, c := range r.containers {
+	p.Sandbox = ""
+	clear(p.exits)
+	for _, c := range p.containers {
 		if c.sandbox == "" || c.sandbox == sandbox {
 			c.running, c.exited = false, true
 		}
@@ -123,22 +123,22 @@ type NewContainer struct {
 }
 
 // Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces
-// an older container of the same name. known is kubelet's report of the pod.
-func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, known podwatch.Pod) NewContainer {
+// an older container of the same name. pod is kubelet's report of its pod.
+func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, pod podwatch.Pod) NewContainer {
 	b.Update(sandbox, needs)
-	r := b.at(Key(sandbox))
-	r.setSandbox(sandbox.GetId())
-	r.create(ctr, now)
+	p := b.at(Key(sandbox))
+	p.setSandbox(sandbox.GetId())
+	p.create(ctr, now)
 	name := ctr.GetName()
-	m := NewContainer{Pod: r.Pod, Container: name, Repeats: r.exits[name].repeats}
-	_, m.Again = r.exits[name]
-	for _, c := range r.containers {
+	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats}
+	_, m.Again = p.exits[name]
+	for _, c := range p.containers {
 		m.Runs = m.Runs || c.running
 		if !c.running || c.name == name {
 			continue
 		}
 		m.Beside = true
-		kind := known.Containers[c.name].Kind
+		kind := pod.Containers[c.name].Kind
 		m.AppBeside = m.AppBeside || kind == podwatch.App || kind == podwatch.Unknown
 	}
 	return m
@@ -147,43 +147,43 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 // Start notes that a container's process runs.
 func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
 	b.Update(sandbox, needs)
-	r := b.at(Key(sandbox))
-	c := r.containers[ctr.GetId()]
+	p := b.at(Key(sandbox))
+	c := p.containers[ctr.GetId()]
 	if c == nil {
-		c = r.create(ctr, now)
+		c = p.create(ctr, now)
 	}
 	// The runtime reports the stop of a process that ends at once before its start.
 	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
-	return r.Pod
+	return p.Pod
 }
 
 // EndContainer notes that a container's process ended, and returns its pod; empty: the pod is unknown. removed reports
 // whether the container was removed, too.
 func (b *Book) EndContainer(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, removed bool) (uid string) {
-	r := b.owner(sandbox, ctr.GetId())
-	if r == nil {
+	p := b.owner(sandbox, ctr.GetId())
+	if p == nil {
 		return ""
 	}
 	// The runtime reports a stop also of a container that never started, but not with the state stopped.
-	c := r.containers[ctr.GetId()]
+	c := p.containers[ctr.GetId()]
 	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
-		r.exit(c, now)
+		p.exit(c, now)
 	}
 	if removed {
-		r.remove(ctr.GetId())
+		p.remove(ctr.GetId())
 	}
-	return r.UID
+	return p.UID
 }
 
 // owner returns the pod of a container; nil: it is unknown.
 func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
-	if r := b.pods[Key(sandbox)]; r != nil {
-		return r
+	if p := b.pods[Key(sandbox)]; p != nil {
+		return p
 	}
 	// If the runtime has forgotten the sandbox, only the container's ID is known.
-	for _, r := range b.pods {
-		if r.containers[container] != nil {
-			return r
+	for _, p := range b.pods {
+		if p.containers[container] != nil {
+			return p
 		}
 	}
 	return nil
@@ -192,29 +192,28 @@ func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 // Hook adds the pod of a hook that waits for a container. known is what the book knows of the pod. repeats is how often
 // the container exited, as in NewContainer. gone is closed when the container was removed, or replaced by a newer one
 // of the same name; nil: the book does not know the container.
-func (b *Book) Hook(pod Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
-	r := b.pods[pod.UID]
-	if r == nil {
-		r = newPodState(&api.PodSandbox{Uid: pod.UID, Namespace: pod.Namespace, Name: pod.Name})
-		b.pods[pod.UID] = r
+func (b *Book) Hook(who Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
+	p := b.pods[who.UID]
+	if p == nil {
+		p = newPodState(&api.PodSandbox{Uid: who.UID, Namespace: who.Namespace, Name: who.Name})
+		b.pods[who.UID] = p
 	}
-	if c := r.containers[containerID]; c != nil {
-		return r.Pod, r.exits[c.name].repeats, c.gone
+	if c := p.containers[containerID]; c != nil {
+		return p.Pod, p.exits[c.name].repeats, c.gone
 	}
-	return r.Pod, 0, nil
+	return p.Pod, 0, nil
 }
 
-// Progress returns how far the start of a pod is. joined is when it joined the queue, report kubelet's report of
-// the pod.
-func (b *Book) Progress(uid string, joined time.Time, report podwatch.Pod) Progress {
-	return b.at(uid).progress(joined, report)
+// Progress returns how far the start of a pod is. joined is when it joined the queue, pod kubelet's report of it.
+func (b *Book) Progress(uid string, joined time.Time, pod podwatch.Pod) Progress {
+	return b.at(uid).progress(joined, pod)
 }
 
 // Target returns what to measure of the pod on the node.
 func (b *Book) Target(uid string) usage.Target {
-	r := b.at(uid)
-	target := usage.Target{CgroupParent: r.CgroupParent}
-	for _, c := range r.containers {
+	p := b.at(uid)
+	target := usage.Target{CgroupParent: p.CgroupParent}
+	for _, c := range p.containers {
 		if c.running {
 			target.PIDs = append(target.PIDs, c.pid)
 		}
@@ -233,17 +232,17 @@ func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 	return false
 }
 
-// AllExited reports whether all app containers in kubelet's report exited at or after t, and none of them runs.
-// It is false if the report has none.
-func (b *Book) AllExited(uid string, t time.Time, report podwatch.Pod) bool {
-	r := b.at(uid)
+// AllExited reports whether all app containers in pod, which is kubelet's report of it, exited at or after t, and none of
+// them runs. It is false if the report has none.
+func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
+	p := b.at(uid)
 	apps := 0
-	for name, c := range report.Containers {
+	for name, c := range pod.Containers {
 		if c.Kind != podwatch.App {
 			continue
 		}
 		apps++
-		if e, exited := r.exits[name]; !exited || e.last.Before(t) || r.runs(name) {
+		if e, exited := p.exits[name]; !exited || e.last.Before(t) || p.runs(name) {
 			return false
 		}
 	}
@@ -270,18 +269,18 @@ type LongRunning struct {
 // RunFor returns the pods of the API server with a container that has run for the time atLeast. Since is when the
 // youngest of those containers began to run.
 func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
-	for _, r := range b.pods {
-		if !r.FromAPI {
+	for _, p := range b.pods {
+		if !p.FromAPI {
 			continue
 		}
 		youngest := time.Time{}
-		for _, c := range r.containers {
+		for _, c := range p.containers {
 			if c.running && now.Sub(c.since) >= atLeast && c.since.After(youngest) {
 				youngest = c.since
 			}
 		}
 		if !youngest.IsZero() {
-			all = append(all, LongRunning{Pod: r.Pod, Since: youngest})
+			all = append(all, LongRunning{Pod: p.Pod, Since: youngest})
 		}
 	}
 	return all
@@ -289,15 +288,15 @@ func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) 
 
 // Empty reports whether a pod has no sandbox and no container.
 func (b *Book) Empty(uid string) bool {
-	r := b.at(uid)
-	return r.Sandbox == "" && len(r.containers) == 0
+	p := b.at(uid)
+	return p.Sandbox == "" && len(p.containers) == 0
 }
 
 // Drop forgets a pod, as if its containers were removed.
 func (b *Book) Drop(uid string) {
-	r := b.at(uid)
-	for id := range r.containers {
-		r.remove(id)
+	p := b.at(uid)
+	for id := range p.containers {
+		p.remove(id)
 	}
 	delete(b.pods, uid)
 }

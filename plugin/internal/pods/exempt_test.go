@@ -18,34 +18,34 @@ func TestExempt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		exempt v1alpha1.Exemptions
-		record Pod
+		p      Pod
 		pod    podwatch.Pod
 		known  bool
 		want   bool
 	}{
 		{name: "nothing is known"},
 		{name: "an ordinary pod", known: true, pod: podwatch.Pod{}},
-		{name: "kube-system by default", record: Pod{Namespace: "kube-system"}, want: true},
-		{name: "empty list of namespaces", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, record: Pod{Namespace: "kube-system"}},
-		{name: "static, by the runtime", record: Pod{Static: true}, want: true},
-		{name: "from the API", record: Pod{FromAPI: true}},
+		{name: "kube-system by default", p: Pod{Namespace: "kube-system"}, want: true},
+		{name: "empty list of namespaces", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, p: Pod{Namespace: "kube-system"}},
+		{name: "static, by the runtime", p: Pod{Static: true}, want: true},
+		{name: "from the API", p: Pod{FromAPI: true}},
 		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: true},
-		{name: "DaemonSet, by its label", record: Pod{Namespace: "calico-system", Template: true}, want: true},
-		{name: "the label, set by a tenant", record: Pod{Namespace: "shop", Template: true}},
-		{name: "the label, but no DaemonSet", record: Pod{Namespace: "calico-system", Template: true}, known: true},
-		{name: "DaemonSet", record: system, known: true, pod: daemonSet, want: true},
-		{name: "DaemonSet of the project", record: Pod{Namespace: "pod-pacemaker"}, known: true, pod: daemonSet, want: true},
-		{name: "a tenant's DaemonSet", record: tenant, known: true, pod: daemonSet},
-		{name: "DaemonSets nowhere", record: system, exempt: v1alpha1.Exemptions{DaemonSets: v1alpha1.ExemptIn{Namespaces: []string{}}}, known: true, pod: daemonSet},
-		{name: "DaemonSets everywhere", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: daemonSet, want: true},
-		{name: "critical for the node", record: system, known: true, pod: critical, want: true},
-		{name: "critical for the cluster", record: system, known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: true},
-		{name: "critical, by a tenant", record: tenant, known: true, pod: critical},
-		{name: "critical in a namespace that the administrator names", record: tenant, exempt: v1alpha1.Exemptions{CriticalPods: in("sh*")}, known: true, pod: critical, want: true},
-		{name: "critical, only the list of DaemonSets names it", record: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: critical},
+		{name: "DaemonSet, by its label", p: Pod{Namespace: "calico-system", Template: true}, want: true},
+		{name: "the label, set by a tenant", p: Pod{Namespace: "shop", Template: true}},
+		{name: "the label, but no DaemonSet", p: Pod{Namespace: "calico-system", Template: true}, known: true},
+		{name: "DaemonSet", p: system, known: true, pod: daemonSet, want: true},
+		{name: "DaemonSet of the project", p: Pod{Namespace: "pod-pacemaker"}, known: true, pod: daemonSet, want: true},
+		{name: "a tenant's DaemonSet", p: tenant, known: true, pod: daemonSet},
+		{name: "DaemonSets nowhere", p: system, exempt: v1alpha1.Exemptions{DaemonSets: v1alpha1.ExemptIn{Namespaces: []string{}}}, known: true, pod: daemonSet},
+		{name: "DaemonSets everywhere", p: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: daemonSet, want: true},
+		{name: "critical for the node", p: system, known: true, pod: critical, want: true},
+		{name: "critical for the cluster", p: system, known: true, pod: podwatch.Pod{PriorityClassName: "system-cluster-critical"}, want: true},
+		{name: "critical, by a tenant", p: tenant, known: true, pod: critical},
+		{name: "critical in a namespace that the administrator names", p: tenant, exempt: v1alpha1.Exemptions{CriticalPods: in("sh*")}, known: true, pod: critical, want: true},
+		{name: "critical, only the list of DaemonSets names it", p: tenant, exempt: v1alpha1.Exemptions{DaemonSets: in("*")}, known: true, pod: critical},
 		{name: "annotation that is not allowed", known: true, pod: podwatch.Pod{SkipAnnotation: true}},
 		{name: "annotation that is allowed", exempt: skip, known: true, pod: podwatch.Pod{SkipAnnotation: true}, want: true},
 	} {
-		assert.Equal(t, c.want, Exempt(c.exempt, c.record, c.pod, c.known), c.name)
+		assert.Equal(t, c.want, Exempt(c.exempt, c.p, c.pod, c.known), c.name)
 	}
 }

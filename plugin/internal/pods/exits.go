@@ -23,8 +23,8 @@ func (e exits) and(at time.Time, ran time.Duration) exits {
 }
 
 // runs reports whether a container of this name runs.
-func (r *podState) runs(name string) bool {
-	for _, c := range r.containers {
+func (p *podState) runs(name string) bool {
+	for _, c := range p.containers {
 		if c.running && c.name == name {
 			return true
 		}

@@ -30,70 +30,70 @@ type container struct {
 	gone chan struct{}
 }
 
-func newPodState(pod *api.PodSandbox) *podState {
+func newPodState(sandbox *api.PodSandbox) *podState {
 	return &podState{
-		Pod:        Pod{UID: Key(pod), Namespace: pod.GetNamespace(), Name: pod.GetName()},
+		Pod:        Pod{UID: Key(sandbox), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName()},
 		containers: map[string]*container{}, exits: map[string]exits{},
 	}
 }
 
 // update updates the pod from its sandbox. A tenant may set any number of labels and annotations, so it keeps only
 // those that pacing and policies need.
-func (r *podState) update(pod *api.PodSandbox, needs startpolicy.Needs) {
-	source := pod.GetAnnotations()[annotationSource]
-	r.FromAPI, r.Static = source == sourceAPI, source != "" && source != sourceAPI
-	_, r.Template = pod.GetLabels()[labelTemplateGeneration]
-	r.Labels = needs.LabelsOf(pod.GetLabels())
-	r.MilliCPU = max(r.MilliCPU, milliCPU(pod))
-	if parent := pod.GetLinux().GetCgroupParent(); parent != "" {
-		r.CgroupParent = parent
+func (p *podState) update(sandbox *api.PodSandbox, needs startpolicy.Needs) {
+	source := sandbox.GetAnnotations()[annotationSource]
+	p.FromAPI, p.Static = source == sourceAPI, source != "" && source != sourceAPI
+	_, p.Template = sandbox.GetLabels()[labelTemplateGeneration]
+	p.Labels = needs.LabelsOf(sandbox.GetLabels())
+	p.MilliCPU = max(p.MilliCPU, milliCPU(sandbox))
+	if parent := sandbox.GetLinux().GetCgroupParent(); parent != "" {
+		p.CgroupParent = parent
 	}
 }
 
 // setSandbox makes a sandbox that exists the pod's present one.
-func (r *podState) setSandbox(sandbox string) {
-	r.lastSandbox = sandbox
-	if r.Sandbox != sandbox {
-		r.Sandbox, r.NoGate = sandbox, Unseen
-		clear(r.exits)
+func (p *podState) setSandbox(sandbox string) {
+	p.lastSandbox = sandbox
+	if p.Sandbox != sandbox {
+		p.Sandbox, p.NoGate = sandbox, Unseen
+		clear(p.exits)
 	}
 }
 
 // create adds a container, and replaces an older one of the same name.
-func (r *podState) create(ctr *api.Container, now time.Time) *container {
-	for _, old := range r.containers {
+func (p *podState) create(ctr *api.Container, now time.Time) *container {
+	for _, old := range p.containers {
 		if old.name != ctr.GetName() || old.id == ctr.GetId() {
 			continue
 		}
 		if old.running {
 			// kubelet saw its end. The runtime will report it later.
-			r.exit(old, now)
+			p.exit(old, now)
 			continue
 		}
-		r.remove(old.id)
+		p.remove(old.id)
 	}
 	c := &container{
 		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
 	}
-	r.containers[c.id] = c
+	p.containers[c.id] = c
 	return c
 }
 
-func (r *podState) remove(id string) {
-	if c := r.containers[id]; c != nil {
+func (p *podState) remove(id string) {
+	if c := p.containers[id]; c != nil {
 		close(c.gone)
-		delete(r.containers, id)
+		delete(p.containers, id)
 	}
 }
 
-func (r *podState) exit(c *container, at time.Time) {
+func (p *podState) exit(c *container, at time.Time) {
 	ran := time.Duration(0)
 	if c.running {
 		ran = at.Sub(c.since)
 	}
 	c.running, c.exited = false, true
-	if c.sandbox == "" || c.sandbox == r.Sandbox {
-		r.exits[c.name] = r.exits[c.name].and(at, ran)
+	if c.sandbox == "" || c.sandbox == p.Sandbox {
+		p.exits[c.name] = p.exits[c.name].and(at, ran)
 	}
 }
 
@@ -108,14 +108,14 @@ type Progress struct {
 
 // progress is [Book.Progress]. A container has failed only if the report is about that container. A container that runs
 // by the report counts as running: a runtime that was killed may not report its start.
-func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
+func (p *podState) progress(joined time.Time, pod podwatch.Pod) Progress {
 	run := Progress{IDs: map[string]string{}}
-	for _, c := range r.containers {
-		if r.replaced(c) {
+	for _, c := range p.containers {
+		if p.replaced(c) {
 			continue
 		}
 		ofStart := !c.made.Before(joined)
-		reported := report.Containers[c.name]
+		reported := pod.Containers[c.name]
 		since := c.since
 		if !c.running {
 			if c.exited || !reported.Running || c.id != reported.ID {
@@ -134,8 +134,8 @@ func (r *podState) progress(joined time.Time, report podwatch.Pod) Progress {
 }
 
 // replaced reports whether a later container has the same name. A runtime that was killed may list both as running.
-func (r *podState) replaced(c *container) bool {
-	for _, other := range r.containers {
+func (p *podState) replaced(c *container) bool {
+	for _, other := range p.containers {
 		if other.name == c.name && other.made.After(c.made) {
 			return true
 		}
@@ -145,9 +145,9 @@ func (r *podState) replaced(c *container) bool {
 
 // milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that kubelet gives its cgroup;
 // 0: none, or not known.
-func milliCPU(pod *api.PodSandbox) int64 {
+func milliCPU(sandbox *api.PodSandbox) int64 {
 	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
-	shares := int64(pod.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
+	shares := int64(sandbox.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
 	if shares <= least {
 		return 0
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// The runtime reports all labels and annotations of a pod. The record keeps only those that are read.
-func TestARecordKeepsOnlyTheLabelsAndAnnotationsThatAreRead(t *testing.T) {
+// The runtime reports all labels and annotations of a pod. The book keeps only those that are read.
+func TestTheBookKeepsOnlyTheLabelsAndAnnotationsThatAreRead(t *testing.T) {
 	t.Parallel()
 	policy := startpolicy.Compile(&v1alpha1.StartPolicy{Spec: v1alpha1.StartPolicySpec{
 		Selector: v1alpha1.PodSelection{Terms: []v1alpha1.PodSelectorTerm{{
@@ -28,14 +28,14 @@ func TestARecordKeepsOnlyTheLabelsAndAnnotationsThatAreRead(t *testing.T) {
 		Labels:      map[string]string{"tier": "front", "team": "a", labelTemplateGeneration: "1"},
 		Annotations: map[string]string{annotationSource: strings.Repeat("x", 1<<18), "note": "x"},
 	}
-	r := newPodState(sandbox)
-	r.update(sandbox, needs)
-	assert.Equal(t, map[string]string{"tier": "front"}, r.Labels)
-	assert.True(t, r.Static && r.Template && !r.FromAPI)
+	p := newPodState(sandbox)
+	p.update(sandbox, needs)
+	assert.Equal(t, map[string]string{"tier": "front"}, p.Labels)
+	assert.True(t, p.Static && p.Template && !p.FromAPI)
 	sandbox.Annotations[annotationSource] = sourceAPI
-	r.update(sandbox, startpolicy.Needs{})
-	assert.Nil(t, r.Labels)
-	assert.True(t, !r.Static && r.FromAPI)
+	p.update(sandbox, startpolicy.Needs{})
+	assert.Nil(t, p.Labels)
+	assert.True(t, !p.Static && p.FromAPI)
 }
 
 func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {
@@ -53,19 +53,19 @@ func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {
 func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	t.Parallel()
 	joined := time.Unix(1000, 0)
-	r := newPodState(&api.PodSandbox{Uid: "u"})
-	first := r.create(&api.Container{Id: "first", Name: "app"}, joined.Add(time.Second))
-	report := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: "second", Running: true}}}
-	r.create(&api.Container{Id: "second", Name: "app"}, joined.Add(2*time.Second))
-	r.containers["first"] = first
+	p := newPodState(&api.PodSandbox{Uid: "u"})
+	first := p.create(&api.Container{Id: "first", Name: "app"}, joined.Add(time.Second))
+	pod := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: "second", Running: true}}}
+	p.create(&api.Container{Id: "second", Name: "app"}, joined.Add(2*time.Second))
+	p.containers["first"] = first
 	first.running, first.since = true, joined.Add(time.Second)
 
-	run := r.progress(joined, report)
+	run := p.progress(joined, pod)
 	assert.Equal(t, Progress{IDs: map[string]string{"app": "second"}, Youngest: joined.Add(2 * time.Second), Made: joined.Add(2 * time.Second), Begun: true}, run)
-	assert.True(t, report.Describes(run.IDs))
+	assert.True(t, pod.Describes(run.IDs))
 
-	r.exit(r.containers["second"], joined.Add(3*time.Second))
-	run = r.progress(joined, report)
+	p.exit(p.containers["second"], joined.Add(3*time.Second))
+	run = p.progress(joined, pod)
 	assert.Empty(t, run.IDs, "the runtime reported its end")
 	assert.True(t, run.Failed)
 }

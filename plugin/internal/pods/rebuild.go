@@ -19,36 +19,36 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 		bySandbox[sandbox.GetId()] = b.at(Key(sandbox))
 	}
 	for _, sandbox := range here {
-		r := bySandbox[sandbox.GetId()]
-		if bySandbox[r.Sandbox] == nil {
-			r.setSandbox(sandbox.GetId())
+		p := bySandbox[sandbox.GetId()]
+		if bySandbox[p.Sandbox] == nil {
+			p.setSandbox(sandbox.GetId())
 		}
-		r.lastSandbox = r.Sandbox // one of several that live stays the present one
+		p.lastSandbox = p.Sandbox // one of several that live stays the present one
 	}
-	for _, r := range b.pods {
-		if r.Sandbox != "" && bySandbox[r.Sandbox] == nil {
-			r.Sandbox = ""
-			clear(r.exits)
-			lost = append(lost, r.UID)
+	for _, p := range b.pods {
+		if p.Sandbox != "" && bySandbox[p.Sandbox] == nil {
+			p.Sandbox = ""
+			clear(p.exits)
+			lost = append(lost, p.UID)
 		}
 	}
 	for _, ctr := range ctrs {
-		r := bySandbox[ctr.GetPodSandboxId()]
-		if r == nil {
+		p := bySandbox[ctr.GetPodSandboxId()]
+		if p == nil {
 			continue
 		}
 		live[ctr.GetId()] = true
-		r.adopt(ctr, now)
+		p.adopt(ctr, now)
 	}
-	for _, r := range b.pods {
-		for id, c := range r.containers {
+	for _, p := range b.pods {
+		for id, c := range p.containers {
 			if live[id] {
 				continue
 			}
-			if c.running && r.Sandbox != "" {
-				r.exit(c, now) // while the daemon was not connected
+			if c.running && p.Sandbox != "" {
+				p.exit(c, now) // while the daemon was not connected
 			}
-			r.remove(id)
+			p.remove(id)
 		}
 	}
 	return lost
@@ -73,10 +73,10 @@ func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbo
 }
 
 // adopt adds or updates a container that exists.
-func (r *podState) adopt(ctr *api.Container, now time.Time) {
-	c := r.containers[ctr.GetId()]
+func (p *podState) adopt(ctr *api.Container, now time.Time) {
+	c := p.containers[ctr.GetId()]
 	if c == nil {
-		c = r.create(ctr, now)
+		c = p.create(ctr, now)
 	}
 	c.name, c.pid = ctr.GetName(), int(ctr.GetPid())
 	// The result is on the clock of now: the wall clock may be set later, or was since nanos.
@@ -91,6 +91,6 @@ func (r *podState) adopt(ctr *api.Container, now time.Time) {
 		c.running, c.since = true, at(ctr.GetStartedAt())
 	case api.ContainerState_CONTAINER_STOPPED:
 		c.running = false
-		r.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
+		p.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
 	}
 }

@@ -22,11 +22,11 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 		now.Add(-time.Minute).UnixNano(): now.Add(-time.Minute),
 		now.Add(time.Hour).UnixNano():    now, // the clock was set back since
 	} {
-		r := newPodState(&api.PodSandbox{Uid: "u"})
-		r.adopt(&api.Container{Id: "c1", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: told}, now)
-		r.adopt(&api.Container{Id: "c2", Name: "init", State: api.ContainerState_CONTAINER_STOPPED, FinishedAt: told}, now)
-		require.True(t, r.containers["c1"].running)
-		for _, at := range []time.Time{r.containers["c1"].since, r.exits["init"].last} {
+		p := newPodState(&api.PodSandbox{Uid: "u"})
+		p.adopt(&api.Container{Id: "c1", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: told}, now)
+		p.adopt(&api.Container{Id: "c2", Name: "init", State: api.ContainerState_CONTAINER_STOPPED, FinishedAt: told}, now)
+		require.True(t, p.containers["c1"].running)
+		for _, at := range []time.Time{p.containers["c1"].since, p.exits["init"].last} {
 			assert.Contains(t, at.String(), " m=")
 			assert.WithinDuration(t, want, at, 0)
 		}

@@ -55,7 +55,7 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 		t.End(now, terminal(pod))
 		return
 	}
-	if p, recorded := e.book.Get(pod.UID); recorded && pods.Exempt(e.config.Load().Spec.Exemptions, p, pod, true) {
+	if p, inBook := e.book.Get(pod.UID); inBook && pods.Exempt(e.config.Load().Spec.Exemptions, p, pod, true) {
 		t.StartExempt(now)
 		return
 	}

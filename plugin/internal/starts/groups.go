@@ -27,12 +27,12 @@ func subject(p pods.Pod, pod podwatch.Pod) policies.Pod {
 // regroup updates the groups of a pod by what the pod watch knows now. mirror reports whether the mirror of a
 // static pod was deleted.
 func (e *entries) regroup(now time.Time, pod podwatch.Pod, mirror bool) {
-	p, recorded := e.book.Get(pod.UID)
-	if !recorded {
+	p, inBook := e.book.Get(pod.UID)
+	if !inBook {
 		p = pods.Pod{UID: pod.UID, Namespace: pod.Namespace}
 	}
 	switch {
-	case mirror && !recorded: // where the runtime has the pod, it is forgotten with its sandbox
+	case mirror && !inBook: // where the runtime has the pod, it is forgotten with its sandbox
 		e.matcher.Forget(now, pod.UID)
 	case pod.Terminal():
 		e.matcher.Finished(now, pod.UID)
@@ -44,9 +44,9 @@ func (e *entries) regroup(now time.Time, pod podwatch.Pod, mirror bool) {
 // countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
 // report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come.
 func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
-	p, recorded := e.book.Get(uid)
+	p, inBook := e.book.Get(uid)
 	run := e.book.Progress(uid, time.Time{}, pod)
-	if !recorded || len(run.IDs) == 0 || pod.Terminal() {
+	if !inBook || len(run.IDs) == 0 || pod.Terminal() {
 		return false
 	}
 	if sh := e.shadows[uid]; sh != nil {

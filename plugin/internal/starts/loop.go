@@ -240,8 +240,8 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	for uid := range l.entries.byRoom {
-		_, recorded := l.entries.book.Get(uid) // else it never had a sandbox
-		if !recorded && !isLeft(l.entries.book, uid, l.entries.limiter.Lookup(uid)) {
+		_, inBook := l.entries.book.Get(uid) // else it never had a sandbox
+		if !inBook && !isLeft(l.entries.book, uid, l.entries.limiter.Lookup(uid)) {
 			empty = append(empty, uid)
 		}
 	}

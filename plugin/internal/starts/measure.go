@@ -187,8 +187,8 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 func (l *Ledger) underWay(uid string) (name string, target usage.Target, under bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, recorded := l.entries.book.Get(uid)
-	if !recorded {
+	p, inBook := l.entries.book.Get(uid)
+	if !inBook {
 		return "", usage.Target{}, false
 	}
 	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() {

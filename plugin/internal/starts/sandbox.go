@@ -135,12 +135,12 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.entries.limiter.Lookup(uid)
-	_, recorded := l.entries.book.Get(uid)
+	_, inBook := l.entries.book.Get(uid)
 	switch {
 	case deleted && t != nil:
 		t.End(now, reasons.Deleted)
 	case deleted:
-	case !recorded && l.entries.byRoom[uid] == nil, isLeft(l.entries.book, uid, t):
+	case !inBook && l.entries.byRoom[uid] == nil, isLeft(l.entries.book, uid, t):
 		return false
 	}
 	l.entries.book.Drop(uid)

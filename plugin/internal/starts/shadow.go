@@ -59,7 +59,7 @@ func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, recorded := l.entries.book.Get(t.UID()); !recorded || l.entries.shadows.of(t) != nil {
+	if _, inBook := l.entries.book.Get(t.UID()); !inBook || l.entries.shadows.of(t) != nil {
 		return false
 	}
 	l.entries.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}

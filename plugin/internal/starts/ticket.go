@@ -92,22 +92,22 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Deci
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
 // or replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that
 // outlived an earlier daemon gets back its place in the queue.
-func (s *Starts) HookTicket(pod pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
-	known, _ := s.Known(pod.UID)
-	t, gone := s.Ledger.hookTicket(pod, known, containerID, since)
+func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
+	pod, _ := s.Known(who.UID)
+	t, gone := s.Ledger.hookTicket(who, pod, containerID, since)
 	return Ticket{s, t}, gone
 }
 
-func (l *Ledger) hookTicket(pod pods.Pod, known podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
+func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	p, repeats, gone := l.entries.book.Hook(pod, containerID)
+	p, repeats, gone := l.entries.book.Hook(who, containerID)
 	t := l.entries.limiter.Lookup(p.UID)
 	if t != nil {
 		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
 			return t, gone
 		}
 	}
-	return l.entries.join(now, p, known, throttle.Request{Arrived: since, Repeats: repeats}), gone
+	return l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats}), gone
 }
