@@ -38,7 +38,7 @@ func counted(t testing.TB, n *node, name string) float64 {
 }
 
 // holding reports whether a handler has waited.
-func (n *node) holding() bool { return counted(n.t, n, "pod_pacemaker_held_seconds_total") > 0 }
+func (n *node) holding() bool { return counted(n.t, n, "pod_pacemaker_handler_hold_seconds_total") > 0 }
 
 // logged returns a function that returns all that the daemon has logged since the call.
 func (n *node) logged() func() string {

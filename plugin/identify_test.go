@@ -22,7 +22,7 @@ func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 	assert.Empty(t, ran)
 	p.becomesKnown(func(pod *podwatch.Pod) { pod.Priority = 7 })
 	require.NoError(t, <-ran)
-	assert.Less(t, counted(t, n, "pod_pacemaker_held_seconds_total"), patience.Seconds()/2, "the handler held only until the pod was known")
+	assert.Less(t, counted(t, n, "pod_pacemaker_handler_hold_seconds_total"), patience.Seconds()/2, "the handler held only until the pod was known")
 	assert.Equal(t, int32(7), n.view(p.uid).Priority, "the pod was known in time")
 	a := p.waitsAtGate("app")
 	holder.getsReady()
@@ -63,7 +63,7 @@ func TestWithoutAHoldNoHandlerWaits(t *testing.T) {
 			require.Error(t, err)
 		}
 	}
-	assert.Zero(t, counted(t, n, "pod_pacemaker_held_seconds_total"))
+	assert.Zero(t, counted(t, n, "pod_pacemaker_handler_hold_seconds_total"))
 }
 
 func TestManyUnknownPodsHoldNoLongerThanTheirShare(t *testing.T) {

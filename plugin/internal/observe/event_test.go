@@ -203,7 +203,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log debug: pod ns/web: the runtime makes a container container_id=c1 hook=true" + pod + " refused=false sandbox_id=s1",
 		}},
 		{HandlerCall{"StopContainer", time.Second}, []string{"metric handler_seconds StopContainer: 1"}},
-		{HandlerWait{time.Second}, []string{"metric held_seconds_total: 1"}},
+		{HandlerHold{time.Second}, []string{"metric handler_hold_seconds_total: 1"}},
 		{Shutdown{true, 7}, []string{"log warning: the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused waiting=7"}},
 		{Shutdown{false, 7}, []string{"log info: the node is not shut down after all: pods wait as before"}},
 		{Pressure{true}, []string{"log warning: the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over"}},

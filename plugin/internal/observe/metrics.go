@@ -23,7 +23,7 @@ type metrics struct {
 	panics      *prometheus.CounterVec
 	expired     prometheus.Counter
 	refusalCPU  prometheus.Counter
-	handlerWait prometheus.Counter
+	handlerHold prometheus.Counter
 	roomWaits   *prometheus.HistogramVec
 	generation  *prometheus.GaugeVec
 	handlers    *prometheus.HistogramVec
@@ -62,7 +62,7 @@ func newMetrics() *metrics {
 		panics:      add.NewCounterVec(counter("panics_total", "Panics that were caught. After one in an NRI handler the pod starts; any other part continues."), []string{"part"}),
 		expired:     add.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  add.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
-		handlerWait: add.NewCounter(counter("held_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
+		handlerHold: add.NewCounter(counter("handler_hold_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
 		roomWaits:   histogram("room_wait_seconds", "Time that a process waited in the waiting room, by the reason why it left. TurnNear: its pod may wait in the gate next. HungUp: it ended by itself, because the folder of the CNI configurations changed or the runtime ended it.", secondsBuckets, "reason"),
 		generation:  add.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsNamespace, Name: "config_generation", Help: "Generation of the configuration in force."}, []string{"config", "origin"}),
 		startCPU:    add.NewCounterVec(counter("start_cpu_seconds_total", "CPU time that starts took until they were ready, by what their estimate rested on: Owner, Image, Revisions, Node or None."), []string{"basis"}),

@@ -51,7 +51,7 @@ func (e HandlerCall) report(o *Observer) {
 	o.metrics.handlers.WithLabelValues(e.Name).Observe(e.Took.Seconds())
 }
 
-// HandlerWait is a wait of an NRI handler on purpose. Its time is counted.
-type HandlerWait struct{ Took time.Duration }
+// HandlerHold is a wait of an NRI handler on purpose. Its time is counted.
+type HandlerHold struct{ Took time.Duration }
 
-func (e HandlerWait) report(o *Observer) { o.metrics.handlerWait.Add(e.Took.Seconds()) }
+func (e HandlerHold) report(o *Observer) { o.metrics.handlerHold.Add(e.Took.Seconds()) }

@@ -77,7 +77,7 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	}
 	ctx, cancel := context.WithTimeout(outer, allowed)
 	defer cancel()
-	defer func() { h.o.Observer.Report(observe.HandlerWait{Took: time.Since(begin)}) }()
+	defer func() { h.o.Observer.Report(observe.HandlerHold{Took: time.Since(begin)}) }()
 	wait(ctx)
 }
 

@@ -34,7 +34,7 @@ func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 		assert.Equal(t, reasons.WithinLimits, p.view().Reason)
 		_, refused := n.Refusals.Counts()
 		assert.Zero(t, refused)
-		assert.InDelta(t, held.Seconds(), n.counted("held_seconds_total")[""], 1e-9)
+		assert.InDelta(t, held.Seconds(), n.counted("handler_hold_seconds_total")[""], 1e-9)
 	})
 }
 
