@@ -96,7 +96,7 @@ func TestTheDaemonRunsStandaloneAndServesAdministrators(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, s.Ready)
 	assert.Equal(t, "v1.2.3", s.Version)
-	assert.Equal(t, admin.Standalone, s.Mode)
+	assert.True(t, s.Standalone)
 	assert.Equal(t, "file", s.Config.Name)
 	assert.Equal(t, 1, s.Limit)
 	require.Len(t, s.Starting, 1)
@@ -292,7 +292,7 @@ func TestAPodOfTheAPIServerIsPacedAndEndsWhenItIsReady(t *testing.T) {
 	holder.becomes(throttle.Started, reasons.Ready)
 	a.succeeds()
 	s := c.d.Status()
-	assert.Equal(t, admin.Cluster, s.Mode)
+	assert.False(t, s.Standalone)
 	require.NotNil(t, s.PodWatch)
 	assert.True(t, s.PodWatch.Healthy)
 }

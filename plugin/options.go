@@ -55,7 +55,7 @@ type Options struct {
 	// GateTimeout bounds one wait in the gate: from 1s to 1h, and less than kubelet's runtimeRequestTimeout.
 	GateTimeout time.Duration
 	// Gate is where the gate is used.
-	Gate waiting.GateMode
+	Gate waiting.GateUse
 	// RefuseAt is where pods are refused.
 	RefuseAt waiting.RefuseAt
 	// CNI makes the daemon install the waiting room: a CNI configuration that names pacemaker-cni in CNIConfDir, and that
@@ -146,7 +146,7 @@ func (o Options) Validate() error {
 	fault(o.CNI && !filepath.IsAbs(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
 	fault(o.CNI && !filepath.IsAbs(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
 	fault(o.Hold < 0 || o.Hold > maxHold, "--hold: %s: must be from 0s to %s", o.Hold, maxHold)
-	fault(!slices.Contains([]waiting.GateMode{waiting.GateAuto, waiting.GateAlways, waiting.GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
+	fault(!slices.Contains([]waiting.GateUse{waiting.GateAuto, waiting.GateAlways, waiting.GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
 	fault(!slices.Contains([]waiting.RefuseAt{waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer}, o.RefuseAt), "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)
 	return errors.Join(faults...)
 }

@@ -18,9 +18,9 @@ func (d *Daemon) Status() admin.Status {
 	s := d.podStatus(now, snapshot)
 	s.Signals = admin.NewSignals(signals, snapshot.Settings)
 	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
-	s.Mode = admin.Standalone
+	s.Standalone = d.cluster == nil
 	if d.cluster != nil {
-		s.Mode, s.PodWatch = admin.Cluster, &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}
+		s.PodWatch = &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}
 	}
 	c := d.connection.State()
 	s.Runtime.Socket = d.options.NRISocket
@@ -36,7 +36,7 @@ func (d *Daemon) Status() admin.Status {
 	s.Policies = observe.AdminPolicies(d.policyStates(), d.starts.Limiter().Groups(now))
 	why := d.waiting.Gate.Off()
 	s.Gate = admin.Gate{
-		Mode: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
+		Use: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
 		Waiters: d.waiting.Gate.Waiters(), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
 	}
 	s.Room = d.roomStatus()

@@ -88,7 +88,7 @@ func herd(now time.Time) *script {
 	}
 	signals[throttle.SignalIOFull] = throttle.Reading{Err: os.ErrNotExist}
 	s := admin.NewStatus(now, l.Snapshot(now), l.Recent())
-	s.Node, s.Version, s.Since, s.Mode = "worker-3", "v0.2.0", now.Add(-2*time.Hour), admin.Cluster
+	s.Node, s.Version, s.Since = "worker-3", "v0.2.0", now.Add(-2*time.Hour)
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Connected: true, Synchronized: true}
 	s.Config = admin.Config{Name: "jvm-nodes", Origin: "API", Generation: 4}
 	s.Gate = admin.Gate{Usable: true, Waiters: 5, TimeoutSeconds: 100}

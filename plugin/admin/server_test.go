@@ -37,7 +37,7 @@ func (n *node) Alive(context.Context) error {
 
 func (n *node) Status() Status {
 	s := NewStatus(at(15), n.limiter.Snapshot(at(15)), n.limiter.Recent())
-	s.Node, s.Mode = "node-1", Standalone
+	s.Node, s.Standalone = "node-1", true
 	return s
 }
 

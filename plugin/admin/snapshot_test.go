@@ -71,7 +71,7 @@ func TestStatusOfAHerd(t *testing.T) {
 	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent())
 	two := int32(2)
 	spec := v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{MaxConcurrent: &v1alpha1.MaxConcurrent{Value: &two}}}
-	s.Node, s.Instance, s.Version, s.Since, s.Mode = "node-1", "blue", "v1.2.3", at(-60), Cluster
+	s.Node, s.Instance, s.Version, s.Since = "node-1", "blue", "v1.2.3", at(-60)
 	s.NotReady = "not connected to containerd"
 	s.Runtime = Runtime{
 		Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock",
@@ -79,7 +79,7 @@ func TestStatusOfAHerd(t *testing.T) {
 	}
 	s.PodWatch = &PodWatch{Healthy: true}
 	s.Config = Config{Name: "default", Origin: "API", Generation: 4, Mode: v1alpha1.ModeEnforce, Spec: &spec}
-	s.Gate = Gate{Mode: "auto", Path: "/opt/gate", Usable: true, WhyNot: "-", Waiters: 1, TimeoutSeconds: 100}
+	s.Gate = Gate{Use: "auto", Path: "/opt/gate", Usable: true, WhyNot: "-", Waiters: 1, TimeoutSeconds: 100}
 	s.Refused = Refused{Sandbox: 3, Container: 1}
 	assertGolden(t, "status.json", s)
 }

@@ -22,17 +22,6 @@ func seconds(d time.Duration) Seconds {
 	return Seconds(d.Round(time.Millisecond).Seconds())
 }
 
-// Mode is where the daemon gets pods and its configuration from.
-type Mode string
-
-// The modes.
-const (
-	// Cluster: from the API server.
-	Cluster Mode = "cluster"
-	// Standalone: from the runtime and a file.
-	Standalone Mode = "standalone"
-)
-
 // About is the state of a daemon and its node without single pods. [Status] and [Overview] share it.
 type About struct {
 	// Time is when the state was taken.
@@ -43,14 +32,15 @@ type About struct {
 	// Version is the program's version. Since is when this process started.
 	Version string    `json:"version"`
 	Since   time.Time `json:"since"`
-	Mode    Mode      `json:"mode"`
+	// Standalone reports whether the daemon works without an API server, by the runtime and a file.
+	Standalone bool `json:"standalone"`
 	// Ready reports whether pods are paced. If not, NotReady is the reason. The server sets both from
 	// Provider.Ready.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
 
 	Runtime Runtime `json:"runtime"`
-	// PodWatch is the state of the watch of pods; absent if standalone.
+	// PodWatch is the state of the watch of pods; absent if Standalone.
 	PodWatch *PodWatch `json:"podWatch,omitempty"`
 	Config   Config    `json:"config"`
 	// Signals are all signals of the node, with or without a limit, in the order of [throttle.Signal].
@@ -142,8 +132,8 @@ type Room struct {
 
 // Gate describes the hook in which containers wait.
 type Gate struct {
-	// Mode is the flag --gate: auto, always or never. Path is the hook's path on the host.
-	Mode string `json:"mode"`
+	// Use is the flag --gate: auto, always or never. Path is the hook's path on the host.
+	Use  string `json:"use"`
 	Path string `json:"path,omitempty"`
 	// Usable reports whether containers may wait there. If not, WhyNot is the reason.
 	Usable bool   `json:"usable"`

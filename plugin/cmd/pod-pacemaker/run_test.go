@@ -279,7 +279,7 @@ func TestRunRealDaemonWithoutARuntime(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 	assert.False(t, s.Ready)
 	assert.Equal(t, "worker-3", s.Node)
-	assert.Equal(t, admin.Standalone, s.Mode)
+	assert.True(t, s.Standalone)
 	assert.Equal(t, "two-at-a-time", s.Config.Name)
 	assert.Equal(t, 2, s.Limit)
 

@@ -41,11 +41,11 @@ func herd() admin.Status {
 
 	s := admin.NewStatus(at(10), l.Snapshot(at(10)), l.Recent())
 	s.Starting[0].Cost, s.Starting[1].Cost, s.Waiting[0].Cost = knownCost, &admin.Cost{Basis: "None"}, costFrom("Image", 3)
-	s.Node, s.Version, s.Mode, s.Since = "worker-3", "v0.1.0", admin.Cluster, at(-7500)
+	s.Node, s.Version, s.Since = "worker-3", "v0.1.0", at(-7500)
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock", Connected: true, Synchronized: true}
 	s.PodWatch = &admin.PodWatch{Healthy: true}
 	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
-	s.Gate = admin.Gate{Mode: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
+	s.Gate = admin.Gate{Use: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
 	s.Refused = admin.Refused{Sandbox: 3, Container: 1, CPUShare: 0.0054}
 	return s
 }

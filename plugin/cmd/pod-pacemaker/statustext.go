@@ -31,7 +31,11 @@ func statusText(s admin.Status) string {
 }
 
 func headLines(s admin.Status) []string {
-	title := fmt.Sprintf("%s: pod-pacemaker %s, %s, up %s", s.Node, s.Version, s.Mode, human(s.Time.Sub(s.Since)))
+	where := "cluster"
+	if s.Standalone {
+		where = "standalone"
+	}
+	title := fmt.Sprintf("%s: pod-pacemaker %s, %s, up %s", s.Node, s.Version, where, human(s.Time.Sub(s.Since)))
 	if s.Instance != "" {
 		title += ", instance " + s.Instance
 	}
@@ -147,7 +151,7 @@ func gateText(g admin.Gate) string {
 	if !g.Usable {
 		return "not used: " + g.WhyNot
 	}
-	return fmt.Sprintf("%d waiting, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Mode)
+	return fmt.Sprintf("%d waiting, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Use)
 }
 
 func refusedText(r admin.Refused) string {

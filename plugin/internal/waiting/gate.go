@@ -13,24 +13,24 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 )
 
-// GateMode says where containers may wait in the gate.
-type GateMode string
+// GateUse says where containers may wait in the gate.
+type GateUse string
 
-// The gate modes.
+// The uses of the gate.
 const (
 	// GateAuto uses the gate where it is known to do no harm.
-	GateAuto GateMode = "auto"
+	GateAuto GateUse = "auto"
 	// GateAlways uses the gate on every runtime, also on one that waiting hooks are
 	// known to hold up, and for pods whose restart policy is not known. A container
 	// that is known not to be restarted never waits in the gate.
-	GateAlways GateMode = "always"
+	GateAlways GateUse = "always"
 	// GateNever refuses containers instead.
-	GateNever GateMode = "never"
+	GateNever GateUse = "never"
 )
 
 // GateOptions configure the gate.
 type GateOptions struct {
-	Mode    GateMode
+	Use     GateUse
 	Path    string        // of the hook, on the host; empty: no gate
 	Socket  string        // where hooks ask
 	Timeout time.Duration // of one wait
@@ -87,7 +87,7 @@ func (g *Gate) Off() string {
 // unusable returns why no container may wait in the gate, or "" if only the breaker may forbid it.
 func (g *Gate) unusable(state starts.ValveState) string {
 	switch {
-	case g.o.Gate.Mode == GateNever:
+	case g.o.Gate.Use == GateNever:
 		return "switched off by --gate never"
 	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
@@ -95,7 +95,7 @@ func (g *Gate) unusable(state starts.ValveState) string {
 	if fault := HookFault(g.o.Gate.Path); fault != "" {
 		return fault
 	}
-	if bars := g.runtime.Load().barsGate; g.o.Gate.Mode == GateAuto && bars != "" {
+	if bars := g.runtime.Load().barsGate; g.o.Gate.Use == GateAuto && bars != "" {
 		return bars
 	}
 	if state.Pressure {
@@ -119,11 +119,11 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 		return bars
 	}
 	switch bars := held.NoGate; {
-	case bars != "" && g.o.Gate.Mode == GateAuto:
+	case bars != "" && g.o.Gate.Use == GateAuto:
 		return bars
 	case bars != "" && held.Beside:
 		return "a hook that waits would hold up the containers of the pod that run"
-	case !held.kubelet.StartsAgain(held.Container) && (held.known || g.o.Gate.Mode != GateAlways):
+	case !held.kubelet.StartsAgain(held.Container) && (held.known || g.o.Gate.Use != GateAlways):
 		return "kubelet would not start the container again if the runtime were restarted while it waits"
 	}
 	return ""

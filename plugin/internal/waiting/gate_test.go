@@ -47,7 +47,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		why   string
-		mode  GateMode
+		use   GateUse
 		pod   podwatch.Pod
 		known bool
 		open  bool
@@ -60,7 +60,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		{"never restarted, though always", GateAlways, pod("Never"), true, false},
 		{"no gate", GateNever, pod("Always"), true, false},
 	} {
-		g := aGate(c.mode, hook)
+		g := aGate(c.use, hook)
 		g.runsOn("2.4.2")
 		assert.Equal(t, c.open, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
 	}
@@ -87,24 +87,24 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	pod := podwatch.Pod{RestartPolicy: "Always", Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
 	for _, c := range []struct {
-		mode       GateMode
+		use        GateUse
 		version    string
 		beside     bool
 		handler    string
 		open, seen bool
 	}{
-		{mode: GateAuto, version: "2.4.2", seen: true, open: true},
-		{mode: GateAuto, version: "2.4.2", seen: true, beside: true, open: true},
-		{mode: GateAuto, version: "2.4.2", seen: false},
-		{mode: GateAuto, version: "2.2.5", seen: true},
-		{mode: GateAuto, version: "2.4.2", seen: true, handler: "kata"},
-		{mode: GateAlways, version: "2.4.2", seen: true, handler: "kata", open: true},
-		{mode: GateAlways, version: "2.2.5", seen: true, open: true},
-		{mode: GateAlways, version: "2.2.5", seen: true, beside: true},
-		{mode: GateAlways, version: "2.4.2", seen: false, open: true},
-		{mode: GateAlways, version: "2.4.2", seen: false, beside: true},
+		{use: GateAuto, version: "2.4.2", seen: true, open: true},
+		{use: GateAuto, version: "2.4.2", seen: true, beside: true, open: true},
+		{use: GateAuto, version: "2.4.2", seen: false},
+		{use: GateAuto, version: "2.2.5", seen: true},
+		{use: GateAuto, version: "2.4.2", seen: true, handler: "kata"},
+		{use: GateAlways, version: "2.4.2", seen: true, handler: "kata", open: true},
+		{use: GateAlways, version: "2.2.5", seen: true, open: true},
+		{use: GateAlways, version: "2.2.5", seen: true, beside: true},
+		{use: GateAlways, version: "2.4.2", seen: false, open: true},
+		{use: GateAlways, version: "2.4.2", seen: false, beside: true},
 	} {
-		g := aGate(c.mode, hook)
+		g := aGate(c.use, hook)
 		g.runsOn(c.version)
 		noGate := pods.Unseen
 		if c.seen {
@@ -122,8 +122,8 @@ func (g *Gate) runsOn(version string) {
 }
 
 // aGate returns the gate of a daemon that knows no pod.
-func aGate(mode GateMode, hook string) *Gate {
-	return aChooser(Options{Gate: GateOptions{Mode: mode, Path: hook}, ProcRoot: "/proc"}).Gate
+func aGate(use GateUse, hook string) *Gate {
+	return aChooser(Options{Gate: GateOptions{Use: use, Path: hook}, ProcRoot: "/proc"}).Gate
 }
 
 // asks returns a container called c that asks to wait. noGate is why no hook may wait in its sandbox; empty: one may.

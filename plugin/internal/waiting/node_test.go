@@ -46,7 +46,7 @@ func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 	watch := &podWatch{pods: map[string]podwatch.Pod{}}
 	o := Options{
 		Pods: watch, Observer: anObserver(log), RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond, Cores: 2, ProcRoot: "/nowhere",
-		Gate: GateOptions{Mode: GateAuto, Path: hook, Socket: "/run/gate.sock", Timeout: 100 * time.Second},
+		Gate: GateOptions{Use: GateAuto, Path: hook, Socket: "/run/gate.sock", Timeout: 100 * time.Second},
 	}
 	for _, change := range changes {
 		change(&o)
@@ -57,8 +57,8 @@ func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 	return n
 }
 
-// gateMode sets --gate.
-func gateMode(mode GateMode) func(*Options) { return func(o *Options) { o.Gate.Mode = mode } }
+// gateUse sets --gate.
+func gateUse(use GateUse) func(*Options) { return func(o *Options) { o.Gate.Use = use } }
 
 // configure puts a configuration in force, of which the settings are the limits.
 func (n *node) configure(spec string, settings throttle.Settings) {

@@ -24,7 +24,7 @@ func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 		change           func(*Options)
 		runtime, version string
 	}{
-		"never":                  {gateMode(GateNever), "containerd", "2.4.2"},
+		"never":                  {gateUse(GateNever), "containerd", "2.4.2"},
 		"no path":                {path(""), "containerd", "2.4.2"},
 		"the hook is missing":    {path("/nowhere/pacemaker-gate"), "containerd", "2.4.2"},
 		"the hook is no program": {path(text), "containerd", "2.4.2"},
@@ -57,7 +57,7 @@ func standalone(o *Options) { o.Pods = nil }
 func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateMode(GateAlways), standalone)
+		n := aNode(t, gateUse(GateAlways), standalone)
 		n.Connected("cri-o", "1.35.0", 0)
 		first := n.stranger("first").runs()
 		first.starts("app")
@@ -84,7 +84,7 @@ func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
 func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateMode(GateAlways))
+		n := aNode(t, gateUse(GateAlways))
 		n.Connected("containerd", "2.2.5", 0)
 		p := n.pod("crashed", has(podwatch.Sidecar, "sidecar")).runs()
 		p.starts("sidecar")
@@ -92,7 +92,7 @@ func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 		p.getsReady()
 		require.Equal(t, throttle.Started, p.view().State)
 		n.occupy("holder")
-		n.pod("alone").runs().waits("app") // as the mode always demands
+		n.pod("alone").runs().waits("app") // as the use always demands
 		app.exits()
 		_, err := p.create("app")
 		require.ErrorContains(t, err, "kubelet tries again")

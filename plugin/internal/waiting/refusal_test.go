@@ -61,7 +61,7 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 func TestARefusalExplainsTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateMode(GateNever))
+		n := aNode(t, gateUse(GateNever))
 		n.occupy("holder")
 		_, err := n.pod("first").runs().create("app")
 		require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency (1 of 1 starting), 0 ahead; kubelet tries again by itself")

@@ -24,7 +24,7 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 	}{
 		"never restarted": {func(*Options) {}, never},
 		"a runtime class": {func(*Options) {}, func(pod *podwatch.Pod) { pod.RuntimeClass = "kata" }},
-		"no gate":         {gateMode(GateNever), func(*podwatch.Pod) {}},
+		"no gate":         {gateUse(GateNever), func(*podwatch.Pod) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
