@@ -89,7 +89,7 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 	}
 	if v.State == throttle.Waiting {
 		p.Held, p.Place = newHeld(v.Held), v.Ahead+1
-		p.ExpectedSeconds, p.Basis = seconds(v.WaitLeft), basisOf(v.Held, observed)
+		p.ExpectedSeconds, p.ExpectedBasis = seconds(v.WaitLeft), basisOf(v.Held, observed)
 	}
 	if v.State == throttle.Starting {
 		p.StalledSince = v.StalledSince
@@ -97,7 +97,7 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 	return p
 }
 
-func basisOf(h throttle.Held, observed bool) Basis {
+func basisOf(h throttle.Held, observed bool) ExpectedBasis {
 	switch {
 	case h.Policy != throttle.GroupKey{}:
 		return BasisPolicy

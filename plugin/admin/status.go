@@ -218,10 +218,10 @@ type Pod struct {
 	// for a Starting pod up to now; 0 if it was not admitted.
 	WaitedSeconds Seconds `json:"waitedSeconds"`
 	StartSeconds  Seconds `json:"startSeconds,omitempty"`
-	// ExpectedSeconds is the expected time until a Waiting pod is admitted; 0 if unknown. Basis is what it is based
-	// on.
-	ExpectedSeconds Seconds `json:"expectedSeconds,omitempty"`
-	Basis           Basis   `json:"basis,omitempty"`
+	// ExpectedSeconds is the expected time until a Waiting pod is admitted; 0 if unknown. ExpectedBasis is
+	// what it is based on.
+	ExpectedSeconds Seconds       `json:"expectedSeconds,omitempty"`
+	ExpectedBasis   ExpectedBasis `json:"expectedBasis,omitempty"`
 
 	// Cost is what the start of a Waiting or Starting pod is expected to take; absent if the pod watch does not
 	// know the pod.
@@ -262,16 +262,16 @@ type Why struct {
 	PaceObserved bool `json:"paceObserved"`
 }
 
-// Basis is what an estimate is based on.
-type Basis string
+// ExpectedBasis is what the expected time until an admission is based on. Cost.Basis is the one of the expected cost.
+type ExpectedBasis string
 
-// The bases.
+// The bases of ExpectedSeconds.
 const (
 	// BasisObserved: starts that ended, or the rate limit.
-	BasisObserved Basis = "observed"
+	BasisObserved ExpectedBasis = "observed"
 	// BasisNone: nothing yet; the estimate is a guess.
-	BasisNone Basis = "none yet"
+	BasisNone ExpectedBasis = "none yet"
 	// BasisPolicy: a StartPolicy holds the pod for an unknown time. The estimate is the end of its maxWait, or unknown
 	// if maxWait does not pass this limit.
-	BasisPolicy Basis = "a policy holds it"
+	BasisPolicy ExpectedBasis = "a policy holds it"
 )

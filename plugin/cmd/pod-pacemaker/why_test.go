@@ -20,9 +20,9 @@ func stories() []admin.Why {
 			Namespace: "default", Name: name, State: state, Reason: reason, Joined: at(0), WaitedSeconds: 14,
 		}}
 	}
-	waiting := func(name string, held admin.Held, present bool, basis admin.Basis) admin.Why {
+	waiting := func(name string, held admin.Held, present bool, basis admin.ExpectedBasis) admin.Why {
 		w := pod(name, throttle.Waiting, held.Reason)
-		w.Held, w.Present, w.Basis = &held, present, basis
+		w.Held, w.Present, w.ExpectedBasis = &held, present, basis
 		w.Place, w.Of, w.WaitedSeconds, w.ExpectedSeconds = 4, 9, 12, 20
 		return w
 	}

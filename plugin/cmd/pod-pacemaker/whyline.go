@@ -57,7 +57,7 @@ func waitingStory(w admin.Why) string {
 		text += "; refused, kubelet will retry it"
 	}
 	if w.ExpectedSeconds > 0 {
-		text += fmt.Sprintf("; expected in about %s (%s)", human(w.ExpectedSeconds.Duration()), basisText(w.Basis))
+		text += fmt.Sprintf("; expected in about %s (%s)", human(w.ExpectedSeconds.Duration()), basisText(w.ExpectedBasis))
 	}
 	return text
 }
@@ -79,7 +79,7 @@ func observed(yes bool) string {
 }
 
 // basisText returns what the expected time is based on.
-func basisText(b admin.Basis) string {
+func basisText(b admin.ExpectedBasis) string {
 	if b == admin.BasisNone {
 		return observed(false)
 	}
