@@ -51,7 +51,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	n.noHookIsLeft()
 }
 
-func TestTheGateStaysShutUntilTheRuntimeHasListedItsPods(t *testing.T) {
+func TestTheGateIsNotUsedUntilTheRuntimeHasListedItsPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")

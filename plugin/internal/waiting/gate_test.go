@@ -46,11 +46,11 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		return podwatch.Pod{RestartPolicy: policy, Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
 	}
 	for _, c := range []struct {
-		why   string
-		use   GateUse
-		pod   podwatch.Pod
-		known bool
-		open  bool
+		why    string
+		use    GateUse
+		pod    podwatch.Pod
+		known  bool
+		usable bool
 	}{
 		{"restarted always", GateAuto, pod("Always"), true, true},
 		{"restarted on failure", GateAuto, pod("OnFailure"), true, true},
@@ -62,11 +62,11 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	} {
 		g := aGate(c.use, hook)
 		g.runsOn("2.4.2")
-		assert.Equal(t, c.open, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
+		assert.Equal(t, c.usable, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
 	}
 }
 
-func TestTheGateStaysShutUntilTheRuntimeIsKnown(t *testing.T) {
+func TestTheGateIsNotUsedUntilTheRuntimeIsKnown(t *testing.T) {
 	t.Parallel()
 	hook := filepath.Join(t.TempDir(), "hook")
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
@@ -87,21 +87,21 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	pod := podwatch.Pod{RestartPolicy: "Always", Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
 	for _, c := range []struct {
-		use        GateUse
-		version    string
-		beside     bool
-		handler    string
-		open, seen bool
+		use          GateUse
+		version      string
+		beside       bool
+		handler      string
+		usable, seen bool
 	}{
-		{use: GateAuto, version: "2.4.2", seen: true, open: true},
-		{use: GateAuto, version: "2.4.2", seen: true, beside: true, open: true},
+		{use: GateAuto, version: "2.4.2", seen: true, usable: true},
+		{use: GateAuto, version: "2.4.2", seen: true, beside: true, usable: true},
 		{use: GateAuto, version: "2.4.2", seen: false},
 		{use: GateAuto, version: "2.2.5", seen: true},
 		{use: GateAuto, version: "2.4.2", seen: true, handler: "kata"},
-		{use: GateAlways, version: "2.4.2", seen: true, handler: "kata", open: true},
-		{use: GateAlways, version: "2.2.5", seen: true, open: true},
+		{use: GateAlways, version: "2.4.2", seen: true, handler: "kata", usable: true},
+		{use: GateAlways, version: "2.2.5", seen: true, usable: true},
 		{use: GateAlways, version: "2.2.5", seen: true, beside: true},
-		{use: GateAlways, version: "2.4.2", seen: false, open: true},
+		{use: GateAlways, version: "2.4.2", seen: false, usable: true},
 		{use: GateAlways, version: "2.4.2", seen: false, beside: true},
 	} {
 		g := aGate(c.use, hook)
@@ -111,7 +111,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 			noGate = g.runtime.Load().bars(&api.PodSandbox{Id: "s", RuntimeHandler: c.handler}, "/nowhere")
 		}
 		why := g.bars(time.Unix(0, 0), asks(noGate, pod, true, c.beside))
-		assert.Equal(t, c.open, why == "", "%+v: %s", c, why)
+		assert.Equal(t, c.usable, why == "", "%+v: %s", c, why)
 	}
 }
 
