@@ -27,7 +27,7 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
 }
 
-func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
+func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(n *node, a *Ticket){
 		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Admitted) },
@@ -54,7 +54,7 @@ func TestAPlaceToPullIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-func TestAPodAtItsContainerTakesNoPlaceToPull(t *testing.T) {
+func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
 	n.joinAndWait("holder")
@@ -89,7 +89,7 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	require.True(t, a.Reserve(n.now, waitable).Admitted)
 }
 
-func TestAPlaceToPullIsKeptForAHigherPriority(t *testing.T) {
+func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 4))

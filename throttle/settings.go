@@ -27,8 +27,8 @@ type Settings struct {
 	// StartTimeout is how long a start may hold its slot. Then it ends as Stuck. Zero or less: 5
 	// minutes.
 	StartTimeout time.Duration
-	// Signals are limits on signals. A start waits unless the signal is below Max. Each start that
-	// the signal does not show yet adds its Increment to the measured value.
+	// Signals are limits on signals. A start waits unless the signal is below Max. The limit's
+	// Increment is added to the measured value for each start that the signal does not show yet.
 	Signals SignalLimits
 	// MinUtilization is the CPU use in percent above which the limit on SignalCPUPressure counts.
 	// Below it, processes stall because of their own CPU limits. Zero: 70. Below zero: the limit

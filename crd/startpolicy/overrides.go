@@ -53,8 +53,6 @@ type Calculated struct {
 	Since time.Time
 	// Next is when an override next begins or ends. It is zero if none will.
 	Next time.Time
-	// InForce is the number of overrides in force.
-	InForce int
 }
 
 // LimitsAt returns the limits at a time. Each limit comes from the first override in force
@@ -67,7 +65,6 @@ func (p *Policy) LimitsAt(now time.Time) Calculated {
 		c.note(now, o.end.Add(time.Nanosecond)) // it is in force at its end
 		if o.active(now) {
 			merged = fill(merged, o.limits)
-			c.InForce++
 		}
 	}
 	c.Limits = fill(merged, p.limits)

@@ -30,7 +30,7 @@ func configure(t *testing.T, spec string) {
 // assertMeasured checks that the daemon could read what pods use.
 func assertMeasured(t *testing.T) {
 	t.Helper()
-	assert.NotContains(t, sh(t, "journalctl -b --no-pager -u pod-pacemaker"), "cannot be read")
+	assert.NotContains(t, sh(t, "journalctl -b --no-pager -u pod-pacemaker"), "cannot read what pod")
 }
 
 // Two starts that wait in vain hold both slots and use neither CPU nor disk, by their cgroups'

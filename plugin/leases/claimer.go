@@ -78,7 +78,6 @@ type Claimer struct {
 	slots  map[string]map[int]slot // as listed last, by the id of the group and the number
 	looked time.Time               // when the Leases were last listed
 	stray  bool                    // this node may hold a Lease without a claim
-	needed bool                    // a group needs slots
 	health health
 	faulty bool // the fault was logged
 	stats  View // the counters
@@ -155,16 +154,16 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 		}
 	}
 	c.expire(now)
-	c.needed = false
+	needed := false
 	for id, g := range c.groups {
 		d, asked := demands[id]
 		if !asked {
 			d = demand{id: id, key: g.key, owner: g.owner, openAfter: g.openAfter}
 		}
 		g.update(now, d, c.pace())
-		c.needed = c.needed || g.needed()
+		needed = needed || g.needed()
 	}
-	if !c.needed {
+	if !needed {
 		c.health = health{} // the next pod that needs a slot finds out whether a fault lasts
 	}
 	calls := c.giveBack(now)

@@ -38,7 +38,7 @@ func (c *Claimer) View() View {
 	return c.view
 }
 
-// show sets what View returns, logs each fault once and when it is over, and calls OpenChanged.
+// show sets what View returns, logs each fault once, and when it is over or has no effect any more, and calls OpenChanged.
 func (c *Claimer) show() {
 	v := c.stats
 	v.Calls = maps.Clone(v.Calls)
@@ -60,13 +60,10 @@ func (c *Claimer) show() {
 	c.mu.Unlock()
 	if fault := c.health.fault(); (fault != nil) != c.faulty {
 		c.faulty = fault != nil
-		switch {
-		case c.faulty:
+		if c.faulty {
 			c.options.Log.WithError(fault).Warn("cannot take or renew slots of StartPolicies of the scope Cluster; trying again")
-		case c.needed:
-			c.options.Log.Info("requests for slots of the scope Cluster succeed again")
-		default:
-			c.options.Log.Info("no pod needs a slot of the scope Cluster any more; whether the fault lasts is not known")
+		} else {
+			c.options.Log.Info("the fault with slots of the scope Cluster is over, or no pod needs a slot now")
 		}
 	}
 	switch {

@@ -134,8 +134,7 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 	require.True(t, next.Equal(noon.Add(time.Hour)))
 	require.EqualValues(t, 1, pods())
 	next, changes := k.Advance(next)
-	require.Equal(t, []string{"t1"}, changes.Began)
-	require.Empty(t, changes.Ended)
+	require.Equal(t, []string{"t1"}, changes.Overridden)
 	require.EqualValues(t, 5, pods())
 	require.EqualValues(t, 5, *k.State()[0].Calculated.Limits.Running.Pods)
 	k.Advance(noon.Add(2 * time.Hour))
@@ -143,31 +142,8 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 	require.True(t, next.After(noon.Add(2*time.Hour)))
 	next, changes = k.Advance(next)
 	require.Zero(t, next)
-	require.Empty(t, changes.Began)
-	require.Equal(t, []string{"t1"}, changes.Ended)
+	require.Equal(t, []string{"t1"}, changes.Overridden)
 	require.EqualValues(t, 1, pods())
-}
-
-// An override that begins when another ends is reported, and so is the end of the other one. One that is added after
-// its end is not.
-func TestAnOverrideReplacesAnother(t *testing.T) {
-	t.Parallel()
-	_, k := newMatcher()
-	const spec = `
-selector: {terms: [{podSelector: {}}]}
-limits: {running: {pods: 1}}
-temporaryOverrides:
-- {begin: "2026-11-27T11:00:00Z", end: "2026-11-27T12:30:00Z", limits: {running: {pods: 5}}}
-- {begin: "2026-11-27T12:30:00.000000001Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 6}}}
-`
-	k.SetPolicies(noon, compiled(policy(t, "t1", spec)))
-	_, changes := k.Advance(noon.Add(time.Hour))
-	require.Equal(t, []string{"t1"}, changes.Began)
-	require.Equal(t, []string{"t1"}, changes.Ended)
-	const past = `- {begin: "2026-11-27T12:40:00Z", end: "2026-11-27T12:50:00Z", limits: {running: {pods: 7}}}`
-	changes = k.SetPolicies(noon.Add(time.Hour), compiled(policy(t, "t1", spec+past)))
-	require.Empty(t, changes.Began)
-	require.Empty(t, changes.Ended)
 }
 
 // The clock of a node may be set. Only the present time counts, not the way to it.

@@ -40,9 +40,8 @@ type Changes struct {
 	// Evaluated are the policies that had a fault and have none now. Gone are those that had a fault and do not exist any
 	// more.
 	Evaluated, Gone []string
-	// Began and Ended are the policies of which a temporary override began or ended. If one took the place of another,
-	// the policy is in both.
-	Began, Ended []string
+	// Overridden are the policies of which a temporary override began or ended.
+	Overridden []string
 	// NeedsNamespaces is true where a policy needs the labels of namespaces.
 	NeedsNamespaces bool
 	// NewFacts is true where the pod watch has to extract other facts from now on: those that Extract
@@ -63,15 +62,7 @@ func (c *Changes) note(before, after State) {
 	default:
 		c.Faults[name] = after.Fault
 	}
-	if before.Policy == nil || after.Policy == nil {
-		return
-	}
-	was, is := before.Calculated, after.Calculated
-	replaced := before.Policy == after.Policy && was.InForce == is.InForce && is.InForce > 0 && !was.Since.Equal(is.Since)
-	if is.InForce > was.InForce || replaced {
-		c.Began = append(c.Began, name)
-	}
-	if is.InForce < was.InForce || replaced {
-		c.Ended = append(c.Ended, name)
+	if before.Policy != nil && after.Policy != nil && !before.Calculated.Since.Equal(after.Calculated.Since) {
+		c.Overridden = append(c.Overridden, name)
 	}
 }

@@ -84,9 +84,10 @@ func TestStatusSaysThatNoPodIsHeld(t *testing.T) {
 		v1alpha1.ModeOff:    "\n  mode      Off: no limit is in force, and no pod is held back\n",
 	} {
 		s := herd()
-		s.Config.Mode = mode
+		s.Config.Mode, s.Standalone = mode, true
 		_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: s}))
 		assert.Contains(t, stdout, want)
+		assert.Contains(t, stdout, ", standalone, up ")
 	}
 }
 

@@ -79,16 +79,16 @@ func (c *Connection) checkStops(now time.Time) error {
 // writing. Every pod of the node would wait for the end of the stop, as long as the pod's grace period (containerd#14083).
 func (c *Connection) awaitStops(ctx context.Context) {
 	began := time.Now()
-	var last stopUnderWay // the zero value: the wait was not logged
+	var first stopUnderWay // the zero value: the wait was not logged
 	err := wait.PollUntilContextCancel(ctx, stopsEvery, true, func(context.Context) (over bool, _ error) {
 		why := c.checkStops(time.Now())
-		if first := last.pod == ""; errors.As(why, &last) && first {
-			last.log(c.log).WithField("until", last.by).Warn(why)
+		if first.pod == "" && errors.As(why, &first) {
+			first.log(c.log).WithField("until", first.by).Warn(why)
 		}
 		return why == nil, nil
 	})
-	if err == nil && last.pod != "" {
-		last.log(c.log).WithField("waited", time.Since(began).Round(time.Millisecond)).
-			Infof("the wait for pod %s is over, no container is being stopped any more: the daemon registers", last.pod)
+	if err == nil && first.pod != "" {
+		first.log(c.log).WithField("waited", time.Since(began).Round(time.Millisecond)).
+			Infof("the wait that began with pod %s is over, no container is being stopped any more: the daemon registers", first.pod)
 	}
 }

@@ -106,7 +106,7 @@ func TestNoAttemptToRegisterIsMadeWhileAContainerIsStopped(t *testing.T) {
 			}
 			return count
 		}
-		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "the wait for pod ns/slow is over, no container is being stopped any more"
+		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "the wait that began with pod ns/slow is over, no container is being stopped any more"
 		passes := func(d time.Duration) {
 			time.Sleep(d)
 			synctest.Wait()

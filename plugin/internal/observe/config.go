@@ -48,8 +48,8 @@ func (e ModeChange) report(o *Observer) {
 	o.log.WithFields(logrus.Fields{"mode": e.Mode, "before": e.Before, "waiting": e.Waiting}).Warn(modeNews[e.Mode])
 }
 
-// PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node. The ends of faults, and begins
-// and ends of temporary overrides, are only logged.
+// PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node. The end of a fault,
+// and the begin and the end of a temporary override, are only logged.
 type PolicyChanges struct{ policies.Changes }
 
 func (e PolicyChanges) report(o *Observer) {
@@ -63,11 +63,8 @@ func (e PolicyChanges) report(o *Observer) {
 	for _, name := range e.Gone {
 		o.log.WithField("policy", name).Infof("StartPolicy %s, which could not be evaluated, is gone", name)
 	}
-	for _, name := range e.Ended {
-		o.log.WithField("policy", name).Infof("a temporary override of StartPolicy %s ended", name)
-	}
-	for _, name := range e.Began {
-		o.log.WithField("policy", name).Infof("a temporary override of StartPolicy %s began", name)
+	for _, name := range e.Overridden {
+		o.log.WithField("policy", name).Infof("a temporary override of StartPolicy %s began or ended", name)
 	}
 }
 

@@ -148,11 +148,9 @@ func (e Learned) report(o *Observer) {
 // Unmeasured says that the daemon cannot read what a start uses. Report it once for each fault. It is logged.
 type Unmeasured struct {
 	Pod
-	Why    error
-	RunFor time.Duration // its start ends when its containers have run for this long, if kubelet does not report it first
+	Why error
 }
 
 func (e Unmeasured) report(o *Observer) {
-	e.log(o).WithError(e.Why).WithField("ends_after_ms", e.RunFor.Milliseconds()).
-		Warnf("cannot read what pod %s uses: it counts as making progress, and nothing is learned of its start", e.Name)
+	e.log(o).WithError(e.Why).Warnf("cannot read what pod %s uses: it counts as making progress, and nothing is learned of its start", e.Name)
 }

@@ -232,8 +232,8 @@ func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
 	return false
 }
 
-// AllExited reports whether all app containers in pod, which is kubelet's report of it, exited at or after t, and none of
-// them runs. It is false if the report has none.
+// AllExited reports whether all app containers of a pod exited at or after t, and none of them runs. pod is kubelet's
+// report of it. The result is false if the report has no app container.
 func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
 	p := b.at(uid)
 	apps := 0

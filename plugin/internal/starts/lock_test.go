@@ -230,7 +230,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 func TestAPanicReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	s.Ledger.entries.book = nil // the record of a pod panics without a book
+	s.Ledger.entries.book = nil // what looks for a pod panics without a book
 	require.Panics(t, func() {
 		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})

@@ -177,7 +177,7 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 		return false
 	}
 	if blind := l.measured.Measure(now, uid, target); blind != nil {
-		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind, RunFor: l.s.o.Timing.RunFor})
+		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind})
 	}
 	return true
 }

@@ -130,7 +130,7 @@ func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 	})
 }
 
-// nothingIsLeft asserts that no pod waits, starts or is recorded.
+// nothingIsLeft asserts that no pod waits, starts or is in the book.
 func (n *node) nothingIsLeft() {
 	n.t.Helper()
 	waiting, starting := n.names()

@@ -1,5 +1,6 @@
-// Package turns forecasts the turns of pods that wait with a process, at the expected pace. A forecast also says when the
-// process leaves if the daemon is gone, so that pods start one by one, in the order of the queue, and never all at once.
+// Package turns forecasts the turns of pods that wait with a process, at the expected pace. A forecast also says when
+// the process leaves if the daemon is gone, so that pods start one by one, in the order of the queue, and never all at
+// once.
 package turns
 
 import (
@@ -14,8 +15,8 @@ import (
 // leaveTolerance is by how much a hook's time to leave may change before the hook is informed.
 const leaveTolerance = time.Second
 
-// RestartGrace is how long the first in the queue waits for another daemon. A daemon that crashed or is upgraded is back
-// in that time.
+// RestartGrace is how long the first in the queue waits for another daemon. A daemon that crashed or is upgraded is
+// back in that time.
 const RestartGrace = 10 * time.Second
 
 // noticeGrace is how long it may take from a forecast until hooks notice that the daemon hangs, and begin
@@ -24,8 +25,8 @@ const noticeGrace = wire.SilenceMost + leaveTolerance
 
 // Forecast is when a pod that waits with a process is expected to start. The zero value: there is no forecast yet.
 type Forecast struct {
-	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: at its turn at the expected
-	// pace. If the last turn were after the deadline, all processes share the time that is left instead.
+	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: at its turn at the
+	// expected pace. If the last turn were after the deadline, all processes share the time that is left instead.
 	LeaveAt time.Time
 	// Position is the pod's position among the pods that wait with a process, from 1.
 	Position int
@@ -33,8 +34,8 @@ type Forecast struct {
 	Step time.Duration
 }
 
-// Supersedes reports whether a process that was sent the forecast last has to be sent this one. The zero value is sent to
-// no process.
+// Supersedes reports whether a process that was sent the forecast last has to be sent this one. The zero value is sent
+// to no process.
 func (f Forecast) Supersedes(last Forecast) bool {
 	return f.Position != 0 && (f.Position != last.Position || f.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
 }
@@ -52,8 +53,8 @@ type Board struct {
 // NewBoard returns a board without pods.
 func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 
-// Forecast returns the forecast for a pod whose process can wait until the deadline, and a channel that is closed when the
-// forecasts change.
+// Forecast returns the forecast for a pod whose process can wait until the deadline, and a channel that is closed when
+// the forecasts change.
 func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,11 +68,11 @@ func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struc
 	return Forecast{b.from.Add(grace + time.Duration(position)*step), position, step}, b.moved
 }
 
-// Update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the pace
-// has changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list get their turns
-// after those that were forecast before, because each new forecast moves the turns of all. Then Update wakes the waiters.
-// It returns when to call it again, even if nothing happens: old turns would all be over when the daemon goes away. Zero:
-// no pod waits.
+// Update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the
+// pace has changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list get
+// their turns after those that were forecast before, because each new forecast moves the turns of all. Then Update
+// wakes the waiters. It returns when to call it again, even if nothing happens: old turns would all be over when the
+// daemon goes away. Zero: no pod waits.
 func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	uids := order(s)
 	b.mu.Lock()

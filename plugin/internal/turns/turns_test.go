@@ -108,8 +108,8 @@ func TestTheBoardIsUpdatedAgainWhenItsFirstTurnIsOver(t *testing.T) {
 	assert.Equal(t, later.Add(leaveTolerance), b.Update(later, waits(time.Millisecond, "a")), "not more than once a second")
 }
 
-// While pods join one after another, the turns are forecast again and again, and hooks are sent only what changes by more
-// than the tolerance. If the daemon goes away meanwhile, the hooks still leave in their order.
+// While pods join one after another, the turns are forecast again and again, and hooks are sent only what changes by
+// more than the tolerance. If the daemon goes away meanwhile, the hooks still leave in their order.
 func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))

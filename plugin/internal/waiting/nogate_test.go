@@ -92,7 +92,7 @@ func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 		p.getsReady()
 		require.Equal(t, throttle.Started, p.view().State)
 		n.occupy("holder")
-		n.pod("alone").runs().waits("app") // as the use always demands
+		n.pod("alone").runs().waits("app") // as --gate always demands
 		app.exits()
 		_, err := p.create("app")
 		require.ErrorContains(t, err, "kubelet tries again")
