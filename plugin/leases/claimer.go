@@ -132,7 +132,7 @@ func (c *Claimer) demands(now time.Time) map[string]demand {
 			id := identify(owner, v.Key)
 			all[id] = demand{
 				id: id, key: v.Key, owner: owner, openAfter: claims.OpenAfter, limit: min(max(claims.Slots, 0), mostSlots),
-				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting,
+				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting, inForce: v.Claims,
 			}
 		}
 	}
@@ -148,8 +148,8 @@ func (c *Claimer) pace() time.Duration {
 func (c *Claimer) pass(ctx context.Context) time.Duration {
 	now := time.Now()
 	demands := c.demands(now)
-	for id := range demands {
-		if c.groups[id] == nil {
+	for id, d := range demands {
+		if c.groups[id] == nil && (d.needed() || d.inForce != 0) {
 			c.groups[id] = &group{claims: map[int]*claim{}, scarce: true}
 		}
 	}
@@ -163,8 +163,11 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 		g.update(now, d, c.pace())
 		needed = needed || g.needed()
 	}
-	if !needed {
-		c.health = health{} // the next pod that needs a slot finds out whether a fault lasts
+	if !needed { // the next pod that needs a slot finds out whether a fault lasts
+		c.health.since = time.Time{}
+		if !c.stray {
+			c.health = health{}
+		}
 	}
 	calls := c.giveBack(now)
 	ctx, cancel := context.WithDeadline(ctx, c.deadline(now))
@@ -261,7 +264,7 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 		if g.offered >= 0 {
 			next = earlier(next, c.health.givesUp(g.openAfter))
 		}
-		if !g.needed() && g.offered == 0 {
+		if !g.needed() && g.offered == 0 && !c.stray {
 			delete(c.groups, id)
 		}
 	}

@@ -463,3 +463,77 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 		require.Empty(t, api.held())
 	})
 }
+
+// runs makes a pod that has started run on.
+func (c *claiming) runs(uid string) {
+	c.limiter.SetGroups(time.Now(), throttle.PodGroups{UID: uid, Groups: ofRegistry, Running: true, Ready: true})
+}
+
+// claims returns how many pods the limiter lets start.
+func (c *claiming) claims() int { return c.limiter.Groups(time.Now())[0].Claims }
+
+func TestAPodThatOnlyRunsMakesNoWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newClaiming(t, newFakeAPI(), "a", 2)
+		var looks atomic.Int32
+		a.options.Limiter = &overtaken{Limiter: a.limiter, happens: func(time.Time) { looks.Add(1) }}
+		a.run()
+		first := a.join("first")
+		time.Sleep(time.Second)
+		a.runs("first")
+		a.end(first)
+		time.Sleep(time.Minute)
+		require.Zero(t, a.claims())
+		before := looks.Load()
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, looks.Load()-before, int32(time.Minute/mostPass))
+	})
+}
+
+func TestAClaimerThatRunsAgainTakesBackWhatItOffered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := startClaiming(t, newFakeAPI(), "a", 2)
+		first := a.join("first")
+		time.Sleep(time.Second)
+		a.runs("first")
+		a.end(first)
+		time.Sleep(unusedAlone / 2)
+		a.stop()
+		require.Equal(t, 1, a.claims(), "the slot is given back, and the limiter does not know that")
+		a.run()
+		time.Sleep(leastPass)
+		require.Zero(t, a.claims())
+	})
+}
+
+func TestAnAPIServerThatIsAwayIsAskedRarelyForWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, runsOn := range map[string]bool{"the pod runs on": true, "the pod is gone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				a := startClaiming(t, api, "a", 2)
+				first := a.join("first")
+				time.Sleep(time.Second)
+				if runsOn {
+					a.runs("first")
+				}
+				api.setAway(errors.New("no route to host"))
+				a.end(first)
+				time.Sleep(time.Minute)
+				before := a.View().Calls[string(lookSlots)]
+				time.Sleep(time.Minute)
+				asked := a.View().Calls[string(lookSlots)] - before
+				require.NotZero(t, asked)
+				require.LessOrEqual(t, asked, uint64(10))
+
+				api.setAway(nil)
+				time.Sleep(time.Minute)
+				require.Empty(t, api.held())
+			})
+		})
+	}
+}

@@ -18,7 +18,11 @@ type demand struct {
 	owner                           types.UID     // of the Leases: the policy
 	openAfter                       time.Duration // without the API server
 	limit, starting, wants, waiting int
+	inForce                         int // the argument of the last SetClaims; 0: there was none
 }
+
+// needed reports whether a pod of the group starts or waits.
+func (d demand) needed() bool { return d.starting > 0 || d.wants > 0 || d.waiting > 0 }
 
 // claim is a slot that this node holds.
 type claim struct {
@@ -49,7 +53,7 @@ func (g *group) missing() int { return max(0, min(g.starting+g.wants, g.limit)-l
 
 // needed reports whether there is work for the group.
 func (g *group) needed() bool {
-	return len(g.claims) > 0 || g.starting > 0 || g.wants > 0 || g.waiting > 0
+	return len(g.claims) > 0 || g.demand.needed()
 }
 
 // update sets the demand. If pods come on all nodes at once, each node begins at a random moment.
