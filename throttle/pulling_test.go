@@ -143,3 +143,19 @@ func TestUrgentPodsPullEarlyAndTheHerdHardlyTakesLonger(t *testing.T) {
 	require.Less(t, last, seeds*90*time.Second)
 	require.Less(t, all.Seconds(), 1.15*allAlike.Seconds())
 }
+
+// The caller lets a pod pull that had a reservation before.
+func TestAFullGateTakesNoPullPermitBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
+	a := n.join("a")
+	require.True(t, a.Reserve(n.now, waitable).Admitted)
+	n.pass(arrivalGrace)
+	for _, name := range []string{"b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {
+		n.joinAndWait(name)
+	}
+	require.Equal(t, reasons.GateFull, a.Reserve(n.now, waitable).Reason)
+	require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
+	a.Unreserve()
+	require.Zero(t, n.l.Snapshot(n.now).Pulling)
+}

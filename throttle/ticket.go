@@ -181,7 +181,8 @@ func (t *Ticket) occupies(now time.Time) bool {
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
 // waitable. A reservation takes no slot. It takes a pull permit until a process waits for the
-// ticket. If the ticket is not Waiting, the result is that of TryStart.
+// ticket. A full gate does not take the permit back, because the caller may let a pod pull that had a reservation
+// before. If the ticket is not Waiting, the result is that of TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	l := t.l
 	now = l.lock(now)
@@ -193,7 +194,9 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
-		t.pullsSince = time.Time{}
+		if d.Reason != reasons.GateFull {
+			t.pullsSince = time.Time{}
+		}
 		return d
 	}
 	t.awaitedUntil = now.Add(arrivalGrace)
