@@ -161,7 +161,7 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
-	s.limiter.Configure(now, throttle.Settings{MaxConcurrent: 1})
+	s.configured(t, shadowMode, oneSlot)
 	holder := s.starts(now, "holder")
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")

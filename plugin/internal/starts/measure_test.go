@@ -132,7 +132,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	t.Parallel()
 	l := newLearner(t)
-	l.limiter.Configure(l.now, throttle.Settings{MaxConcurrent: 1})
+	l.configured(t, shadowMode, oneSlot)
 	l.starts(l.now, "holder")
 	ticket := l.starts(l.now, "web")
 	l.goOn(l.now, ticket, reasons.Concurrency)

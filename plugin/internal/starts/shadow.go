@@ -51,18 +51,20 @@ func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if !s.Ledger.beginShadow(now, t, why) {
 		return
 	}
-	t.Wait(now) // it is admitted when its turn comes
 	s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, HeldBy: why})
 }
 
-// beginShadow notes that a start continues at once. It returns false if that is known already, or the pod is not.
+// beginShadow notes that a start continues at once, and that it is admitted when its turn comes. It returns false if that
+// is known already, the pod is not, or the mode has changed: then the start counts once its process runs.
 func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, inBook := l.entries.book.Get(t.UID()); !inBook || l.entries.shadows.of(t) != nil {
+	_, inBook := l.entries.book.Get(t.UID())
+	if !inBook || l.entries.shadows.of(t) != nil || l.entries.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
 		return false
 	}
 	l.entries.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
+	t.Wait(now)
 	return true
 }
 

@@ -84,3 +84,20 @@ func TestAShadowEndsWithItsPod(t *testing.T) {
 		n.nothingIsLeft()
 	})
 }
+
+// A handler has just seen the mode Shadow.
+func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder, p := n.occupies("holder"), n.pod("p").runs()
+		_, ticket, _ := n.Ledger.container(time.Now(), p.sandbox, p.isMade("app"), n.watch.pods["p"], true, false)
+		n.configured(t, "spec: {}", oneSlot)
+		assert.False(t, n.Ledger.beginShadow(time.Now(), ticket, reasons.Concurrency))
+		assert.False(t, p.view().Present, "nothing waits for it")
+		p.begins("app")
+		p.is(throttle.Starting, reasons.Adopted, "it counts, as any start that was not asked for")
+		holder.is(throttle.Starting, "")
+	})
+}
