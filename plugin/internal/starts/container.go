@@ -122,9 +122,9 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 	case throttle.Gone:
 		return reason == reasons.Deleted
 	case throttle.Started:
-		// By the node's own signs, a pod whose init container ended or sleeps seems to have started.
-		guessed := (reason == reasons.Inferred || reason == reasons.Completed) && !a.Runs
-		return !a.Again && !guessed
+		// Where nothing of the pod runs, its start was over without all of its containers: the node's own signs were
+		// wrong, a container could not be made, or the sandbox is another one. Only a stuck start is still the same.
+		return !a.Again && (a.Runs || reason == reasons.Stuck)
 	default:
 		return false
 	}

@@ -138,3 +138,39 @@ func TestAStartWithoutARequestIsCounted(t *testing.T) {
 		assert.Equal(t, map[string]float64{"NotAsked": 2}, n.counted("pod_pacemaker_unpaced_total"))
 	})
 }
+
+// containerd reports the stop of a container that it could not make, but not that it exited.
+func TestAContainerThatCouldNotBeMadeIsPacedWhenItIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("misspelt").runs()
+		p.mayStart("app")
+		n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
+		p.told(crashLoops, func(pod *podwatch.Pod) {
+			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: p.latest["app"].GetId()}}
+		})
+		p.is(throttle.Started, reasons.CrashLoop)
+		holder := n.occupies("holder")
+		n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+		p.waits("app")
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+// The next container of a pod whose init containers took longer than the start timeout is not another start.
+func TestTheNextContainerOfAStuckStartPasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("slow", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
+		p.starts("init")
+		p.told(func(pod *podwatch.Pod) { pod.AllRunning, pod.ContainersReady = false, false })
+		n.passes(throttle.Settings{}.WithDefaults().StartTimeout + time.Second)
+		p.is(throttle.Started, reasons.Stuck)
+		n.occupies("holder")
+		p.exits("init")
+		p.starts("app")
+	})
+}
