@@ -9,7 +9,7 @@ import (
 )
 
 // Rebuild updates the book to what exists: the sandboxes that live, and their containers. It returns the pods whose
-// sandbox is gone.
+// sandbox is gone, also those that have another one now.
 func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string) {
 	live := map[string]bool{}
 	bySandbox := map[string]*podState{}
@@ -21,6 +21,9 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 	for _, sandbox := range here {
 		p := bySandbox[sandbox.GetId()]
 		if bySandbox[p.Sandbox] == nil {
+			if p.Sandbox != "" {
+				lost = append(lost, p.UID)
+			}
 			p.setSandbox(sandbox.GetId())
 		}
 		p.lastSandbox = p.Sandbox // one of several that live stays the present one

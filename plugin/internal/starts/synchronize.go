@@ -35,12 +35,16 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 		l.entries.matcher.Finished(now, uid)
 		sandboxGone(now, l.entries.limiter.Lookup(uid))
 	}
-	all := l.entries.book.UIDs()
+	all, hooks := l.entries.book.UIDs(), map[string]bool{} // sandboxes with a container whose hook may wait
+	for _, ctr := range ctrs {
+		if ctr.GetState() == api.ContainerState_CONTAINER_CREATED {
+			hooks[ctr.GetPodSandboxId()] = true
+		}
+	}
 	for _, uid := range all {
-		if run := l.entries.book.Progress(uid, time.Time{}, podwatch.Pod{}); len(run.IDs) > 0 && now.Sub(run.Youngest) < l.entries.config.Load().Spec.GetStartTimeout() {
-			if l.entries.adopt(now, uid, known[uid]) {
-				adopted++
-			}
+		// The containers of a pod that run beside a hook are sidecars of a start that waits.
+		if p, _ := l.entries.book.Get(uid); !hooks[p.Sandbox] && l.entries.adopt(now, uid, known[uid]) {
+			adopted++
 		}
 	}
 	for _, uid := range all {
@@ -50,25 +54,31 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 }
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
-// review ends it if it is over. It returns false if no process of the pod runs, or its start counts already.
+// review ends it if it is over. It returns false if no process of the pod runs, or its start counts already, or
+// it began longer ago than a start may take and its pod does not wait.
 func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, _ := e.book.Get(uid)
 	run := e.book.Progress(uid, time.Time{}, podwatch.Pod{})
 	if len(run.IDs) == 0 {
 		return false
 	}
-	if v, ok := e.limiter.View(now, uid); ok {
-		switch v.State {
-		case throttle.Starting, throttle.Started:
-			return false
-		case throttle.Waiting:
-			if !run.Youngest.After(v.Arrived) {
-				return false // a sidecar that ran before, beside a container that waits
-			}
+	began := run.Youngest
+	old := now.Sub(began) >= e.config.Load().Spec.GetStartTimeout()
+	switch v, _ := e.limiter.View(now, uid); {
+	case v.State == throttle.Starting:
+		return false
+	case v.State == throttle.Waiting:
+		if !began.After(v.Arrived) {
+			return false // a sidecar that ran before, beside a container that waits
 		}
+		if old {
+			began = now // the review ends it, not its timeout, which would report that it is stuck
+		}
+	case old, v.State == throttle.Started && !began.After(v.Ended):
+		return false
 	}
 	request := throttle.Request{UID: uid, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made}
 	request.Groups = e.matcher.Groups(now, subject(p, pod))
-	e.limiter.Adopt(now, request, run.Youngest)
+	e.limiter.Adopt(now, request, began)
 	return true
 }

@@ -1,0 +1,130 @@
+package starts
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// runsSince makes a container run since a moment, of which the node is not told.
+func (p *testPod) runsSince(name string, since time.Time) *api.Container {
+	ctr := p.isMade(name)
+	ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, since.UnixNano()
+	p.running[name] = ctr.GetId()
+	return ctr
+}
+
+// lists makes the runtime list these containers, and the present sandboxes of these pods.
+func (n *node) lists(pods []*testPod, ctrs ...*api.Container) {
+	var sandboxes []*api.PodSandbox
+	for _, p := range pods {
+		sandboxes = append(sandboxes, p.sandbox)
+	}
+	n.Runtime.Synchronize(sandboxes, ctrs)
+}
+
+// A sidecar of the pod has just begun to run, and its app crashed and waits in the gate.
+func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		began := time.Now()
+		time.Sleep(time.Minute)
+		var all []*testPod
+		var ctrs []*api.Container
+		for _, name := range []string{"a", "b", "c"} {
+			p := n.pod(name, containers(map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}))
+			p.sandbox.Id, p.sandbox.Pid = "sandbox-of-"+name, 7
+			ctrs = append(ctrs, p.runsSince("sidecar", began), p.isMade("app"))
+			p.latest["app"].State = api.ContainerState_CONTAINER_CREATED
+			all = append(all, p)
+		}
+		n.lists(all, ctrs...)
+		require.True(t, n.Hooks.Freeze())
+		for _, p := range all {
+			ticket, _ := n.HookTicket(pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second))
+			ticket.Wait(time.Now())
+			n.Hooks.Back(p.latest["app"].GetId())
+		}
+		require.NoError(t, n.Hooks.Thaw(t.Context()))
+		waiting, starting := n.names()
+		require.Len(t, starting, 1, "there is one slot")
+		require.Len(t, waiting, 2)
+
+		last := all[strings.Index("abc", waiting[1])] // its hook left by itself
+		last.begins("app")
+		last.is(throttle.Starting, reasons.Adopted)
+	})
+}
+
+func TestASandboxThatWasReplacedWhileTheRuntimeWasAwayIsAFirstStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		moved := n.pod("moved").hasStarted("app")
+		holder := n.occupies("holder")
+		moved.sandbox = &api.PodSandbox{Id: "another", Uid: moved.uid, Namespace: "default", Name: moved.uid, Pid: 9}
+		n.lists([]*testPod{holder, moved}, &api.Container{
+			Id: holder.latest["app"].GetId(), Name: "app", PodSandboxId: holder.sandbox.GetId(), State: api.ContainerState_CONTAINER_RUNNING, Pid: 7,
+		})
+		assert.False(t, moved.asks("app").Decision.Admitted)
+	})
+}
+
+func TestASandboxThatIsReplacedWhileTheRuntimeIsAwayEndsTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.occupies("p")
+		p.sandbox = &api.PodSandbox{Id: "another", Uid: p.uid, Namespace: "default", Name: p.uid, Pid: 9}
+		n.lists([]*testPod{p})
+		p.is(throttle.Gone, reasons.SandboxGone)
+	})
+}
+
+func TestAPodThatStartedLongAgoWhileTheRuntimeWasAwayWaitsNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, "spec: {startTimeout: 30s}", throttle.Settings{MaxConcurrent: 1, StartTimeout: 30 * time.Second})
+		holder := n.occupies("holder")
+		p := n.pod("p").runs()
+		require.False(t, p.asks("app").Decision.Admitted)
+		time.Sleep(15 * time.Second) // kubelet tries again while the daemon is not connected
+		ctr := p.runsSince("app", time.Now())
+		time.Sleep(31 * time.Second)
+		n.lists([]*testPod{holder, p}, ctr)
+		p.is(throttle.Starting, reasons.Adopted)
+		p.getsReady()
+		p.is(throttle.Started, reasons.Ready)
+	})
+}
+
+func TestARestartWhileTheRuntimeWasAwayCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("p").hasStarted("app")
+		ready := p.latest["app"]
+		ready.State, ready.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().Add(-time.Second).UnixNano()
+		n.passes(time.Minute)
+		n.lists([]*testPod{p}, ready)
+		p.is(throttle.Started, reasons.Ready, "it has not been started again")
+
+		again := p.runsSince("app", time.Now())
+		time.Sleep(2 * time.Second)
+		n.lists([]*testPod{p}, again)
+		p.is(throttle.Starting, reasons.Adopted)
+		assert.False(t, n.pod("behind").runs().asks("app").Decision.Admitted, "there is one slot")
+	})
+}
