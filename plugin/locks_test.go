@@ -24,14 +24,16 @@ var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|m
 
 // underLocks is what else is done under mutexes, by folder, and why it may be.
 var underLocks = map[string]string{
-	"plugin/internal/signals m.settings.Watches": "it only computes",
+	"plugin/internal/signals m.history.add":      "it only computes",
+	"plugin/internal/signals m.settings.Watches": "the same",
+	"plugin/internal/signals s.Watches":          "the same",
+	"plugin/internal/signals throttle.Signal":    "a conversion",
 	"plugin/internal/learning m.table.All":       "the table only computes, and has no lock of its own",
 	"plugin/internal/learning m.table.Clone":     "the same",
 	"plugin/internal/learning m.table.Expect":    "the same",
 	"plugin/internal/learning m.table.Observe":   "the same",
 	"plugin/internal/starts change":              "each caller sets one field",
 	"plugin/podwatch c.pod.stops":                "it only computes",
-	"throttle/sensor s.history.add":              "it only computes",
 }
 
 // underLedger matches what is called under the lock of the Ledger: the book and the matcher of policies, which only

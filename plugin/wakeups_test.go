@@ -18,18 +18,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
 
-// counting counts the rounds of a sampler. Each round of the daemon wakes the sampler, so these are counted, too.
+// counting counts the rounds of a monitor. Each round of the daemon wakes the monitor, so these are counted, too.
 type counting struct {
-	*signals.Monitor
+	signals.Limiter
 	rounds *atomic.Int64
 }
 
-func (c counting) Watched() bool {
+func (c counting) Busy(now time.Time) (starting, waiting bool) {
 	c.rounds.Add(1)
-	return c.Monitor.Watched()
+	return c.Limiter.Busy(now)
 }
 
 // A daemon costs the node nothing while no pod starts: no timer fires more than once a second.
@@ -58,7 +57,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
-				d.signals.Sampler = sensor.New(proc.root, counting{d.signals, rounds})
+				d.signals = signals.New(proc.root, counting{d.starts.Limiter(), rounds}, d.observer.Report)
 				d.starts.Configure(time.Now(), crd.FromFile(&v1alpha1.PacemakerConfig{}), c.settings)
 				c.before(d.starts)
 				ctx, cancel := context.WithCancel(t.Context())

@@ -1,22 +1,27 @@
-// Package signals measures the node for the limiter, and reports when a signal that a limit needs cannot be measured, and
-// when it is measured again.
 package signals
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/sensor"
 )
 
 // mostMessage bounds the message of a BlindSignal, in bytes: it is the bound in the CRD of PacemakerNode.
 const mostMessage = 256
+
+// The times between two samples.
+const (
+	// waitingEvery is for while a pod waits, and for the second sample.
+	waitingEvery = 250 * time.Millisecond
+	// startingEvery is for while a pod starts and none waits.
+	startingEvery = 500 * time.Millisecond
+	// idleEvery is for any other time.
+	idleEvery = 10 * time.Second
+)
 
 // Limiter is the part of a [throttle.Limiter] that a [Monitor] uses.
 type Limiter interface {
@@ -24,88 +29,172 @@ type Limiter interface {
 	Observe(now time.Time, s throttle.Signals)
 }
 
-// Monitor measures the node for a limiter. Run and Wake are those of its Sampler, which calls Watched, Busy and Observe.
-// It is safe for concurrent use. Make one with New.
+// Monitor measures the node for a limiter. Make it with New. It is safe for concurrent use.
 type Monitor struct {
-	*sensor.Sampler
+	reader  reader
 	limiter Limiter
 	report  func(observe.Event)
+	woken   chan struct{} // holds at most one
+
+	// Only Run uses these: when the limiter got the latest signals, and whether all were measured.
+	observed time.Time
+	complete bool
 
 	mu       sync.Mutex
-	settings throttle.Settings          // guarded by mu
-	blind    map[throttle.Signal]string // guarded by mu: why signals that were reported cannot be measured
+	history  history                // guarded by mu
+	settings throttle.Settings      // guarded by mu
+	blind    [len(counters{})]error // guarded by mu: why signals that were reported cannot be measured
 }
 
-// New returns a Monitor that reads the files below procRoot, such as /proc. It calls report for each change, which must
-// not block.
+// New returns a Monitor that reads the host's /proc, which is at procRoot. It reads nothing yet. While procRoot does
+// not exist, each signal has an error. The Monitor calls report for each change, which must not block.
 func New(procRoot string, l Limiter, report func(observe.Event)) *Monitor {
-	m := &Monitor{limiter: l, report: report, blind: map[throttle.Signal]string{}}
-	m.Sampler = sensor.New(procRoot, m)
-	return m
-}
-
-// Prepare must be called before settings come into force. A limit whose signal was never measured is open, and every waiting
-// pod would pass it. So Prepare measures before the first such limit, which may take 250 ms.
-func (m *Monitor) Prepare(settings throttle.Settings, window time.Duration) {
-	watched := m.Watched()
-	m.mu.Lock()
-	m.settings = settings
-	m.mu.Unlock()
-	m.SetWindow(window)
-	if !watched && m.Watched() {
-		m.Observe(time.Now(), m.Measure())
+	return &Monitor{
+		reader: newReader(procRoot), limiter: l, report: report, woken: make(chan struct{}, 1),
+		history: history{window: defaultWindow},
 	}
 }
 
-// Watched implements sensor.Limiter.
-func (m *Monitor) Watched() bool {
+// Prepare must be called before settings come into force. Readings span the window from then on; it must be above zero.
+// A limit whose signal was never measured is open, and every waiting pod would pass it. So Prepare measures before the
+// first such limit, which may take 250 ms.
+func (m *Monitor) Prepare(settings throttle.Settings, window time.Duration) {
 	m.mu.Lock()
-	settings := m.settings
+	begins := !watchesAny(m.settings) && watchesAny(settings)
+	m.settings, m.history.window = settings, window
 	m.mu.Unlock()
-	for i := range len(throttle.Signals{}) {
-		if settings.Watches(throttle.Signal(i)) {
+	if begins {
+		m.observe(time.Now(), m.Measure())
+	}
+}
+
+// watchesAny reports whether a limit needs signals.
+func watchesAny(s throttle.Settings) bool {
+	for i := range len(counters{}) {
+		if s.Watches(throttle.Signal(i)) {
 			return true
 		}
 	}
 	return false
 }
 
-// Busy implements sensor.Limiter.
-func (m *Monitor) Busy(now time.Time) (starting, waiting bool) { return m.limiter.Busy(now) }
+// Wake makes Run look at the limiter. Call it when a pod may wait or start. It is cheap and does not block.
+func (m *Monitor) Wake() {
+	select {
+	case m.woken <- struct{}{}:
+	default: // Run is about to look
+	}
+}
 
-// Observe implements sensor.Limiter.
-func (m *Monitor) Observe(now time.Time, signals throttle.Signals) {
+// Run measures for the limiter until ctx ends, and returns nil. While no limit needs signals, it takes no sample. Call
+// it once.
+func (m *Monitor) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.woken:
+		case <-timer.C:
+		}
+		if wait := m.step(time.Now()); wait > 0 {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// step takes a sample if one is due, and returns the time until the next step; zero: not before Wake.
+func (m *Monitor) step(now time.Time) time.Duration {
+	every := m.interval(now)
+	if every == 0 {
+		return 0
+	}
+	if wait := every - now.Sub(m.observed); wait > 0 {
+		return wait
+	}
+	at, signals := m.sample()
+	m.observed, m.complete = at, measured(signals)
+	m.observe(at, signals)
+	if !m.complete {
+		return waitingEvery
+	}
+	return every
+}
+
+// interval returns the time between two samples for the limiter; zero: no limit needs one.
+func (m *Monitor) interval(now time.Time) time.Duration {
+	starting, waiting := m.limiter.Busy(now)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !watchesAny(m.settings):
+		return 0
+	case waiting || !m.complete:
+		return waitingEvery
+	case starting:
+		return startingEvery
+	default:
+		return idleEvery
+	}
+}
+
+// Measure takes a sample and returns the signals of now, also those that no limit needs. The limiter does not get them.
+// If there is no sample to compare with, Measure takes a second one, which blocks for 250 ms.
+func (m *Monitor) Measure() throttle.Signals {
+	_, signals := m.sample()
+	if !measured(signals) {
+		time.Sleep(waitingEvery)
+		_, signals = m.sample()
+	}
+	return signals
+}
+
+func (m *Monitor) sample() (time.Time, throttle.Signals) {
+	now := m.reader.read()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return now.at, m.history.add(now)
+}
+
+// measured reports whether each signal has a value or an error.
+func measured(signals throttle.Signals) bool {
+	for _, r := range signals {
+		if r.Err == nil && r.To.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// observe passes signals to the limiter, and reports those that cannot be measured any more, or can again.
+func (m *Monitor) observe(now time.Time, signals throttle.Signals) {
 	m.limiter.Observe(now, signals)
-	for i, r := range signals {
-		signal := throttle.Signal(i)
-		settings, isNew := m.update(signal, r)
-		if !isNew {
-			continue
-		}
-		blind, measured := missed(settings, signal)
-		e := observe.SignalBlind{Signal: signal, Effect: blind, Why: r.Err}
-		if r.Err == nil {
-			e.Effect = measured
-		}
+	for _, e := range m.update(signals) {
 		m.report(e)
 	}
 }
 
-// update notes whether a signal can be measured, and reports whether that is news about a limit in force.
-func (m *Monitor) update(signal throttle.Signal, r throttle.Reading) (settings throttle.Settings, isNew bool) {
+// update notes which signals can be measured, and returns what is new about limits in force.
+func (m *Monitor) update(signals throttle.Signals) (news []observe.SignalBlind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, wasBlind := m.blind[signal]
-	switch {
-	case !m.settings.Watches(signal):
-		delete(m.blind, signal)
-	case r.Err != nil && !wasBlind:
-		m.blind[signal], isNew = r.Err.Error(), true
-	case r.Err == nil && !r.To.IsZero() && wasBlind:
-		delete(m.blind, signal)
-		isNew = true
+	for i, r := range signals {
+		signal, was := throttle.Signal(i), m.blind[i]
+		switch blind, measured := missed(m.settings, signal); {
+		case !m.settings.Watches(signal):
+			m.blind[i] = nil
+		case r.Err != nil && was == nil:
+			m.blind[i] = r.Err
+			news = append(news, observe.SignalBlind{Signal: signal, Effect: blind, Why: r.Err})
+		case r.Err == nil && !r.To.IsZero() && was != nil:
+			m.blind[i] = nil
+			news = append(news, observe.SignalBlind{Signal: signal, Effect: measured})
+		}
 	}
-	return m.settings, isNew
+	return news
 }
 
 // missed returns what it means that a watched signal cannot be measured, and that it is measured again.
@@ -123,16 +212,12 @@ func missed(s throttle.Settings, signal throttle.Signal) (blind, measured string
 // Blind returns the watched signals that cannot be measured, in the order of [throttle.Signal], and why.
 func (m *Monitor) Blind() (all []v1alpha1.BlindSignal) {
 	m.mu.Lock()
-	settings, blind := m.settings, maps.Clone(m.blind)
+	settings, blind := m.settings, m.blind
 	m.mu.Unlock()
-	for _, signal := range slices.Sorted(maps.Keys(blind)) {
-		if !settings.Watches(signal) {
-			continue // a limit needed it until just now
+	for i, why := range blind {
+		if signal := throttle.Signal(i); why != nil && settings.Watches(signal) { // else a limit needed it until just now
+			all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: observe.Cut(why.Error(), mostMessage)})
 		}
-		all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: observe.Cut(blind[signal], mostMessage)})
 	}
 	return all
 }
-
-// Measure measures all signals, also those that no limit needs. It may take 250 ms.
-func (m *Monitor) Measure() throttle.Signals { return m.Sampler.Measure(context.Background()) }

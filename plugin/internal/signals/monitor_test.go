@@ -6,13 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"go.uber.org/goleak"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The lock of the monitor is a leaf: events are reported without it.
 func TestTheLockOfTheMonitorIsFreeWhileOthersAreCalled(t *testing.T) {
@@ -29,7 +26,7 @@ func TestTheLockOfTheMonitorIsFreeWhileOthersAreCalled(t *testing.T) {
 	m.settings.Signals[throttle.SignalLoad].Max = 4
 	now := time.Now()
 	for _, r := range []throttle.Reading{{Err: errors.New("gone")}, {To: now}} {
-		m.Observe(now, throttle.Signals{throttle.SignalLoad: r})
+		m.observe(now, throttle.Signals{throttle.SignalLoad: r})
 	}
 	assert.Equal(t, 2, calls)
 }

@@ -1,8 +1,7 @@
-package sensor
+package signals
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -46,5 +45,5 @@ func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
 		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, total)
 	}
 	// used and total are not read at the same instant, so a full stall can be a little more than 100 %.
-	return math.Min(100, math.Max(0, 100*used/total)), nil
+	return min(100, max(0, 100*used/total)), nil
 }

@@ -1,11 +1,12 @@
-// Package sensor measures the load on a node, for the limits of package throttle:
-// CPU in use, iowait, load average, and pressure stall information (PSI).
+// Package signals measures the load on the node for the limiter: CPU in use, iowait,
+// load average, and pressure stall information (PSI). It reports when a signal that a
+// limit needs cannot be measured, and when it is measured again.
 //
 // # What is measured
 //
 // The kernel offers counters: the time that tasks stalled since boot
 // (/proc/pressure/{cpu,memory,io}, the field `total`) and the time each CPU spent
-// in each state (/proc/stat). A [Sampler] reads them at intervals. A signal is how
+// in each state (/proc/stat). A [Monitor] reads them at intervals. A signal is how
 // much a counter grew since an earlier sample, as a share of the time between. The
 // kernel's own averages (avg10) are not used: they react seconds late, and show a
 // herd of pods for a minute.
@@ -21,7 +22,7 @@
 // (2 s, unless configured) to now. Exceptions are:
 //
 //   - While the node idles, there is a sample every 10 s, or none if no limit needs
-//     signals. When a pod comes then, the sampler takes a reading at once, which
+//     signals. When a pod comes then, the monitor takes a reading at once, which
 //     spans the time since the last idle sample. That sample shows the node at rest,
 //     so the next readings begin at the new one: they span 250 ms, 500 ms and so on,
 //     up to the window.
@@ -54,4 +55,4 @@
 // The files are under a root, so that a daemon in a container can measure the
 // host's /proc. /proc/pressure, /proc/stat and /proc/loadavg are the same in every
 // container, unless something (lxcfs) is mounted over them.
-package sensor
+package signals

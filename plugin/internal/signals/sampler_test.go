@@ -1,4 +1,4 @@
-package sensor
+package signals
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -20,17 +21,10 @@ var idle, starting, waiting = demand{}, demand{starting: true}, demand{starting:
 
 // client is a limiter that records the samples it gets.
 type client struct {
-	mu      sync.Mutex
-	demand  demand
-	watched bool
-	times   []time.Time
-	last    throttle.Signals
-}
-
-func (c *client) Watched() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watched
+	mu     sync.Mutex
+	demand demand
+	times  []time.Time
+	last   throttle.Signals
 }
 
 func (c *client) Busy(time.Time) (starting, waiting bool) {
@@ -45,10 +39,10 @@ func (c *client) Observe(now time.Time, s throttle.Signals) {
 	c.times, c.last = append(c.times, now), s
 }
 
-func (c *client) set(watched bool, d demand) {
+func (c *client) set(d demand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watched, c.demand = watched, d
+	c.demand = d
 }
 
 // told returns the times of the samples since the last call.
@@ -60,14 +54,25 @@ func (c *client) told() []time.Time {
 	return times
 }
 
-// running is a Sampler that runs in a bubble of time.
+// running is a Monitor that runs in a bubble of time.
 type running struct {
-	*Sampler
+	*Monitor
 	tree tree
 	to   *client
 }
 
-// run calls f with a running Sampler, its /proc and its limiter.
+// set sets the demand, and whether a limit needs signals. It takes no sample, as Prepare does.
+func (r running) set(watched bool, d demand) {
+	r.to.set(d)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settings = throttle.Settings{}
+	if watched {
+		r.settings = on(throttle.SignalLoad)
+	}
+}
+
+// run calls f with a running Monitor, its /proc and its limiter.
 func run(t *testing.T, watched bool, d demand, f func(t *testing.T, r running)) {
 	t.Helper()
 	t.Parallel()
@@ -75,8 +80,8 @@ func run(t *testing.T, watched bool, d demand, f func(t *testing.T, r running)) 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := running{tree: tr, to: &client{}}
-		r.to.set(watched, d)
-		r.Sampler = New(tr.root, r.to)
+		r.Monitor = New(tr.root, r.to, func(observe.Event) {})
+		r.set(watched, d)
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		synctest.Wait()
@@ -125,7 +130,7 @@ func TestASampleComesAtOnceWhenDemandRises(t *testing.T) {
 		r.tree.ticks(1, 1, 0)
 		r.pass(13 * time.Second)
 		r.to.told()
-		r.to.set(true, waiting)
+		r.set(true, waiting)
 		r.Wake()
 		synctest.Wait()
 		told := r.to.told()
@@ -145,14 +150,14 @@ func TestNothingIsMeasuredWithoutALimit(t *testing.T) {
 	run(t, false, waiting, func(t *testing.T, r running) {
 		r.pass(24 * time.Hour)
 		assert.Empty(t, r.to.told())
-		r.to.set(true, idle)
+		r.set(true, idle)
 		r.Wake()
 		r.pass(0)
 		assert.Len(t, r.to.told(), 1)
 		r.tree.ticks(1, 1, 0)
 		r.pass(time.Second)
 		assert.Len(t, r.to.told(), 1)
-		r.to.set(false, waiting)
+		r.set(false, waiting)
 		r.pass(24 * time.Hour)
 		assert.Empty(t, r.to.told())
 	})
@@ -181,12 +186,12 @@ func TestSignalsAreMeasuredOverTheWindow(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 5*time.Second, span(r.to.last[throttle.SignalLoad]))
-		r.SetWindow(500 * time.Millisecond)
+		r.Prepare(on(throttle.SignalLoad), 500*time.Millisecond)
 		r.tree.ticks(9.25, 1.5, 1.5)
 		r.tree.stall(1.5, 0.6, 1.2)
 		r.pass(250 * time.Millisecond)
 		assert.Equal(t, 500*time.Millisecond, span(r.to.last[throttle.SignalCPUPressure]))
-		r.SetWindow(defaultWindow)
+		r.Prepare(on(throttle.SignalLoad), defaultWindow)
 		r.tree.ticks(9.5, 1.75, 1.5)
 		r.pass(250 * time.Millisecond)
 		assert.Equal(t, defaultWindow, span(r.to.last[throttle.SignalCPUPressure]))
@@ -222,8 +227,8 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 func TestAMissingProcRootIsAbsent(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t)
-	s := New(tr.root+"/later", &client{})
-	for _, r := range s.Measure(t.Context()) {
+	s := New(tr.root+"/later", &client{}, nil)
+	for _, r := range s.Measure() {
 		require.ErrorIs(t, r.Err, ErrAbsent)
 	}
 }
@@ -235,24 +240,16 @@ func TestAMeasurementOnDemandGivesSignals(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			r.tree.ticks(0.1, 0.3, 0)
 		}()
-		s := r.Measure(t.Context())
+		s := r.Measure()
 		assert.InDelta(t, 25, s[throttle.SignalCPU].Value, 0.01)
 		assert.Equal(t, 250*time.Millisecond, time.Since(begin), "the first sample needs a second one")
 		r.pass(30 * time.Second)
 		r.tree.ticks(10.1, 30.3, 0)
 		begin = time.Now()
-		s = r.Measure(t.Context())
+		s = r.Measure()
 		assert.Zero(t, time.Since(begin), "the next call does not wait")
 		assert.GreaterOrEqual(t, span(s[throttle.SignalCPU]), 30*time.Second)
 		assert.Empty(t, r.to.told(), "the limiter gets no sample")
-
-		r.pass(time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		begin = time.Now()
-		s = r.Measure(ctx)
-		assert.Equal(t, 50*time.Millisecond, time.Since(begin), "the call ends with its context")
-		assert.True(t, s[throttle.SignalCPU].To.IsZero())
 	})
 }
 
@@ -263,14 +260,14 @@ func TestMeasurementsOnDemandDoNotDelayTheLimiter(t *testing.T) {
 		for i := range 100 {
 			r.tree.ticks(float64(i+1)/20, 0, 0)
 			r.pass(50 * time.Millisecond)
-			r.Measure(t.Context())
+			r.Measure()
 		}
 		assert.Len(t, r.to.told(), int(time.Since(begin)/(250*time.Millisecond)))
 	})
 }
 
 func BenchmarkSample(b *testing.B) {
-	s := New("/proc", &client{})
+	s := New("/proc", &client{}, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		s.sample()

@@ -1,10 +1,13 @@
-package sensor
+package signals
 
 import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
+
+// defaultWindow is the time that a reading spans, unless Prepare changes it.
+const defaultWindow = 2 * time.Second
 
 // longest is the most time that a reading spans, or two windows if that is more.
 const longest = 2 * time.Minute

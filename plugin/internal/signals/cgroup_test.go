@@ -1,4 +1,4 @@
-package sensor
+package signals
 
 import (
 	"bytes"
@@ -55,9 +55,9 @@ func TestAThrottledProcessOnThisMachineHoldsNoStart(t *testing.T) {
 // in time.
 func measureCalm(t *testing.T) (throttle.Signals, bool) {
 	t.Helper()
-	sampler := New("/proc", &client{})
+	monitor := New("/proc", &client{}, nil)
 	for end := time.Now().Add(calmFor); time.Now().Before(end); time.Sleep(waitingEvery) {
-		_, s := sampler.sample()
+		_, s := monitor.sample()
 		cpu := s[throttle.SignalCPU]
 		require.NoError(t, cpu.Err)
 		require.NoError(t, s[throttle.SignalCPUPressure].Err)
