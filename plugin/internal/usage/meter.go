@@ -14,9 +14,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 )
 
-// whole is the key of a figure for the whole pod.
-const whole = "pod"
-
 // mostProcesses is how many processes of a container are measured at most.
 const mostProcesses = 256
 
@@ -45,21 +42,30 @@ func newMeter(r Roots) meter {
 // Roots are where the host's file systems are mounted: /proc and /sys/fs/cgroup, as absolute paths.
 type Roots struct{ Proc, Cgroup string }
 
-// each visits the processes of a pod. It returns the first error of a container's first process. Of the descendants it
-// ignores errors: they may have ended since.
-func (m meter) each(p Target, visit func(procfs.Proc) error) (failed error) {
+// read returns a figure of a pod by its cgroup or, if the kernel does not count it there, of each of its processes,
+// which ofProcess puts into the result. The error is the first one of a container's first process. Of the descendants,
+// read ignores errors: they may have ended since.
+func (m meter) read(
+	p Target, ofCgroup func(path string) (float64, error), ofProcess func(p procfs.Proc, all figures) error,
+) (all figures, failed error) {
+	if p.CgroupParent != "" {
+		if n, err := ofCgroup(p.CgroupParent); err == nil {
+			return figures{{}: n}, nil
+		}
+	}
+	all = figures{}
 	for _, first := range p.PIDs {
 		for i, pid := range m.family(first) {
 			proc, err := m.process(pid)
 			if err == nil {
-				err = visit(proc)
+				err = ofProcess(proc, all)
 			}
 			if i == 0 && failed == nil {
 				failed = err
 			}
 		}
 	}
-	return failed
+	return all, failed
 }
 
 var errNoProcess = errors.New("neither a cgroup nor a process is known")
@@ -77,61 +83,46 @@ func (m meter) process(pid int) (procfs.Proc, error) {
 }
 
 // cpu returns the CPU-seconds of a pod. Of its processes, those that have ended are missing.
-func (m meter) cpu(p Target) (float64, error) {
-	if p.CgroupParent != "" {
-		if used, err := m.cgroups.CPUSeconds(p.CgroupParent); err == nil {
-			return used, nil
-		}
-	}
-	sum := 0.0
-	err := m.each(p, func(proc procfs.Proc) error {
+func (m meter) cpu(p Target) (sum float64, err error) {
+	all, err := m.read(p, m.cgroups.CPUSeconds, func(proc procfs.Proc, all figures) error {
 		stat, err := proc.Stat()
 		if err != nil {
 			return fmt.Errorf("process %d: %w", proc.PID, err)
 		}
-		sum += stat.CPUTime()
+		all[thread{process: proc.PID}] = stat.CPUTime()
 		return nil
 	})
+	for _, seconds := range all {
+		sum += seconds
+	}
 	return sum, err
 }
 
 // inLine returns for how many seconds the pod waited for a CPU. The kernel counts the time in which one or more threads
 // of a cgroup wait. Where it does not count that, inLine returns for how long each thread waited: the second figure of
 // /proc/PID/task/TID/schedstat. The result is empty if the kernel counts neither.
-func (m meter) inLine(p Target) map[thread]float64 {
-	if p.CgroupParent != "" {
-		if waited, err := m.cgroups.CPUWaitSeconds(p.CgroupParent); err == nil {
-			return map[thread]float64{{}: waited}
-		}
-	}
-	all := map[thread]float64{}
-	_ = m.each(p, func(proc procfs.Proc) error {
-		threads, _ := m.proc.AllThreads(proc.PID) // none: the process has ended since
+func (m meter) inLine(p Target) figures {
+	all, _ := m.read(p, m.cgroups.CPUWaitSeconds, func(proc procfs.Proc, all figures) error {
+		threads, err := m.proc.AllThreads(proc.PID)
 		for _, t := range threads {
 			if s, err := t.Schedstat(); err == nil {
 				all[thread{proc.PID, t.PID}] = time.Duration(s.WaitingNanoseconds).Seconds()
 			}
 		}
-		return nil
+		return err
 	})
 	return all
 }
 
 // moved returns how many bytes the pod moved to and from disks, or, if the kernel does not count that by cgroup, each
-// of its processes.
-func (m meter) moved(p Target) (map[string]float64, error) {
-	if p.CgroupParent != "" {
-		if bytes, err := m.cgroups.IOBytes(p.CgroupParent); err == nil {
-			return map[string]float64{whole: bytes}, nil
-		}
-	}
-	all := map[string]float64{}
-	err := m.each(p, func(proc procfs.Proc) error {
+// of its processes. The result is nil if that is not known.
+func (m meter) moved(p Target) (figures, error) {
+	all, err := m.read(p, m.cgroups.IOBytes, func(proc procfs.Proc, all figures) error {
 		io, err := proc.IO()
 		if err != nil {
 			return fmt.Errorf("I/O of process %d: %w", proc.PID, err)
 		}
-		all[strconv.Itoa(proc.PID)] = float64(io.ReadBytes) + float64(io.WriteBytes)
+		all[thread{process: proc.PID}] = float64(io.ReadBytes) + float64(io.WriteBytes)
 		return nil
 	})
 	if err != nil {

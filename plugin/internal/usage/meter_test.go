@@ -103,7 +103,7 @@ func TestThisProcessIsMeasured(t *testing.T) {
 		used, err = m.usage(time.Now(), Target{PIDs: []int{os.Getpid()}})
 		require.NoError(t, err)
 	}
-	assert.Contains(t, used.moved, fmt.Sprint(os.Getpid()))
+	assert.Contains(t, used.moved, thread{process: os.Getpid()})
 }
 
 func TestAPodsCgroupIsAskedBeforeItsProcesses(t *testing.T) {

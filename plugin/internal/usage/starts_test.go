@@ -18,12 +18,12 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	sign := &start{}
 	s := StartMeter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}, pods: map[string]*start{"uid": sign}}
-	now := usage{at: begin, inLine: map[thread]float64{}, moved: map[string]float64{}}
+	now := usage{at: begin, inLine: map[thread]float64{}, moved: map[thread]float64{}}
 	step := func(cpu, inLine, moved float64) time.Time {
 		now.at = now.at.Add(time.Second)
 		now.cpu += cpu
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + inLine}
-		now.moved = map[string]float64{"process": now.moved["process"] + moved}
+		now.moved = map[thread]float64{{}: now.moved[thread{}] + moved}
 		sign.add(now)
 		return s.StalledSince("uid", 2*window)
 	}
@@ -52,12 +52,12 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 func course(t *testing.T, seconds ...use) costs.Start {
 	t.Helper()
 	p := &start{}
-	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[string]float64{}}
+	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[thread]float64{}}
 	p.add(now)
 	for _, u := range seconds {
 		now.at, now.cpu = now.at.Add(time.Second), now.cpu+u.cpu
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + u.inLine}
-		now.moved = map[string]float64{whole: now.moved[whole] + u.moved}
+		now.moved = map[thread]float64{{}: now.moved[thread{}] + u.moved}
 		p.add(now)
 	}
 	took, known := (&StartMeter{pods: map[string]*start{"uid": p}}).Took("uid")
@@ -96,7 +96,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 	s.pods = map[string]*start{"uid": p}
 	_, known := s.Use("uid")
 	assert.False(t, known, "the start was not measured")
-	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[string]float64{}}
+	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[thread]float64{}}
 	for _, c := range []struct {
 		cpu, inLine, moved float64 // for each second
 		want               adaptive.Use
@@ -109,7 +109,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 	} {
 		now.cpu += c.cpu
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + c.inLine}
-		now.moved = map[string]float64{whole: now.moved[whole] + c.moved}
+		now.moved = map[thread]float64{{}: now.moved[thread{}] + c.moved}
 		p.add(now)
 		use, known := s.Use("uid")
 		assert.Equal(t, now.at.After(time.Unix(1000, 0)), known)

@@ -1,18 +1,24 @@
 package usage
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // usage is what a pod has used of the node until a moment.
 type usage struct {
 	at  time.Time
 	cpu float64 // CPU-seconds
 	// inLine is for how many seconds each thread, or the whole pod, waited for a CPU.
-	inLine map[thread]float64
+	inLine figures
 	// moved is how many bytes each process, or the whole pod, moved to and from disks; nil: not known.
-	moved map[string]float64
+	moved figures
 }
 
-// thread names a thread; its zero value stands for the whole pod.
+// figures are a figure of each thread or process, or of the whole pod.
+type figures = map[thread]float64
+
+// thread names a thread, or a process if id is zero; its zero value stands for the whole pod.
 type thread struct{ process, id int }
 
 // use is what a pod used between two usages.
@@ -29,25 +35,19 @@ func (u use) wanted() float64 { return u.cpu + u.inLine }
 func (u usage) since(earlier usage) use {
 	return use{
 		cpu:    max(0, u.cpu-earlier.cpu),
-		inLine: longest(u.inLine, earlier.inLine, u.at.Sub(earlier.at).Seconds()),
-		moved:  more(u.moved, earlier.moved),
+		inLine: most(u.inLine, earlier.inLine, u.at.Sub(earlier.at).Seconds()),
+		moved:  most(u.moved, earlier.moved, math.Inf(1)),
 	}
 }
 
-func more(now, before map[string]float64) (sum float64) {
-	for name, n := range now {
-		sum += max(0, n-before[name])
-	}
-	return sum
-}
-
-// longest returns for how long the processes waited within the past seconds. Of each process, the thread that waited
-// for longest counts. A sum would also count the threads of a runtime that only wake up now and then. On full CPUs
-// these wait for longer than they run, and a pod that keeps one core busy would count as 1.3 to 1.8.
-func longest(now, before map[thread]float64, past float64) (sum float64) {
+// most returns by how much the figures of the processes have grown, that of a thread by at most limit. Of each process,
+// the thread whose figure has grown most counts. If that is time in line, a sum would also count the threads of a
+// runtime that only wake up now and then. On full CPUs these wait for longer than they run, and a pod that keeps one
+// core busy would count as 1.3 to 1.8.
+func most(now, before figures, limit float64) (sum float64) {
 	processes := map[int]float64{}
 	for t, n := range now { // a thread that was not seen before may have waited for long
-		processes[t.process] = max(processes[t.process], min(n-before[t], past))
+		processes[t.process] = max(processes[t.process], min(n-before[t], limit))
 	}
 	for _, n := range processes {
 		sum += n
