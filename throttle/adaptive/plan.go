@@ -207,16 +207,7 @@ func (p *plan) burnsBefore(time float64) (cpu float64) {
 
 // holds returns why a start of a kind cannot join those that hold the slots. Where it can, it joins them, and the
 // reason is empty.
-func (p *plan) holds(k *kind, one demand, patience time.Duration, slots int) string {
-	without, readers := len(p.demands), p.readers
-	why := p.joins(k, one, patience, slots)
-	if why != "" {
-		p.demands, p.readers = p.demands[:without], readers
-	}
-	return why
-}
-
-func (p *plan) joins(k *kind, one demand, patience time.Duration, slots int) string {
+func (p *plan) holds(k *kind, one demand, patience time.Duration, slots int) (why string) {
 	switch {
 	case !one.known && slots >= p.Limit():
 		return "the kind of the next start is unknown"
@@ -227,15 +218,19 @@ func (p *plan) joins(k *kind, one demand, patience time.Duration, slots int) str
 	case one.known && one.disk > 0 && p.readers >= p.settings.startsAtGoal():
 		return "as many starts read from the disk as may at a time"
 	}
+	without := *p
 	p.add(one)
 	p.foresee()
-	if joins := p.demands[len(p.demands)-1]; one.known && joins.crowd > p.goal {
-		return fmt.Sprintf("with the next start, %.1f cores would be wanted at a time, of %.1f", joins.crowd, p.goal)
+	switch joins := p.demands[len(p.demands)-1]; {
+	case one.known && joins.crowd > p.goal:
+		why = fmt.Sprintf("with the next start, %.1f cores would be wanted at a time, of %.1f", joins.crowd, p.goal)
+	case !p.inTime():
+		why = "with the next start, a probe would kill a pod that starts"
+	default:
+		return ""
 	}
-	if !p.inTime() {
-		return "with the next start, a probe would kill a pod that starts"
-	}
-	return ""
+	*p = without
+	return why
 }
 
 // mostIdlers returns how many unknown starts of one kind may idle at a time: as many as end in time if all of them burn
