@@ -243,10 +243,6 @@
 //     ratio for 95 % is 1.56 to 1.63.
 //   - Readers are bounded by what the disk was seen to serve. Where what was learned is wrong, 100 readers start at once.
 //
-// Five more rules and constants made no difference in 300 herds, and are gone: growth by four at most, a doubt at 0.9 of
-// the patience, a least of 0.05 cores for a start, a test whether a start reads or only waits, and 1.25 times the expected
-// CPU time before a start is half done.
-//
 // Constants were chosen by herds that had been judged before. Herds that were not seen before judge rules that are fixed by
 // then. The seeds from 100,000 to 2,199,999 are used up: a change of the rules takes others.
 //
