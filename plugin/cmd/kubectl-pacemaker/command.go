@@ -54,7 +54,7 @@ type asker struct {
 	// kubectl runs kubectl and returns its standard output. The error has its standard error.
 	kubectl func(ctx context.Context, args ...string) (stdout string, err error)
 	// forward has kubectl open a port of this machine; see realForward.
-	forward func(ctx context.Context, args ...string) (address string, ended <-chan error, err error)
+	forward func(ctx context.Context, opened func(address string), args ...string) error
 	stdout  io.Writer
 
 	passedOn  map[string]*string // flags of kubectl, by name

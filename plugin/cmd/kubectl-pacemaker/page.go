@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
@@ -34,67 +35,53 @@ func (a *asker) page(ctx context.Context, node string) error {
 		return err
 	}
 	defer l.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	daemon, ended, err := a.forward(ctx, a.args("port-forward", "--namespace", daemons[0].Namespace, daemons[0].Name, ":http")...)
-	if err != nil {
+	stopped := ctx
+	both, ctx := errgroup.WithContext(ctx)
+	serve := func(daemon string) error {
+		key := rand.Text()
+		srv := &http.Server{
+			ReadHeaderTimeout: 5 * time.Second,
+			Handler: herdpage.Handler(&url.URL{Scheme: "http", Host: daemon}, key, func(ctx context.Context) ([]herdpage.Row, error) {
+				var pods corev1.PodList
+				err := a.get(ctx, &pods, "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node)
+				return herdpage.Rows(pods.Items, time.Now()), err
+			}),
+		}
+		defer context.AfterFunc(ctx, func() { _ = srv.Close() })()
+		if _, err := fmt.Fprintf(a.stdout, "The page of %s, until you press Ctrl-C. Its address is a secret, because it names pods:\nhttp://%s/%s/?pods\n", node, l.Addr(), key); err != nil {
+			return err
+		}
+		return srv.Serve(l)
+	}
+	both.Go(func() error {
+		err := a.forward(ctx, func(daemon string) { both.Go(func() error { return serve(daemon) }) },
+			a.args("port-forward", "--namespace", daemons[0].Namespace, daemons[0].Name, ":http")...)
+		return fmt.Errorf("kubectl port-forward ended: %w", err)
+	})
+	if err := both.Wait(); stopped.Err() == nil {
 		return err
 	}
-	key := rand.Text()
-	srv := &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		Handler: herdpage.Handler(&url.URL{Scheme: "http", Host: daemon}, key, func(ctx context.Context) ([]herdpage.Row, error) {
-			var pods corev1.PodList
-			err := a.get(ctx, &pods, "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node)
-			return herdpage.Rows(pods.Items, time.Now()), err
-		}),
-	}
-	if _, err := fmt.Fprintf(a.stdout, "The page of %s, until you press Ctrl-C. Its address is a secret, because it names pods:\nhttp://%s/%s/?pods\n", node, l.Addr(), key); err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	select {
-	case <-ctx.Done():
-		<-ended //nolint:errcheck // it was killed
-	case err = <-ended:
-		err = fmt.Errorf("kubectl port-forward ended: %w", err)
-	}
-	err = errors.Join(err, srv.Close())
-	if fault := <-served; !errors.Is(fault, http.ErrServerClosed) {
-		err = errors.Join(err, fault)
-	}
-	return err
+	return nil
 }
 
-// realForward has kubectl open a port of this machine until ctx ends, and returns its address. When kubectl
-// has ended, ended receives its error.
-func realForward(ctx context.Context, args ...string) (address string, ended <-chan error, err error) {
+// realForward has kubectl open a port of this machine, calls opened with its address, and blocks until ctx or kubectl ends.
+// The error has what kubectl writes to standard error.
+func realForward(ctx context.Context, opened func(address string), args ...string) error {
 	cmd := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // no shell reads them, and the user could run it as well
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return err
 	}
 	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	for lines.Scan() { // kubectl writes a line for each connection, and must not block
 		if m := forwarding.FindStringSubmatch(lines.Text()); m != nil {
-			address = m[1]
-			break
+			opened(m[1])
 		}
 	}
-	if address == "" {
-		return "", nil, errors.Join(errors.New(strings.TrimSpace(stderr.String())), cmd.Wait())
-	}
-	done := make(chan error, 1)
-	go func() {
-		for lines.Scan() { // kubectl writes a line for each connection, and must not block
-		}
-		done <- errors.Join(cmd.Wait(), errors.New(strings.TrimSpace(stderr.String())))
-	}()
-	return address, done, nil
+	return errors.Join(cmd.Wait(), errors.New(strings.TrimSpace(stderr.String())))
 }

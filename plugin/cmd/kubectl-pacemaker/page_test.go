@@ -43,11 +43,11 @@ func TestPageHasTheDaemonsPageAndThePods(t *testing.T) {
 	c := &cluster{t: t, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}, pods: []corev1.Pod{pod("web-0", on("n1"))}}
 	forwarded := make(chan string, 1)
 	out := &lines{full: make(chan struct{})}
-	a := &asker{kubectl: c.kubectl, stdout: out, forward: func(ctx context.Context, args ...string) (string, <-chan error, error) {
+	a := &asker{kubectl: c.kubectl, stdout: out, forward: func(ctx context.Context, opened func(string), args ...string) error {
 		forwarded <- strings.Join(args, " ")
-		ended := make(chan error, 1)
-		go func() { <-ctx.Done(); ended <- errors.New("killed") }()
-		return strings.TrimPrefix(daemon.URL, "http://"), ended, nil
+		opened(strings.TrimPrefix(daemon.URL, "http://"))
+		<-ctx.Done()
+		return errors.New("killed")
 	}}
 	root := a.command()
 	root.SetArgs([]string{"page", "n1", "--context", "big"})
@@ -80,6 +80,22 @@ func TestPageHasTheDaemonsPageAndThePods(t *testing.T) {
 	cancel()
 	require.NoError(t, <-done)
 	http.DefaultClient.CloseIdleConnections() // idle connections of the proxy
+}
+
+func TestPageEndsWithKubectl(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}}
+	for _, opens := range []bool{false, true} {
+		a := &asker{kubectl: c.kubectl, stdout: io.Discard, forward: func(_ context.Context, opened func(string), _ ...string) error {
+			if opens {
+				opened("127.0.0.1:1")
+			}
+			return errors.New("pods \"pp-1\" is forbidden")
+		}}
+		root := a.command()
+		root.SetArgs([]string{"page", "n1"})
+		require.EqualError(t, root.ExecuteContext(t.Context()), "kubectl port-forward ended: pods \"pp-1\" is forbidden")
+	}
 }
 
 func TestPageOfANodeWithoutADaemon(t *testing.T) {
