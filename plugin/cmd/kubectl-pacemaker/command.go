@@ -108,7 +108,13 @@ func (a *asker) command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.ofNode(cmd.Context(), args[0], "costs") },
 	}
 	for _, cmd := range []*cobra.Command{status, top, costs} {
-		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", a.setOutput)
+		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", func(format string) error {
+			a.json = format == "json"
+			if !a.json && format != "text" {
+				return errors.New("must be text or json")
+			}
+			return nil
+		})
 	}
 	page := &cobra.Command{
 		Use: "page NODE", Short: "Serve a node's page on this machine, with a row for each of its pods", Args: cobra.ExactArgs(1),
@@ -122,13 +128,4 @@ func (a *asker) command() *cobra.Command {
 		},
 	})
 	return root
-}
-
-// setOutput sets the value of --output.
-func (a *asker) setOutput(format string) error {
-	if format != "text" && format != "json" {
-		return errors.New("must be text or json")
-	}
-	a.json = format == "json"
-	return nil
 }

@@ -73,16 +73,15 @@ func (a *asker) in(ctx context.Context, daemon corev1.Pod, args ...string) (stri
 }
 
 func ready(pod corev1.Pod) bool {
-	c := condition(pod, corev1.PodReady)
-	return c != nil && c.Status == corev1.ConditionTrue
+	return condition(pod, corev1.PodReady).Status == corev1.ConditionTrue
 }
 
-// condition returns a condition of the pod; nil if it has none of that type.
-func condition(pod corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i, c := range pod.Status.Conditions {
+// condition returns a condition of the pod; the zero value if it has none of that type.
+func condition(pod corev1.Pod, kind corev1.PodConditionType) (found corev1.PodCondition) {
+	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
-			return &pod.Status.Conditions[i]
+			found = c
 		}
 	}
-	return nil
+	return found
 }

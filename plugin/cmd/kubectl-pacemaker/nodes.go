@@ -23,10 +23,7 @@ func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	if err != nil && strings.Contains(err.Error(), "doesn't have a resource type") {
 		err = fmt.Errorf("%w: is pod-pacemaker installed?", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return found.Items, nil
+	return found.Items, err
 }
 
 // status writes a line for each node, and the sums.
@@ -35,10 +32,7 @@ func (a *asker) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.write(nodes)
-	}
-	if err := a.table(nodes); err != nil {
+	if err := a.list(nodes); err != nil || a.json {
 		return err
 	}
 	var waiting, starting, unready int
@@ -83,27 +77,24 @@ func (a *asker) top(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes = slices.DeleteFunc(nodes, func(n v1alpha1.PacemakerNode) bool { return n.Status.Waiting == 0 })
-	slices.SortStableFunc(nodes, func(x, y v1alpha1.PacemakerNode) int { return since(x).Compare(since(y)) })
-	switch {
-	case a.json:
-		return a.write(nodes)
-	case len(nodes) == 0:
+	nodes = slices.DeleteFunc(nodes, func(n v1alpha1.PacemakerNode) bool { return n.Status.WaitingSince == nil })
+	slices.SortStableFunc(nodes, func(x, y v1alpha1.PacemakerNode) int {
+		return x.Status.WaitingSince.Compare(y.Status.WaitingSince.Time)
+	})
+	if len(nodes) == 0 && !a.json {
 		_, err = fmt.Fprintln(a.stdout, nobodyWaits)
 		return err
 	}
-	return a.table(nodes)
+	return a.list(nodes)
 }
 
-// since returns when the longest wait of a node began; now if the node does not report it.
-func since(n v1alpha1.PacemakerNode) time.Time {
-	if n.Status.WaitingSince == nil {
-		return time.Now()
+// list writes the nodes in the output format.
+func (a *asker) list(nodes []v1alpha1.PacemakerNode) error {
+	if a.json {
+		e := json.NewEncoder(a.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(nodes)
 	}
-	return n.Status.WaitingSince.Time
-}
-
-func (a *asker) table(nodes []v1alpha1.PacemakerNode) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tCONFIG\tMODE\tREADY\tWAITING\tSTARTING\tLIMIT\tLONGEST WAIT\tHELD BY")
 	for _, n := range nodes {
@@ -119,10 +110,4 @@ func (a *asker) table(nodes []v1alpha1.PacemakerNode) error {
 			s.Waiting, s.Starting, limit, longest, cmp.Or(s.HeldBy, "-"))
 	}
 	return w.Flush()
-}
-
-func (a *asker) write(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

@@ -48,8 +48,8 @@ func notOurs(pod corev1.Pod) string {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return text + ", which waits until its gate " + pod.Spec.SchedulingGates[0].Name + " is gone"
 	}
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Message != "" {
-		text += ": " + c.Message
+	if message := condition(pod, corev1.PodScheduled).Message; message != "" {
+		text += ": " + message
 	}
 	return text
 }
