@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -44,23 +44,38 @@ func Rights() []Right {
 	}
 }
 
-// clocks are this clock and that of the API server at the same moment. They are zero if the API server did not answer.
-type clocks struct {
-	here  time.Time // in the middle of a request
-	there time.Time // in the answer; zero if it has no time
+// clock is a transport that compares this clock with that of the API server.
+type clock struct {
+	http.RoundTripper
+	ahead *time.Duration // of this clock, after the last answer with a time; nil: there was none
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
+	began := time.Now()
+	reply, err := c.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if there, err := http.ParseTime(reply.Header.Get("Date")); err == nil { // in whole seconds
+		c.ahead = new(began.Add(time.Since(began) / 2).Sub(there.Add(time.Second / 2)))
+	}
+	return reply, nil
 }
 
 // askAPI returns what the API server says: findings, and the runtime of this node, like containerd://2.4.2, which is empty
-// if unknown.
-func askAPI(ctx context.Context, o plugin.Options) (found []Finding, runtime string, c clocks) {
+// if unknown. It compares the clocks with c.
+func askAPI(ctx context.Context, o plugin.Options, c *clock) (found []Finding, runtime string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	client, c, err := connect(ctx, o)
-	if err != nil {
-		return []Finding{fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address")}, "", clocks{}
+	client, err := connect(o, c)
+	if err == nil {
+		_, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	}
+	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && !answered {
+		return []Finding{fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address")}, ""
 	}
 	found = append(found, ok("api", "the API server answers"))
-	_, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
 	switch {
 	case err == nil:
 		found = append(found, ok("crds", "they are installed"))
@@ -75,39 +90,19 @@ func askAPI(ctx context.Context, o plugin.Options) (found []Finding, runtime str
 	} else if apierrors.IsNotFound(err) {
 		found = append(found, fault("node", err.Error(), "set --node-name to the name of the Node object"))
 	}
-	return append(found, askRights(ctx, client)...), runtime, c
+	return append(found, askRights(ctx, client)...), runtime
 }
 
-// connect requests the version, for the time in the header of every answer.
-func connect(ctx context.Context, o plugin.Options) (dynamic.Interface, clocks, error) {
+func connect(o plugin.Options, c *clock) (dynamic.Interface, error) {
 	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
 	if err != nil {
-		return nil, clocks{}, err
+		return nil, err
 	}
-	client, err := rest.HTTPClientFor(access)
-	if err != nil {
-		return nil, clocks{}, err
-	}
-	url, _, err := rest.DefaultServerUrlFor(access)
-	if err != nil {
-		return nil, clocks{}, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("version").String(), http.NoBody)
-	if err != nil {
-		return nil, clocks{}, err
-	}
-	began := time.Now()
-	reply, err := client.Do(request)
-	if err != nil {
-		return nil, clocks{}, err
-	}
-	c := clocks{here: began.Add(time.Since(began) / 2)}
-	c.there, _ = http.ParseTime(reply.Header.Get("Date"))
-	if err := reply.Body.Close(); err != nil {
-		return nil, clocks{}, err
-	}
-	dyn, err := dynamic.NewForConfigAndClient(access, client)
-	return dyn, c, err
+	access.Wrap(func(transport http.RoundTripper) http.RoundTripper {
+		c.RoundTripper = transport
+		return c
+	})
+	return dynamic.NewForConfig(access)
 }
 
 // askRights returns a finding for each right that is missing in part, or one if none is.
@@ -141,19 +136,18 @@ func askRights(ctx context.Context, client dynamic.Interface) (denied []Finding)
 	return denied
 }
 
-// mostSkew is how much the clocks may differ. The time in an answer has whole seconds.
+// mostSkew is how much the clocks may differ.
 const mostSkew = 3 * time.Second
 
-func clockFinding(c clocks) Finding {
+// finding returns whether this clock is right: by the API server's, or if it did not answer, by the kernel.
+func (c *clock) finding() Finding {
 	const check, do = "clock", "run chrony or another time service: the temporaryOverrides of StartPolicies depend on the clock"
-	if !c.there.IsZero() {
-		if skew := c.here.Sub(c.there.Add(time.Second / 2)); skew.Abs() > mostSkew {
-			return warning(check, fmt.Sprintf("it differs from the API server's by %s", skew.Round(time.Second)), do)
-		}
+	switch state, err := unix.Adjtimex(&unix.Timex{}); {
+	case c.ahead != nil && c.ahead.Abs() > mostSkew:
+		return warning(check, fmt.Sprintf("it differs from the API server's by %s", c.ahead.Round(time.Second)), do)
+	case c.ahead != nil:
 		return ok(check, "it agrees with the API server's")
-	}
-	state, err := unix.Adjtimex(&unix.Timex{})
-	if err == nil && state == unix.TIME_ERROR {
+	case err == nil && state == unix.TIME_ERROR:
 		return warning(check, "the kernel reports that no time service sets it", do)
 	}
 	return ok(check, "a time service sets it")

@@ -30,8 +30,6 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": r.URL.Path + ": " + reason})
 	}
 	switch {
-	case r.URL.Path == "/version":
-		answer(http.StatusOK, map[string]any{})
 	case r.URL.Path == "/api/v1/nodes/worker-3":
 		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://2.3.1"}}})
 	case strings.HasSuffix(r.URL.Path, "/pacemakerconfigs") && a.crds:

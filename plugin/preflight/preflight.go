@@ -39,9 +39,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	add(config)
 	var cluster []Finding
 	var known string
-	var clock clocks
+	var clock clock
 	if !o.Standalone() {
-		cluster, known, clock = askAPI(ctx, o.Options)
+		cluster, known = askAPI(ctx, o.Options, &clock)
 	}
 	name, version := runtimeOf(ctx, known, o.Options)
 	bar, _ := waiting.RuntimeFaults(name, version)
@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
 	add(cluster...)
-	add(clockFinding(clock))
+	add(clock.finding())
 	return report, nil
 }
 
