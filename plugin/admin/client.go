@@ -12,12 +12,9 @@ import (
 	"net/url"
 )
 
-// ErrNoDaemon is wrapped, with its cause, by the error of a [Client] that reaches no daemon at the
-// socket.
-var ErrNoDaemon = errors.New("no daemon answers")
-
 // Client asks a daemon at its socket. NewClient makes one. Its methods are safe for concurrent use. Each call uses
-// its own connection, and blocks until the answer, until ctx ends, or for at most ten seconds.
+// its own connection, and blocks until the answer, until ctx ends, or for at most ten seconds. Errors wrap
+// [fs.ErrNotExist] if there is no socket, and [syscall.ECONNREFUSED] if no daemon listens there.
 type Client struct {
 	http *http.Client
 }
@@ -26,11 +23,7 @@ type Client struct {
 func NewClient(socketPath string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		conn, err := d.DialContext(ctx, "unix", socketPath)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNoDaemon, err)
-		}
-		return conn, nil
+		return d.DialContext(ctx, "unix", socketPath)
 	}
 	return &Client{http: &http.Client{
 		Timeout:   requestTimeout,

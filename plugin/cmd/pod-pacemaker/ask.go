@@ -77,9 +77,9 @@ func explain(ctx context.Context, socket string, err error) error {
 		return err
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("only root may ask the daemon at %s: try sudo", socket)
-	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("no daemon runs on this node: there is no %s; start one with 'pod-pacemaker run', or name its folder with --run-dir", socket)
-	case errors.Is(err, admin.ErrNoDaemon) && errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("the daemon has stopped: no answer at %s; 'journalctl -u pod-pacemaker' or its container's log says why", socket)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the daemon at %s does not answer in time", socket)

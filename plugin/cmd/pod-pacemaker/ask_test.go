@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 func TestStoppedDaemon(t *testing.T) {
@@ -27,7 +25,7 @@ func TestStoppedDaemon(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	refused := fmt.Errorf("%w: %w", admin.ErrNoDaemon, syscall.EACCES)
+	refused := fmt.Errorf("ask the daemon: %w", syscall.EACCES)
 	require.EqualError(t, explain(t.Context(), "/s", refused), "only root may ask the daemon at /s: try sudo")
 	late := fmt.Errorf("read: %w", context.DeadlineExceeded)
 	require.EqualError(t, explain(t.Context(), "/s", late), "the daemon at /s does not answer in time")
