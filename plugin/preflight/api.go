@@ -20,28 +20,20 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
-// Right is a permission at the API server that the daemon uses.
-type Right struct {
-	Group, Resource string
-	Verbs           []string
-	// Without is what does not work without it.
-	Without string
-	// Needed reports whether pods are not paced as configured without it.
-	Needed bool
-}
-
-// Rights returns the permissions that every daemon uses, for all namespaces or for the cluster.
-func Rights() []Right {
-	follow := []string{"get", "list", "watch"}
-	return []Right{
-		{"", "pods", follow, "the daemon does not know the probes, owner and priority of pods", true},
-		{"", "nodes", follow, "no PacemakerConfig can be selected by the node's labels", true},
-		{"pod-pacemaker.io", "pacemakerconfigs", follow, "only a PacemakerConfig from a file applies", true},
-		{"pod-pacemaker.io", "startpolicies", follow, "StartPolicies hold no pod", true},
-		{"", "events", []string{"create", "patch"}, "no event reports what a pod waits for", false},
-		{"pod-pacemaker.io", "pacemakernodes", []string{"create"}, "kubectl get pacemakernodes does not show this node", false},
-		{"pod-pacemaker.io", "pacemakernodes/status", []string{"patch"}, "kubectl get pacemakernodes does not show this node", false},
-	}
+// rights are the permissions that every daemon uses, for all namespaces or for the cluster. The level is that of the
+// finding if one is missing.
+var rights = []struct {
+	group, resource, verbs string
+	level                  Level
+	without                string // what does not work then
+}{
+	{"", "pods", "get list watch", Fault, "the daemon does not know the probes, owner and priority of pods"},
+	{"", "nodes", "get list watch", Fault, "no PacemakerConfig can be selected by the node's labels"},
+	{"pod-pacemaker.io", "pacemakerconfigs", "get list watch", Fault, "only a PacemakerConfig from a file applies"},
+	{"pod-pacemaker.io", "startpolicies", "get list watch", Fault, "StartPolicies hold no pod"},
+	{"", "events", "create patch", Warning, "no event reports what a pod waits for"},
+	{"pod-pacemaker.io", "pacemakernodes", "create", Warning, "kubectl get pacemakernodes does not show this node"},
+	{"pod-pacemaker.io", "pacemakernodes/status", "patch", Warning, "kubectl get pacemakernodes does not show this node"},
 }
 
 // clock is a transport that compares this clock with that of the API server.
@@ -107,12 +99,12 @@ func connect(o plugin.Options, c *clock) (dynamic.Interface, error) {
 
 // askRights returns a finding for each right that is missing in part, or one if none is.
 func askRights(ctx context.Context, client dynamic.Interface) (denied []Finding) {
-	for _, right := range Rights() {
+	for _, right := range rights {
+		resource, sub, _ := strings.Cut(right.resource, "/")
 		var missing []string
-		for _, verb := range right.Verbs {
-			resource, sub, _ := strings.Cut(right.Resource, "/")
+		for verb := range strings.FieldsSeq(right.verbs) {
 			review, err := kube.Review(ctx, client, "authorization.k8s.io", "SelfSubjectAccessReview", map[string]any{
-				"resourceAttributes": map[string]any{"group": right.Group, "resource": resource, "subresource": sub, "verb": verb},
+				"resourceAttributes": map[string]any{"group": right.group, "resource": resource, "subresource": sub, "verb": verb},
 			})
 			if err != nil {
 				return append(denied, warning("rights", "the API server does not report them: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
@@ -121,14 +113,12 @@ func askRights(ctx context.Context, client dynamic.Interface) (denied []Finding)
 				missing = append(missing, verb)
 			}
 		}
-		if len(missing) == 0 {
-			continue
+		if len(missing) > 0 {
+			denied = append(denied, Finding{
+				"rights", right.level, fmt.Sprintf("not allowed to %s %s: %s", strings.Join(missing, ", "), right.resource, right.without),
+				"give the daemon's user the role in deploy/base/rbac.yaml",
+			})
 		}
-		found := warning("rights", fmt.Sprintf("not allowed to %s %s: %s", strings.Join(missing, ", "), right.Resource, right.Without), "give the daemon's user the role in deploy/base/rbac.yaml")
-		if right.Needed {
-			found.Level = Fault
-		}
-		denied = append(denied, found)
 	}
 	if len(denied) == 0 {
 		return []Finding{ok("rights", "all that are needed")}
