@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"maps"
 	"net"
 	"net/http"
@@ -56,27 +57,19 @@ func bound(srv *http.Server, most int) {
 }
 
 func (c *connBound) opened(conn net.Conn) {
-	client, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-	if err != nil {
-		client = conn.RemoteAddr().String()
-	}
+	client, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // a TCP address has a port
 	c.mu.Lock()
 	c.count++
 	c.conns[conn] = &boundConn{client: client, order: c.count}
 	surplus := c.surplusLocked()
 	delete(c.conns, surplus)
 	c.mu.Unlock()
+	if secure, ok := surplus.(*tls.Conn); ok {
+		surplus = secure.NetConn() // Close of a TLS connection writes to the client, which may not read
+	}
 	if surplus != nil {
-		_ = transport(surplus).Close() // this ends the server's goroutine
+		_ = surplus.Close() // this ends the server's goroutine
 	}
-}
-
-// transport returns the connection below TLS. Close of a TLS connection writes to the client, which may not read.
-func transport(conn net.Conn) net.Conn {
-	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		return secure.NetConn()
-	}
-	return conn
 }
 
 func (c *connBound) closed(conn net.Conn) {

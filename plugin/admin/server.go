@@ -16,9 +16,7 @@ import (
 const (
 	// maxConns bounds the connections of one server.
 	maxConns = 64
-	// headerTimeout bounds reading the header of a request.
-	headerTimeout = 5 * time.Second
-	// requestTimeout bounds reading a request, and writing its answer.
+	// requestTimeout bounds reading a request, writing its answer, and the time until the next one.
 	requestTimeout = 10 * time.Second
 	// drainTimeout bounds the requests under way when a server stops.
 	drainTimeout = time.Second
@@ -72,12 +70,10 @@ func answer(w http.ResponseWriter, v any) {
 // newServer returns a server that soon closes a connection which is idle or sends no whole request.
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       requestTimeout,
-		WriteTimeout:      requestTimeout,
-		IdleTimeout:       requestTimeout,
-		MaxHeaderBytes:    16 << 10,
+		Handler:        h,
+		ReadTimeout:    requestTimeout,
+		WriteTimeout:   requestTimeout,
+		MaxHeaderBytes: 16 << 10,
 	}
 }
 

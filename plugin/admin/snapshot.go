@@ -73,10 +73,7 @@ func newPods(now time.Time, views []throttle.TicketView, observed bool) []Pod {
 
 // newPod returns a pod. observed reports whether the pace was observed.
 func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
-	namespace, name, ok := strings.Cut(v.Name, "/")
-	if !ok {
-		namespace, name = "", v.Name
-	}
+	namespace, name, _ := strings.Cut(v.Name, "/")
 	p := Pod{
 		Namespace: namespace, Name: name, UID: v.UID, Priority: v.Priority,
 		State: v.State, Reason: v.Reason, Admission: v.Admission, Present: v.Present, Slot: v.Slot,
