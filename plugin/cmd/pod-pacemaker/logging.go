@@ -45,9 +45,7 @@ func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queu
 		log.WithField("dropped", dropped).Warn("log entries were dropped: the log's reader was blocked or too slow")
 	})
 	log.SetOutput(queue.Writer(stderr))
-	if level, err := logrus.ParseLevel(flags.level); err == nil { // the flag accepts no other
-		log.SetLevel(level)
-	}
+	_ = log.Level.UnmarshalText([]byte(flags.level)) // the flag accepts only levels
 	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: time.RFC3339})
 	switch flags.format {
 	case formatJSON:
