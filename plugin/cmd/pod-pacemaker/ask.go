@@ -36,7 +36,7 @@ func (p *program) addRunDir(cmd *cobra.Command, dir *string) {
 }
 
 // question asks the daemon and returns the answer as a value for JSON and as text.
-type question func(ctx context.Context, daemon *admin.Client, args []string) (answer any, text string, err error)
+type question func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error)
 
 // asks makes the command ask the daemon of this node and write the answer.
 func (p *program) asks(cmd *cobra.Command, ask question) {
@@ -44,9 +44,9 @@ func (p *program) asks(cmd *cobra.Command, ask question) {
 	var o output
 	p.addRunDir(cmd, &runDir)
 	addOutput(cmd, &o)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		socket := adminSocket(runDir)
-		answer, text, err := ask(cmd.Context(), admin.NewClient(socket), args)
+		answer, text, err := ask(cmd.Context(), admin.NewClient(socket))
 		switch {
 		case err != nil:
 			return explain(cmd.Context(), socket, err)

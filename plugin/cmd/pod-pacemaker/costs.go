@@ -34,7 +34,7 @@ func (p *program) costsCommand() *cobra.Command {
 		Use: "costs", Short: "Show what starts took on this node", Long: costsLong, Args: cobra.NoArgs,
 		Example: "  pod-pacemaker costs\n  pod-pacemaker costs -o json | jq '.costs | map_values(.cpuSeconds.mean)'",
 	}
-	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, _ []string) (answer any, text string, err error) {
+	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
 		learned, err := daemon.Costs(ctx)
 		return learned, costsText(time.Now(), learned), err
 	})
@@ -47,7 +47,7 @@ func costsText(now time.Time, learned admin.Costs) string {
 	keys := slices.SortedFunc(maps.Keys(learned.Costs), func(a, b string) int {
 		return cmp.Or(learned.Costs[b].Seen.Compare(learned.Costs[a].Seen), cmp.Compare(a, b))
 	})
-	t := table{head: []string{"STARTS", "CPU", "ALONE", "IDLE", "PEAK", "DISK", "AGO", "OF"}}
+	t := table{{"STARTS", "CPU", "ALONE", "IDLE", "PEAK", "DISK", "AGO", "OF"}}
 	for _, key := range keys {
 		c := learned.Costs[key]
 		t.add(strconv.Itoa(c.Count), spanText(c.CPU), spanText(c.Alone), spanText(c.Idle), fmt.Sprintf("%.1f +- %.1f", c.Peak.Mean, c.Peak.Deviation),

@@ -36,7 +36,7 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 
 // policiesTable lists the groups of the policies in force.
 func policiesTable(all []admin.Policy) []string {
-	t := table{head: []string{"POLICY", "GROUP", "WAITING", "STARTING", "RUNNING", "THROTTLED BY"}}
+	t := table{{"POLICY", "GROUP", "WAITING", "STARTING", "RUNNING", "THROTTLED BY"}}
 	for _, p := range all {
 		name, fault := p.Name, ""
 		if p.Fault != "" {

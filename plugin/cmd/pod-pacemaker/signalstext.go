@@ -8,7 +8,7 @@ import (
 
 // signalsTable shows the signals of the node and their limits.
 func signalsTable(signals []admin.Signal) []string {
-	t := table{head: []string{"SIGNAL", "VALUE", "LIMIT", "OVER THE LAST"}}
+	t := table{{"SIGNAL", "VALUE", "LIMIT", "OVER THE LAST"}}
 	for _, s := range signals {
 		value, limit, over := "-", "-", "-"
 		if s.Threshold > 0 {

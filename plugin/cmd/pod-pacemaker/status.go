@@ -53,7 +53,7 @@ func (p *program) statusCommand() *cobra.Command {
 			return nil
 		},
 	}
-	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, _ []string) (answer any, text string, err error) {
+	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
 		s, err = daemon.Status(ctx)
 		return s, statusText(s), err
 	})

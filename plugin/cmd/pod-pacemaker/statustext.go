@@ -186,7 +186,7 @@ func waitingText(s admin.Status) string {
 }
 
 func startingTable(pods []admin.Pod) []string {
-	t := table{head: []string{"POD", "FOR", "WAITED", "ADMITTED", "SLOT", "TAKES"}}
+	t := table{{"POD", "FOR", "WAITED", "ADMITTED", "SLOT", "TAKES"}}
 	for _, p := range pods {
 		slot := "yes"
 		switch {
@@ -201,7 +201,7 @@ func startingTable(pods []admin.Pod) []string {
 }
 
 func waitingTable(pods []admin.Pod) []string {
-	t := table{head: []string{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "TAKES", "WAITS FOR"}}
+	t := table{{"PLACE", "POD", "PRIORITY", "FOR", "AT", "EXPECTED IN", "TAKES", "WAITS FOR"}}
 	for _, p := range pods {
 		where, expected := "kubelet", "-"
 		switch {
@@ -220,7 +220,7 @@ func waitingTable(pods []admin.Pod) []string {
 }
 
 func endedTable(s admin.Status) []string {
-	t := table{head: []string{"POD", "AGO", "WAITED", "TOOK", "END"}}
+	t := table{{"POD", "AGO", "WAITED", "TOOK", "END"}}
 	for _, p := range s.Ended[:min(len(s.Ended), endedShown)] {
 		took := "-"
 		if !p.Admitted.IsZero() {

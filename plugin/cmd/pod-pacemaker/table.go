@@ -7,28 +7,25 @@ import (
 	"text/tabwriter"
 )
 
-// table is text in columns.
-type table struct {
-	head []string
-	rows [][]string
-}
+// table is text in columns. Its first row is the head.
+type table [][]string
 
 // add adds a row. Cells may have text from elsewhere; see clean.
 func (t *table) add(cells ...string) {
 	for i := range cells {
 		cells[i] = clean(cells[i])
 	}
-	t.rows = append(t.rows, cells)
+	*t = append(*t, cells)
 }
 
-// lines returns the lines of the table, indented; none if it has no row.
-func (t *table) lines() (lines []string) {
-	if len(t.rows) == 0 {
+// lines returns the lines of the table, indented; none if it has only the head.
+func (t table) lines() (lines []string) {
+	if len(t) == 1 {
 		return nil
 	}
 	var text bytes.Buffer
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{t.head}, t.rows...) {
+	for _, row := range t {
 		fmt.Fprintln(w, "  "+strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // a buffer does not fail

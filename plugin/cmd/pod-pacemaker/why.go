@@ -26,20 +26,20 @@ The daemon remembers the last 256 starts that ended. For an unknown pod the exit
 is 1.`
 
 func (p *program) whyCommand() *cobra.Command {
+	var namespace, name string
 	cmd := &cobra.Command{
 		Use:     "why NAMESPACE/POD",
 		Short:   "Explain in one line why a pod waits or started",
 		Long:    whyLong,
 		Example: "  pod-pacemaker why default/web-0\n  pod-pacemaker why default/web-0 -o json",
 		Args: cobra.MatchAll(cobra.ExactArgs(1), func(_ *cobra.Command, args []string) error {
-			if namespace, name, _ := strings.Cut(args[0], "/"); namespace == "" || name == "" || strings.Contains(name, "/") {
+			if namespace, name, _ = strings.Cut(args[0], "/"); namespace == "" || name == "" || strings.Contains(name, "/") {
 				return fmt.Errorf("%q: must be NAMESPACE/POD, like default/web-0", args[0])
 			}
 			return nil
 		}),
 	}
-	p.asks(cmd, func(ctx context.Context, daemon *admin.Client, args []string) (answer any, text string, err error) {
-		namespace, name, _ := strings.Cut(args[0], "/")
+	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
 		s, err := daemon.Status(ctx)
 		if err != nil {
 			return nil, "", err
