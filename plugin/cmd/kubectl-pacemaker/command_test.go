@@ -242,6 +242,13 @@ func TestTheErrorNamesAClusterWithoutTheCRDs(t *testing.T) {
 	require.ErrorContains(t, a.status(t.Context()), "is pod-pacemaker installed?")
 }
 
+func TestTheErrorSaysThatThereIsNoKubectl(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var out, errs bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"status"}, &out, &errs))
+	assert.Equal(t, "kubectl pacemaker: exec: \"kubectl\": executable file not found in $PATH\n", errs.String())
+}
+
 func TestKubectlGetsItsFlagsAndErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t}

@@ -21,9 +21,6 @@ const container = "pod-pacemaker"
 // realKubectl runs kubectl. The error has what kubectl writes to standard error.
 func realKubectl(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "kubectl", args...).Output() //nolint:gosec // no shell reads them, and the user could run it as well
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("kubectl is not on the PATH")
-	}
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(bytes.TrimSpace(failed.Stderr)) > 0 {
 		return "", errors.New(string(bytes.TrimSpace(failed.Stderr)))
 	}
