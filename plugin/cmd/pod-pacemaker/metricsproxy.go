@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
@@ -24,20 +22,28 @@ flags.`
 func (p *program) metricsProxyCommand() *cobra.Command {
 	var o metricsproxy.Options
 	var kubeconfig string
-	var log logFlags
+	var logging logFlags
 	cmd := &cobra.Command{
 		Use:     "metrics-proxy",
 		Short:   "Serve the daemon's metrics over TLS to authorized clients; the DaemonSet runs it",
 		Long:    metricsProxyLong,
 		Example: "  pod-pacemaker metrics-proxy --listen :19465 --upstream 127.0.0.1:19464",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			for _, flag := range []struct{ name, address string }{{"--listen", o.Listen}, {"--upstream", o.Upstream}} {
 				if !plugin.IsAddress(flag.address) {
 					return invalidUsage("%s: %q: must be HOST:PORT with a port from 1 to 65535", flag.name, flag.address)
 				}
 			}
-			return p.metricsProxy(cmd.Context(), o, kubeconfig, log)
+			log, queue := newLogger(logging, p.stderr)
+			defer runLog(queue)()
+			p.onLogger(log)
+			o.Log = log
+			if o.Review, err = metricsproxy.AskAPIServer(kubeconfig, "pod-pacemaker-metrics-proxy/"+version); err != nil {
+				return err
+			}
+			log.WithField("listen", o.Listen).WithField("upstream", o.Upstream).Info("serving metrics")
+			return metricsproxy.Serve(cmd.Context(), o)
 		},
 	}
 	fs := cmd.Flags()
@@ -45,18 +51,6 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 	fs.StringVar(&o.Listen, "listen", ":19465", "`address` to serve at; without a host, all addresses of the node")
 	fs.StringVar(&o.Upstream, "upstream", "127.0.0.1:9464", "`address` of the daemon's metrics")
 	fs.StringVar(&kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account)")
-	log.add(cmd)
+	logging.add(cmd)
 	return cmd
-}
-
-func (p *program) metricsProxy(ctx context.Context, o metricsproxy.Options, kubeconfig string, flags logFlags) (err error) {
-	log, queue := newLogger(flags, p.stderr)
-	defer runLog(queue)()
-	p.onLogger(log)
-	o.Log = log
-	if o.Review, err = metricsproxy.AskAPIServer(kubeconfig, "pod-pacemaker-metrics-proxy/"+version); err != nil {
-		return err
-	}
-	log.WithField("listen", o.Listen).WithField("upstream", o.Upstream).Info("serving metrics")
-	return metricsproxy.Serve(ctx, o)
 }

@@ -52,11 +52,20 @@ func headLines(s admin.Status) []string {
 		s.Runtime.LastError = "" // it stands above
 	}
 	entry("runtime", runtimeText(s.Runtime))
-	if s.PodWatch != nil {
-		entry("pods", podWatchText(*s.PodWatch))
+	switch {
+	case s.PodWatch == nil:
+	case s.PodWatch.Healthy:
+		entry("pods", "watched through the API server")
+	default:
+		entry("pods", "the API server does not answer: the daemon judges starts by what it measures on this node")
 	}
 	entry("config", configText(s.Config))
-	entry("mode", modeText(s.Config.Mode))
+	switch s.Config.Mode {
+	case v1alpha1.ModeShadow:
+		entry("mode", "Shadow: no pod is held back; the tables show what the mode Enforce would do")
+	case v1alpha1.ModeOff:
+		entry("mode", "Off: no limit is in force, and no pod is held back")
+	}
 	if s.Limits == admin.NoLimits && len(s.Policies) > 0 {
 		s.Limits = "none" // the policies hold pods back
 	}
@@ -97,13 +106,6 @@ func runtimeText(r admin.Runtime) string {
 	}
 }
 
-func podWatchText(w admin.PodWatch) string {
-	if w.Healthy {
-		return "watched through the API server"
-	}
-	return "the API server does not answer: the daemon judges starts by what it measures on this node"
-}
-
 func configText(c admin.Config) string {
 	switch {
 	case c.Name == "":
@@ -114,18 +116,6 @@ func configText(c admin.Config) string {
 		return fmt.Sprintf("%s (from %s, generation %d)", c.Name, c.Origin, c.Generation)
 	default:
 		return fmt.Sprintf("%s (from %s)", c.Name, c.Origin)
-	}
-}
-
-// modeText says what a mode means in which no pod is held; empty: pods are held.
-func modeText(m v1alpha1.Mode) string {
-	switch m {
-	case v1alpha1.ModeShadow:
-		return "Shadow: no pod is held back; the tables show what the mode Enforce would do"
-	case v1alpha1.ModeOff:
-		return "Off: no limit is in force, and no pod is held back"
-	default:
-		return ""
 	}
 }
 
