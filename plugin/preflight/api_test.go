@@ -88,6 +88,11 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	o.NodeName = "worker-4"
 	assert.Contains(t, level(t, run(t, o), "node").Do, "--node-name")
 
+	away := inCluster(t, apiServer{})
+	write(t, 0o600, away.Kubeconfig, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}\n")
+	assert.Contains(t, level(t, run(t, away), "api").Says, "the API server does not answer: Get \"http://127.0.0.1:1/")
+	assert.NotContains(t, level(t, run(t, away), "clock").Says, "API server")
+
 	o.Kubeconfig += ".none"
 	report4 := run(t, o)
 	assert.Equal(t, Fault, level(t, report4, "api").Level)
