@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,10 +57,7 @@ func costsText(now time.Time, learned admin.Costs) string {
 
 func spanText(f costs.Figure) string { return secondsText(f.Mean) + " +- " + secondsText(f.Deviation) }
 
-// secondsText formats seconds. It cuts a number that is too large for a time.Duration.
-func secondsText(s float64) string {
-	return human(time.Duration(min(s, math.MaxInt32) * float64(time.Second)))
-}
+func secondsText(s float64) string { return human(admin.Seconds(s).Duration()) }
 
 // costText returns what a start is expected to take, for a table.
 func costText(c *admin.Cost) string {
