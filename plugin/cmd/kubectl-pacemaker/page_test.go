@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,18 @@ func TestPageEndsWithKubectl(t *testing.T) {
 		root.SetArgs([]string{"page", "n1"})
 		require.EqualError(t, root.ExecuteContext(t.Context()), "kubectl port-forward ended: pods \"pp-1\" is forbidden")
 	}
+}
+
+// kubectl writes a line for each address, and one for each connection.
+func TestForwardHasTheAddressThatKubectlOpened(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	script := "#!/bin/sh\necho 'Forwarding from 127.0.0.1:4321 -> 9464'\necho 'Forwarding from [::1]:4321 -> 9464'\necho 'Handling connection for 4321'\necho lost connection to $2 >&2\nexit 1\n"
+	require.NoError(t, os.WriteFile(dir+"/kubectl", []byte(script), 0o700))
+	var opened []string
+	err := realForward(t.Context(), func(address string) { opened = append(opened, address) }, "port-forward", "pp-1")
+	require.EqualError(t, err, "exit status 1\nlost connection to pp-1")
+	assert.Equal(t, []string{"127.0.0.1:4321"}, opened)
 }
 
 func TestPageOfANodeWithoutADaemon(t *testing.T) {
