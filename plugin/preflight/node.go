@@ -73,10 +73,7 @@ func containerdIn(ctx context.Context, proc string) (name, version string) {
 
 // processNamed returns the ID of a process with that name; empty if it sees none.
 func processNamed(proc, name string) string {
-	names, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
-	if err != nil {
-		return ""
-	}
+	names, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm")) // it fails only if proc has a bracket without its other half
 	for _, path := range names {
 		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
 			return filepath.Base(filepath.Dir(path))
@@ -173,10 +170,7 @@ func kubeletConfigIn(proc string) string {
 	if pid == "" {
 		return ""
 	}
-	text, err := os.ReadFile(filepath.Join(proc, pid, "cmdline"))
-	if err != nil {
-		return ""
-	}
+	text, _ := os.ReadFile(filepath.Join(proc, pid, "cmdline")) // of a process that has ended it is empty
 	if flag := configFlag.FindSubmatch(text); flag != nil {
 		return string(flag[1])
 	}

@@ -38,11 +38,8 @@ func (u *systemdUnit) serve(ctx context.Context) {
 	}
 	notified := u.status()
 	u.notify(systemd.SdNotifyReady + "\nSTATUS=" + notified)
-	watchdog, err := systemd.SdWatchdogEnabled(false)
-	if err != nil {
-		u.log.WithError(err).Warn("cannot serve systemd's watchdog")
-	}
-	alive := time.Tick(watchdog / 3) // it never ticks if the watchdog is off
+	watchdog, _ := systemd.SdWatchdogEnabled(false) // systemd sets the environment, and so it is right
+	alive := time.Tick(watchdog / 3)                // it never ticks if the watchdog is off
 	status := time.Tick(u.statusEvery)
 	for {
 		select {
