@@ -54,10 +54,9 @@ func (p *program) preflightCommand() *cobra.Command {
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
 			}
-			_, inPod := p.daemonsFlags()
 			return p.preflight(cmd.Context(), preflight.Options{
 				Options: f.Options, KubeletConfig: kubeletConfig,
-				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: inPod,
+				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: p.inPod,
 			}, o)
 		},
 	}
@@ -66,26 +65,18 @@ func (p *program) preflightCommand() *cobra.Command {
 	return cmd
 }
 
-// daemonsFlags returns the flags of the daemon if process 1 is one, as in a pod of the DaemonSet. On a host, and in
-// any other container, process 1 is another program.
-func (p *program) daemonsFlags() (flags []string, found bool) {
+// completed puts the flags of the daemon in this container, if there is one, before those of preflight, which so
+// override them. It never returns nil, which cobra would replace by os.Args. In a pod of the DaemonSet, process 1 is the
+// daemon; on a host, and in any other container, it is another program.
+func (p *program) completed(args []string) []string {
 	line, err := os.ReadFile(p.firstProcess)
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	if err != nil || len(words) < 2 || filepath.Base(words[0]) != "pod-pacemaker" || words[1] != "run" {
-		return nil, false
-	}
-	return words[2:], true
-}
-
-// completed puts the flags of the daemon in this container, if there is one, before those of preflight, which so
-// override them. It never returns nil, which cobra would replace by os.Args.
-func (p *program) completed(args []string) []string {
-	theirs, found := p.daemonsFlags()
-	if !found || len(args) == 0 || args[0] != "preflight" {
+	p.inPod = err == nil && len(words) > 1 && filepath.Base(words[0]) == "pod-pacemaker" && words[1] == "run"
+	if !p.inPod || len(args) == 0 || args[0] != "preflight" {
 		return append([]string{}, args...)
 	}
 	// A pod has the folder of CNI's configuration only if the daemon's flags name it.
-	return slices.Concat([]string{args[0], "--cni-conf-dir="}, theirs, args[1:])
+	return slices.Concat([]string{args[0], "--cni-conf-dir="}, words[2:], args[1:])
 }
 
 // preflight writes the report. With a fault it returns an error, whose exit code is 1.

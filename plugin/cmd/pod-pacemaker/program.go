@@ -26,6 +26,7 @@ type program struct {
 	// onLogger is called with the logger before the daemon is made.
 	onLogger     func(*logrus.Logger)
 	firstProcess string // the file with the command line of process 1
+	inPod        bool   // process 1 is a daemon
 	accepted     bool   // the command line is right
 }
 
