@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"syscall"
 
@@ -47,14 +46,10 @@ func (p *program) asks(cmd *cobra.Command, ask question) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		socket := adminSocket(runDir)
 		answer, text, err := ask(cmd.Context(), admin.NewClient(socket))
-		switch {
-		case err != nil:
+		if err != nil {
 			return explain(cmd.Context(), socket, err)
-		case o == outputJSON:
-			return writeJSON(p.stdout, answer)
 		}
-		_, err = fmt.Fprint(p.stdout, text)
-		return err
+		return p.write(o, answer, text)
 	}
 }
 
@@ -88,11 +83,15 @@ func explain(ctx context.Context, socket string, err error) error {
 	}
 }
 
-// writeJSON writes v as indented JSON.
-func writeJSON(to io.Writer, v any) error {
-	e := json.NewEncoder(to)
+// write writes the answer as indented JSON, or the text.
+func (p *program) write(o output, answer any, text string) error {
+	if o == outputText {
+		_, err := fmt.Fprint(p.stdout, text)
+		return err
+	}
+	e := json.NewEncoder(p.stdout)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return e.Encode(answer)
 }
 
 const aliveLong = `Alive exits with 0 and prints nothing if the daemon of this node makes decisions. It

@@ -85,12 +85,7 @@ func (p *program) preflight(ctx context.Context, options preflight.Options, o ou
 	if err != nil {
 		return invalidIn(options.ConfigFile, err)
 	}
-	if o == outputJSON {
-		err = writeJSON(p.stdout, report)
-	} else {
-		_, err = fmt.Fprint(p.stdout, preflightText(report))
-	}
-	if err != nil {
+	if err := p.write(o, report, preflightText(report)); err != nil {
 		return err
 	}
 	if n := report.Count(preflight.Fault); n > 0 {
