@@ -33,7 +33,11 @@ type systemdUnit struct {
 // on, and when it stops. It blocks until ctx ends. Without systemd it only waits.
 func (u *systemdUnit) serve(ctx context.Context) {
 	defer u.notify(systemd.SdNotifyStopping)
-	if !u.awaitReady(ctx) {
+	_ = wait.PollUntilContextTimeout(ctx, readyEvery, u.readyMost, true, func(context.Context) (bool, error) {
+		err := u.daemon.Ready()
+		return err == nil || errors.Is(err, admin.ErrStandby), nil
+	}) // the error is that the time is over, or that ctx has ended
+	if ctx.Err() != nil {
 		return
 	}
 	notified := u.status()
@@ -60,15 +64,6 @@ func (u *systemdUnit) notify(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		u.log.WithError(err).WithField("state", state).Warn("cannot notify systemd")
 	}
-}
-
-// awaitReady blocks until the daemon is ready or readyMost is over. It returns false if ctx has ended.
-func (u *systemdUnit) awaitReady(ctx context.Context) bool {
-	_ = wait.PollUntilContextTimeout(ctx, readyEvery, u.readyMost, true, func(context.Context) (bool, error) {
-		err := u.daemon.Ready()
-		return err == nil || errors.Is(err, admin.ErrStandby), nil
-	}) // the error is that the time is over, or that ctx has ended
-	return ctx.Err() == nil
 }
 
 // status returns a line about the state of the daemon.

@@ -104,9 +104,15 @@ func TestSystemdIsNotifiedWhenTheStatusChanges(t *testing.T) {
 }
 
 func TestSystemdIsNotifiedOfAStandby(t *testing.T) {
-	u := &systemdUnit{daemon: standby{}, readyMost: time.Hour}
-	assert.True(t, u.awaitReady(t.Context()), "the units after this one need not wait")
-	assert.Equal(t, "standby: another daemon paces the pods of this node", u.status())
+	conn := notifySocket(t)
+	log, _ := logtest.NewNullLogger()
+	ctx, cancel := context.WithCancel(t.Context())
+	u := &systemdUnit{daemon: standby{}, log: log, readyMost: time.Hour, statusEvery: time.Hour}
+	done := make(chan struct{})
+	go func() { u.serve(ctx); close(done) }()
+	assert.Equal(t, "READY=1\nSTATUS=standby: another daemon paces the pods of this node", told(t, conn), "the units after this one need not wait")
+	cancel()
+	<-done
 }
 
 // standby is a daemon that stands by.
