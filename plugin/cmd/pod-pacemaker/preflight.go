@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -54,10 +53,20 @@ func (p *program) preflightCommand() *cobra.Command {
 			if err := f.resolve(cmd, p.env); err != nil {
 				return err
 			}
-			return p.preflight(cmd.Context(), preflight.Options{
+			report, err := preflight.Run(cmd.Context(), preflight.Options{
 				Options: f.Options, KubeletConfig: kubeletConfig,
 				GateTimeoutSet: cmd.Flags().Changed("gate-timeout"), OfThePod: p.inPod,
-			}, o)
+			})
+			if err != nil {
+				return invalidIn(f.ConfigFile, err)
+			}
+			if err := p.write(o, report, preflightText(report)); err != nil {
+				return err
+			}
+			if n := report.Count(preflight.Fault); n > 0 {
+				return errors.New(plural(n, "fault") + ": pods are not paced as configured")
+			}
+			return nil
 		},
 	}
 	f.add(cmd)
@@ -77,21 +86,6 @@ func (p *program) completed(args []string) []string {
 	}
 	// A pod has the folder of CNI's configuration only if the daemon's flags name it.
 	return slices.Concat([]string{args[0], "--cni-conf-dir="}, words[2:], args[1:])
-}
-
-// preflight writes the report. With a fault it returns an error, whose exit code is 1.
-func (p *program) preflight(ctx context.Context, options preflight.Options, o output) error {
-	report, err := preflight.Run(ctx, options)
-	if err != nil {
-		return invalidIn(options.ConfigFile, err)
-	}
-	if err := p.write(o, report, preflightText(report)); err != nil {
-		return err
-	}
-	if n := report.Count(preflight.Fault); n > 0 {
-		return errors.New(plural(n, "fault") + ": pods are not paced as configured")
-	}
-	return nil
 }
 
 func preflightText(report preflight.Report) string {
