@@ -73,8 +73,12 @@ func headLines(s admin.Status) []string {
 	entry("gate", gateText(s.Gate))
 	entry("room", roomText(s.Room))
 	entry("refused", refusedText(s.Refused))
+	basis := admin.BasisNone
+	if s.Pace.Observed {
+		basis = admin.BasisObserved
+	}
 	if s.Pace.Seconds > 0 {
-		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), observed(s.Pace.Observed)))
+		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), basisText(basis)))
 	}
 	entry("adaptive", s.Adaptive)
 	if s.PullingLimit > 0 {

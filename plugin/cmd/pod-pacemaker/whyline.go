@@ -70,18 +70,10 @@ func waitsFor(p admin.Pod) string {
 	return fmt.Sprintf("%s: %s", p.Reason, p.Held.Detail)
 }
 
-// observed returns what an estimate is based on.
-func observed(yes bool) string {
-	if yes {
-		return "observed"
-	}
-	return "a guess: no start has ended yet"
-}
-
-// basisText returns what the expected time is based on.
+// basisText returns what an estimate is based on.
 func basisText(b admin.ExpectedBasis) string {
 	if b == admin.BasisNone {
-		return observed(false)
+		return "a guess: no start has ended yet"
 	}
 	return string(b)
 }
