@@ -2,13 +2,11 @@ package crd
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,7 +67,7 @@ func newFollower[T any](k kind[T], o SourceOptions, path string, node *nodeFollo
 
 // begin puts in force what is known before the API server answers: what the file holds.
 func (f *follower[T]) begin() {
-	defer f.caught("decide")
+	defer f.caught("crd decide")
 	known := f.recall()
 	f.put(f.disk, OriginDisk)
 	if known {
@@ -116,7 +114,7 @@ func (f *follower[T]) wake() {
 // decide puts in force what the API server has now, and keeps that on disk.
 func (f *follower[T]) decide() {
 	defer f.setReady()
-	defer f.caught("decide")
+	defer f.caught("crd decide")
 	objects := f.selecting(f.node.labels())
 	f.put(objects, OriginAPI)
 	f.keep(objects)
@@ -138,13 +136,6 @@ func (f *follower[T]) names(objects []*T) string {
 // one object must not end the daemons of all nodes.
 func (f *follower[T]) caught(part string) {
 	if fault := recover(); fault != nil {
-		f.panicked(part, fault, nil)
+		f.OnPanic(part, fault, nil)
 	}
-}
-
-// panicked logs and reports a panic.
-func (f *follower[T]) panicked(part string, fault any, fields logrus.Fields) {
-	f.Log.WithFields(fields).WithFields(logrus.Fields{"part": part, "panic": fault, "stack": string(debug.Stack())}).
-		Errorf("following the %s panicked, and continues", f.plural)
-	f.OnPanic(part)
 }

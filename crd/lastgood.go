@@ -27,7 +27,7 @@ type lastGoodFile[O any] struct {
 // recall reads the file, and reports whether there is one, also one without objects. A file that is damaged, or of another
 // node, is logged and ignored, and so is an object in it that is not valid.
 func (f *follower[T]) recall() (known bool) {
-	defer f.caught("recall")
+	defer f.caught("crd recall")
 	if f.path == "" {
 		return false
 	}

@@ -79,8 +79,9 @@ type SourceOptions struct {
 	// OnNode is called with this node's Node object when it is first seen and whenever it has changed. The
 	// object has only its name, UID, version, labels and conditions. OnNode must not change it.
 	OnNode func(*corev1.Node)
-	// OnPanic is called for every panic that Run catches, with the name of the part that panicked.
-	OnPanic func(part string)
+	// OnPanic is called in the goroutine of every panic that Run catches, with the name of the part that panicked and
+	// what the panic is about, for the log. fields may be nil.
+	OnPanic func(part string, fault any, fields logrus.Fields)
 	Log     logrus.FieldLogger
 }
 

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -64,8 +65,10 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 				w.told = append(w.told, e)
 			},
 			OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(n *corev1.Node) { w.onNode(n) },
-			Write:   writeFile,
-			OnPanic: func(part string) { w.panics = append(w.panics, part) },
+			Write: writeFile,
+			OnPanic: func(part string, fault any, fields logrus.Fields) {
+				w.panics = append(w.panics, fmt.Sprint(part, ": ", fault, " ", fields))
+			},
 		})
 		test(w)
 	})
@@ -267,9 +270,8 @@ func TestSourceTreatsAVersionThatItFailsToReadAsInvalid(t *testing.T) {
 		w.logged()
 		w.update(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 1)
-		assert.Equal(t, []string{"decode"}, w.panics)
+		assert.Equal(t, []string{"crd decode: unforeseen map[config:a]"}, w.panics)
 		assert.Equal(t, []string{
-			"error: following the PacemakerConfigs panicked, and continues",
 			"error: PacemakerConfig a is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: unforeseen",
 		}, w.logged())
 		w.update(testObject("a", 3, 4, nil))
@@ -290,7 +292,7 @@ func TestSourceContinuesAfterAPanic(t *testing.T) {
 		w.run()
 		w.create(testObject("a", 1, 2, nil))
 		synctest.Wait()
-		assert.Equal(t, []string{"decide"}, w.panics)
+		assert.Equal(t, []string{"crd decide: unforeseen map[]"}, w.panics)
 		w.update(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 2)
 	})

@@ -54,7 +54,7 @@ func (f *follower[T]) readVersion(object runtime.Object) (next *Known[T]) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			next.Valid, next.Fault = nil, fmt.Sprintf("this version of pod-pacemaker fails to read it: %v", fault)
-			f.panicked("decode", fault, logrus.Fields{f.logged: next.Name})
+			f.OnPanic("crd decode", fault, logrus.Fields{f.logged: next.Name})
 		}
 	}()
 	// Only this much is in force and is kept on disk. The status changes without it.

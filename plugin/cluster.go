@@ -83,13 +83,13 @@ func newCluster(o Options, c clients, file crd.Documents, to changes, onNode fun
 	return &cluster{
 		clients: c, recorder: recorder, reporter: reporter, namespaces: policies.NewNamespaces(c.kube, o.Log),
 		watch: podwatch.New(podwatch.Options{
-			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: to.podChanged, OnPanic: func() { observer.CountPanic("podwatch") },
+			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: to.podChanged, OnPanic: observer.Panicked,
 		}),
 		source: crd.NewSource(crd.SourceOptions{
 			Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
 			ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Write: keepFile, Fallback: file.Config, FilePolicies: file.Policies,
 			OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: onNode,
-			OnPanic: func(part string) { observer.CountPanic("crd " + part) },
+			OnPanic: observer.Panicked,
 		}),
 	}, observer
 }

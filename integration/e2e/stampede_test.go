@@ -129,6 +129,7 @@ func (s *stampede) run(t *testing.T, config string) {
 	require.NoError(t, err)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
+	panicked := func(string, any, logrus.Fields) {}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all errgroup.Group
 	t.Cleanup(func() {
@@ -141,11 +142,11 @@ func (s *stampede) run(t *testing.T, config string) {
 		inForce.Store(&crd.Effective{})
 		source := crd.NewSource(crd.SourceOptions{
 			Configs: objects, Nodes: kubetest.Of(kube), NodeName: name, Log: log,
-			OnChange: func(e crd.Effective) { inForce.Store(&e) }, OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(*corev1.Node) {}, OnPanic: func(string) {},
+			OnChange: func(e crd.Effective) { inForce.Store(&e) }, OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(*corev1.Node) {}, OnPanic: panicked,
 		})
 		all.Go(func() error { source.Run(ctx); return nil })
 		pods := podwatch.New(podwatch.Options{
-			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: func() {},
+			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: panicked,
 		})
 		all.Go(func() error { pods.Run(ctx); return nil })
 		reporter := report.New(report.Options{

@@ -1,7 +1,6 @@
 package podwatch
 
 import (
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -45,11 +44,7 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			pod = nameOf(p)
-			w.log.WithFields(logrus.Fields{
-				"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID,
-				"panic": fault, "stack": string(debug.Stack()),
-			}).Errorf("pod %s/%s: caught a panic while reading it from the API server; only its name is known", pod.Namespace, pod.Name)
-			w.onPanic()
+			w.onPanic("podwatch", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
 		}
 	}()
 	pod = w.trim(p)

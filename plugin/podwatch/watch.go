@@ -23,7 +23,7 @@ type Watch struct {
 	log      logrus.FieldLogger
 	informer *informer.Informer[*cached]
 	onChange func(pod Pod, deleted bool)
-	onPanic  func()
+	onPanic  func(part string, fault any, fields logrus.Fields)
 	trim     func(*corev1.Pod) Pod
 
 	mu        sync.Mutex
@@ -49,8 +49,9 @@ type Options struct {
 	// It is called in the order of the changes, after Get knows of the change. It should not block: later changes
 	// wait, also for Get and Await. It must not panic.
 	OnChange func(pod Pod, deleted bool)
-	// OnPanic is called for each pod whose reading panics. The panic is caught and logged.
-	OnPanic func()
+	// OnPanic is called in the goroutine of every panic that is caught while a pod is read, with the name of the part and
+	// what the panic is about, for the log.
+	OnPanic func(part string, fault any, fields logrus.Fields)
 	Log     logrus.FieldLogger
 }
 
