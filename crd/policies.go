@@ -2,7 +2,6 @@ package crd
 
 import (
 	"reflect"
-	"slices"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -32,7 +31,7 @@ func (s *Source) putPolicies(policies []*v1alpha1.StartPolicy, origin Origin) {
 	if len(policies) == 0 {
 		policies = s.options.FilePolicies
 	}
-	if s.began && samePolicies(s.inForce, policies) {
+	if s.began && reflect.DeepEqual(s.inForce, policies) {
 		return
 	}
 	s.began, s.inForce = true, policies
@@ -41,11 +40,4 @@ func (s *Source) putPolicies(policies []*v1alpha1.StartPolicy, origin Origin) {
 		s.options.Log.WithField("policies", names).Info("StartPolicies in force: " + names)
 	}
 	s.options.OnPolicies(policies)
-}
-
-// samePolicies reports whether a and b have the same versions of the same policies.
-func samePolicies(a, b []*v1alpha1.StartPolicy) bool {
-	return slices.EqualFunc(a, b, func(a, b *v1alpha1.StartPolicy) bool {
-		return a.Name == b.Name && a.UID == b.UID && a.Generation == b.Generation && reflect.DeepEqual(a.Spec, b.Spec)
-	})
 }
