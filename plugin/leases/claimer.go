@@ -18,8 +18,6 @@ const (
 	// So clocks need not agree, and one may run half as fast again as another.
 	leaseDuration = 30 * time.Second
 	claimValid    = 20 * time.Second
-	// longestDuration is the longest time for which a Lease can block a slot, whatever duration it has.
-	longestDuration = 2 * leaseDuration
 	// renewEvery leaves time for a second attempt before claimValid has passed.
 	renewEvery = 10 * time.Second
 

@@ -357,7 +357,7 @@ func TestLeasesAreReadAsTheyAreWritten(t *testing.T) {
 	s, group, n := readSlot(l, taken)
 	assert.Equal(t, id, group)
 	assert.Equal(t, 999, n)
-	assert.Equal(t, slot{name: l.Name, holder: "node", version: version{"lease-uid", "17"}, duration: leaseDuration, seen: taken}, s)
+	assert.Equal(t, slot{name: l.Name, holder: "node", version: version{"lease-uid", "17"}, seen: taken}, s)
 	delete(l.Labels, SlotLabel)
 	_, _, n = readSlot(l, taken)
 	assert.Negative(t, n)

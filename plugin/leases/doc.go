@@ -24,7 +24,7 @@
 // another node takes them, unless its clock runs at less than two thirds of the speed of the other
 // clock. Starts that are under way then continue. So do those of a daemon that is stopped; the next
 // daemon of this node finds its Leases by their holder. The slots of a node that dies are free after
-// 30 s. A Lease that asks for more time gets one minute at most.
+// 30 s, whatever duration their Leases state.
 //
 // The limit can be exceeded in four cases:
 //

@@ -72,16 +72,17 @@ type version struct {
 
 // slot is the state of a Lease as this node has seen it.
 type slot struct {
-	name     string
-	holder   string
-	version  version
-	duration time.Duration
-	seen     time.Time // when this node first saw this version
+	name    string
+	holder  string
+	version version
+	seen    time.Time // when this node first saw this version
 }
 
 // free reports whether another node may take the slot. The times in the Lease are not used, because they are of
-// another clock.
-func (s slot) free(now time.Time) bool { return s.holder == "" || !now.Before(s.seen.Add(s.duration)) }
+// another clock, and neither is its duration, which is the same for all daemons.
+func (s slot) free(now time.Time) bool {
+	return s.holder == "" || !now.Before(s.seen.Add(leaseDuration))
+}
 
 // readSlot returns the slot whose Lease this is, with the id of its group and its number. The number is -1 if the Lease is
 // none of a slot.
@@ -91,12 +92,9 @@ func readSlot(lease *coordinationv1.Lease, now time.Time) (s slot, id string, n 
 	if id == "" || err != nil || n < 0 || n >= mostSlots {
 		return slot{}, "", -1
 	}
-	s = slot{name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, duration: leaseDuration, seen: now}
+	s = slot{name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, seen: now}
 	if lease.Spec.HolderIdentity != nil {
 		s.holder = *lease.Spec.HolderIdentity
-	}
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
-		s.duration = min(max(leaseDuration, time.Duration(*seconds)*time.Second), longestDuration)
 	}
 	return s, id, n
 }
