@@ -2,7 +2,6 @@ package podwatch
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 )
 
@@ -38,21 +37,10 @@ func (w *Watch) Heard(uid string) time.Time {
 // the pods were listed from the API server's newest state. The list begins at a random moment of the next 30 s. Within 5
 // minutes of an earlier call, and while the watch is not healthy anyway, ListAnew does nothing. It does not block.
 func (w *Watch) ListAnew(now time.Time, why string) {
-	if w.Healthy() && w.mayAsk(now) {
+	if w.Healthy() && w.asks.AllowN(now, 1) {
 		w.informer.Distrust(errors.New("the watch is connected but delivers no changes: " + why)) // before the list, so that it is from the newest state
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.relistLocked(askWithin)
 	}
-}
-
-// mayAsk reports whether ListAnew may list the pods, and notes that it does.
-func (w *Watch) mayAsk(now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if now.Before(w.nextAsk) {
-		return false
-	}
-	w.nextAsk = now.Add(askEvery + rand.N(askWithin))
-	return true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,12 +26,12 @@ type Watch struct {
 	onChange func(pod Pod, deleted bool)
 	onPanic  func(part string, fault any, fields logrus.Fields)
 	trim     func(*corev1.Pod) Pod
+	asks     *rate.Limiter // of ListAnew
 
 	mu        sync.Mutex
 	facts     extractor
 	relisting *time.Timer        // lists the pods again; nil: that is not due
 	relistAt  time.Time          // when it does
-	nextAsk   time.Time          // until then ListAnew does nothing
 	pods      map[string]*cached // by NRI uid
 	added     chan struct{}      // closed with the next pod that becomes known
 }
@@ -58,7 +59,7 @@ type Options struct {
 // New returns a Watch. It sends no requests before Run.
 func New(o Options) *Watch {
 	w := &Watch{
-		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic,
+		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic, asks: rate.NewLimiter(rate.Every(askEvery), 1),
 		pods: map[string]*cached{}, added: make(chan struct{}),
 	}
 	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
