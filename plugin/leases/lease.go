@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -92,9 +93,6 @@ func readSlot(lease *coordinationv1.Lease, now time.Time) (s slot, id string, n 
 	if id == "" || err != nil || n < 0 || n >= mostSlots {
 		return slot{}, "", -1
 	}
-	s = slot{name: lease.Name, version: version{lease.UID, lease.ResourceVersion}, seen: now}
-	if lease.Spec.HolderIdentity != nil {
-		s.holder = *lease.Spec.HolderIdentity
-	}
-	return s, id, n
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	return slot{name: lease.Name, holder: holder, version: version{lease.UID, lease.ResourceVersion}, seen: now}, id, n
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // killMargin is how much longer than its grace period a stop may take: the API server tells its end in whole seconds,
@@ -23,10 +24,7 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 		if c.Type != corev1.DisruptionTarget || c.Reason != corev1.PodReasonTerminationByKubelet || c.Status != corev1.ConditionTrue {
 			continue
 		}
-		by := c.LastTransitionTime.Time
-		if grace := p.Spec.TerminationGracePeriodSeconds; grace != nil {
-			by = by.Add(time.Duration(*grace) * time.Second)
-		}
+		by := c.LastTransitionTime.Add(time.Duration(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 0)) * time.Second)
 		if !pod.Deleting || by.Before(pod.StopsBy) {
 			pod.Deleting, pod.StopsBy = true, by
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 )
 
 // reasonCrashLoop is kubelet's reason for a container that waits before it is started yet again.
@@ -68,16 +69,9 @@ func nameOf(p *corev1.Pod) Pod {
 func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
-	if p.Spec.RuntimeClassName != nil {
-		pod.RuntimeClass = *p.Spec.RuntimeClassName
-	}
+	pod.RuntimeClass, pod.Priority = ptr.Deref(p.Spec.RuntimeClassName, ""), ptr.Deref(p.Spec.Priority, 0)
+	pod.ActiveDeadline = time.Duration(ptr.Deref(p.Spec.ActiveDeadlineSeconds, 0)) * time.Second
 	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
-	if p.Spec.Priority != nil {
-		pod.Priority = *p.Spec.Priority
-	}
-	if p.Spec.ActiveDeadlineSeconds != nil {
-		pod.ActiveDeadline = time.Duration(*p.Spec.ActiveDeadlineSeconds) * time.Second
-	}
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 		group, err := schema.ParseGroupVersion(owner.APIVersion)
 		pod.DaemonSet = err == nil && group.Group == "apps" && owner.Kind == "DaemonSet"
@@ -125,10 +119,7 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 
 // add puts one container in the map and returns its state as reported among statuses.
 func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) corev1.ContainerState {
-	out := Container{Kind: kind}
-	if c.RestartPolicy != nil {
-		out.RestartPolicy = string(*c.RestartPolicy)
-	}
+	out := Container{Kind: kind, RestartPolicy: string(ptr.Deref(c.RestartPolicy, ""))}
 	var state corev1.ContainerState
 	for i := range statuses {
 		if statuses[i].Name == c.Name {
@@ -149,7 +140,7 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 }
 
 func initKind(c *corev1.Container) Kind {
-	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+	if ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
 		return Sidecar
 	}
 	return Init
@@ -158,14 +149,10 @@ func initKind(c *corev1.Container) Kind {
 // endedForGood reports whether kubelet leaves a container that ended with this exit code alone. Restart rules
 // can only make it start again, so a container that has any is never said to have ended for good.
 func endedForGood(c *corev1.Container, exitCode int32, podPolicy corev1.RestartPolicy) bool {
-	policy := string(podPolicy)
-	if c.RestartPolicy != nil {
-		policy = string(*c.RestartPolicy)
-	}
-	switch policy {
-	case string(corev1.RestartPolicyNever):
+	switch corev1.RestartPolicy(ptr.Deref(c.RestartPolicy, corev1.ContainerRestartPolicy(podPolicy))) {
+	case corev1.RestartPolicyNever:
 		return len(c.RestartPolicyRules) == 0
-	case string(corev1.RestartPolicyOnFailure):
+	case corev1.RestartPolicyOnFailure:
 		return exitCode == 0 && len(c.RestartPolicyRules) == 0
 	default:
 		return false
