@@ -1,12 +1,13 @@
 package crd
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -25,7 +26,11 @@ func decode[T any](object map[string]any, validate func(*T) field.ErrorList) (ty
 	unknown, errs = found.unknown, found.wrong
 	typed = new(T)
 	if len(errs) == 0 {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed); err != nil {
+		data, err := json.Marshal(object)
+		if err == nil {
+			err = utiljson.Unmarshal(data, typed)
+		}
+		if err != nil {
 			errs = field.ErrorList{field.InternalError(nil, err)}
 		} else {
 			errs = validate(typed)

@@ -39,7 +39,7 @@ func validateBound(c checker, b *v1alpha1.PodBound) {
 		c.invalid(name, "every key must be the name of a resource, like cpu or nvidia.com/gpu: ", validation.IsQualifiedName(name)...)
 		amount := b.Requests[name]
 		if _, err := amount.Milli(); err != nil {
-			c.add(field.Invalid(c.path.Key(name), amount.String(), "must be an amount from 0 to 999Ti, like 2, 200m or 1.5Gi"))
+			c.add(field.Invalid(c.path.Key(name), string(amount), "must be an amount from 0 to 999Ti, like 2, 200m or 1.5Gi"))
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestOverridesAreMergedAndTheFirstWins(t *testing.T) {
 	p := compile(t, throttler)
 	amounts := func(cpu, memory string) map[string]v1alpha1.Quantity {
 		return map[string]v1alpha1.Quantity{
-			"cpu": v1alpha1.NewQuantity(cpu), "memory": v1alpha1.NewQuantity(memory), "nvidia.com/gpu": v1alpha1.NewQuantity("2"),
+			"cpu": v1alpha1.Quantity(cpu), "memory": v1alpha1.Quantity(memory), "nvidia.com/gpu": "2",
 		}
 	}
 	first, second, end := at(t, "2019-02-01T00:00:00+09:00"), at(t, "2019-02-15T00:00:00+09:00"), at(t, "2019-03-01T00:00:00+09:00")

@@ -7,16 +7,16 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Quantity is an amount of a resource as in Kubernetes, of at least 0 and without an exponent: a
 // whole number like 2, or text like "200m", "1.5Gi" or "64M". It is less than 1000Ti.
 //
+// +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=20
 // +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 999999999999999 : self.matches('^([0-9]{1,15}m?|[0-9]{1,12}([.][0-9]{1,3})?(k|Ki)?|[0-9]{1,9}([.][0-9]{1,3})?(M|Mi)|[0-9]{1,6}([.][0-9]{1,3})?(G|Gi)|[0-9]{1,3}([.][0-9]{1,3})?(T|Ti))$')",message="must be an amount from 0 to 999Ti, like 2, 200m or 1.5Gi"
-type Quantity intstr.IntOrString
+type Quantity string
 
 // quantityPattern is the rule of the custom resource definition.
 var quantityPattern = regexp.MustCompile(`^([0-9]{1,15}m?|[0-9]{1,12}([.][0-9]{1,3})?(k|Ki)?|[0-9]{1,9}([.][0-9]{1,3})?(M|Mi)|[0-9]{1,6}([.][0-9]{1,3})?(G|Gi)|[0-9]{1,3}([.][0-9]{1,3})?(T|Ti))$`)
@@ -24,31 +24,19 @@ var quantityPattern = regexp.MustCompile(`^([0-9]{1,15}m?|[0-9]{1,12}([.][0-9]{1
 // Milli returns the amount in thousandths, rounded up. If q is not an amount, the error says what
 // one looks like.
 func (q Quantity) Milli() (int64, error) {
-	if quantityPattern.MatchString(q.String()) {
-		if v, err := resource.ParseQuantity(q.String()); err == nil {
+	if quantityPattern.MatchString(string(q)) {
+		if v, err := resource.ParseQuantity(string(q)); err == nil {
 			return v.MilliValue(), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not an amount from 0 to 999Ti, like 2, 200m or 1.5Gi", q.String())
+	return 0, fmt.Errorf("%q is not an amount from 0 to 999Ti, like 2, 200m or 1.5Gi", string(q))
 }
-
-// NewQuantity returns the amount that text names. Milli reports whether text is an amount.
-func NewQuantity(text string) Quantity { return Quantity(intstr.FromString(text)) }
-
-// String returns the amount as the user wrote it, without quotes.
-func (q Quantity) String() string {
-	v := intstr.IntOrString(q)
-	return v.String()
-}
-
-// MarshalJSON writes a string.
-func (q Quantity) MarshalJSON() ([]byte, error) { return json.Marshal(q.String()) }
 
 // UnmarshalJSON reads a whole number or a string. Milli reports whether that is an amount.
 func (q *Quantity) UnmarshalJSON(data []byte) error {
-	if n, err := strconv.ParseInt(string(data), 10, 64); err == nil { // IntOrString has no more than 32 bits
-		*q = NewQuantity(strconv.FormatInt(n, 10))
+	if _, err := strconv.ParseInt(string(data), 10, 64); err == nil {
+		*q = Quantity(data)
 		return nil
 	}
-	return (*intstr.IntOrString)(q).UnmarshalJSON(data)
+	return json.Unmarshal(data, (*string)(q))
 }

@@ -66,7 +66,7 @@ func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 	assert.Equal(t, "x", status.Groups[0].Group)
 	assert.EqualValues(t, "500m", status.Groups[0].Used.Running.Requests["cpu"])
 
-	assert.Equal(t, "5", status.CalculatedLimits.Running.Requests["cpu"].StrVal)
+	assert.EqualValues(t, "5", status.CalculatedLimits.Running.Requests["cpu"])
 	assert.True(t, status.CalculatedLimits.Since.Time.Equal(policyNow.Add(-12*time.Hour)))
 	overrides := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionOverridesValid)
 	assert.Equal(t, metav1.ConditionFalse, overrides.Status)
