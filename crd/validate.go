@@ -60,12 +60,12 @@ func (c checker) labels(selector map[string]v1alpha1.LabelValue) {
 	}
 	for _, key := range sortedKeys(selector) {
 		c.invalid(key, "every key must be a label name: ", validation.IsQualifiedName(key)...)
-		c.at(key).labelValue(selector[key])
+		c.at(key).labelValue(string(selector[key]))
 	}
 }
 
-func (c checker) labelValue(value v1alpha1.LabelValue) {
-	c.invalid(string(value), "must be a label value: ", validation.IsValidLabelValue(string(value))...)
+func (c checker) labelValue(value string) {
+	c.invalid(value, "must be a label value: ", validation.IsValidLabelValue(value)...)
 }
 
 func (c checker) times(spec v1alpha1.PacemakerConfigSpec) {

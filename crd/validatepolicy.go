@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -69,8 +70,8 @@ func validateSelector(c checker, s *v1alpha1.LabelSelector) {
 
 func validateRequirement(c checker, r v1alpha1.LabelRequirement) {
 	c.at("key").invalid(r.Key, "must be a label name: ", validation.IsQualifiedName(r.Key)...)
-	known := []v1alpha1.LabelOperator{v1alpha1.LabelIn, v1alpha1.LabelNotIn, v1alpha1.LabelExists, v1alpha1.LabelDoesNotExist}
-	compares := r.Operator == v1alpha1.LabelIn || r.Operator == v1alpha1.LabelNotIn
+	known := []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}
+	compares := r.Operator == metav1.LabelSelectorOpIn || r.Operator == metav1.LabelSelectorOpNotIn
 	switch values := c.at("values"); {
 	case !slices.Contains(known, r.Operator):
 		c.add(field.NotSupported(c.path.Child("operator"), r.Operator, known))

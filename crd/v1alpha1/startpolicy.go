@@ -169,27 +169,17 @@ type LabelRequirement struct {
 	// operator is In, NotIn, Exists or DoesNotExist. As everywhere in Kubernetes, NotIn also
 	// matches where the label is absent.
 	// +required
-	Operator LabelOperator `json:"operator"`
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	Operator metav1.LabelSelectorOperator `json:"operator"`
 
 	// values are the values that In and NotIn compare the label with. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	Values []LabelValue `json:"values,omitempty"`
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	Values []string `json:"values,omitempty"`
 }
-
-// LabelOperator is how a label is compared with values.
-//
-// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
-type LabelOperator string
-
-// The operators.
-const (
-	LabelIn           LabelOperator = "In"
-	LabelNotIn        LabelOperator = "NotIn"
-	LabelExists       LabelOperator = "Exists"
-	LabelDoesNotExist LabelOperator = "DoesNotExist"
-)
 
 // TemporaryOverride replaces limits for a period of time.
 //

@@ -16,13 +16,7 @@ func (s *LabelSelector) Selector() labels.Selector {
 		same.MatchLabels[key] = string(value)
 	}
 	for _, r := range s.MatchExpressions {
-		values := make([]string, 0, len(r.Values))
-		for _, v := range r.Values {
-			values = append(values, string(v))
-		}
-		same.MatchExpressions = append(same.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: values,
-		})
+		same.MatchExpressions = append(same.MatchExpressions, metav1.LabelSelectorRequirement(r))
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&same)
 	if err != nil {

@@ -177,7 +177,7 @@ func (in *LabelRequirement) DeepCopyInto(out *LabelRequirement) {
 	*out = *in
 	if in.Values != nil {
 		in, out := &in.Values, &out.Values
-		*out = make([]LabelValue, len(*in))
+		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 }
