@@ -25,33 +25,26 @@ func (s *shape) check(path *field.Path, v any, t reflect.Type) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch kind := t.Kind(); {
-	case v == nil:
-	case reflect.PointerTo(t).Implements(unmarshaler):
-		s.checkLeaf(path, v, t)
-	case kind == reflect.Struct:
-		s.checkStruct(path, v, t)
-	case kind == reflect.Map:
-		object, ok := v.(map[string]any)
-		s.expect(path, v, ok, "must be a mapping")
+	object, isObject := v.(map[string]any)
+	list, isList := v.([]any)
+	own, kind := reflect.PointerTo(t).Implements(unmarshaler), t.Kind()
+	switch {
+	case !own && kind == reflect.Struct && isObject:
+		s.checkFields(path, object, jsonFields(t))
+	case kind == reflect.Map && isObject:
 		for _, key := range sortedKeys(object) {
 			s.checkItem(path.Child(key), object[key], t.Elem())
 		}
-	case kind == reflect.Slice:
-		list, ok := v.([]any)
-		s.expect(path, v, ok, "must be a list")
+	case kind == reflect.Slice && isList:
 		for i, item := range list {
 			s.checkItem(path.Index(i), item, t.Elem())
 		}
 	default:
-		s.checkLeaf(path, v, t)
+		s.decode(path, v, t)
 	}
 }
 
-func (s *shape) checkStruct(path *field.Path, v any, t reflect.Type) {
-	object, ok := v.(map[string]any)
-	s.expect(path, v, ok, "must be a mapping")
-	known := jsonFields(t)
+func (s *shape) checkFields(path *field.Path, object map[string]any, known map[string]reflect.Type) {
 	for _, name := range sortedKeys(object) {
 		if fieldType, ok := known[name]; ok {
 			s.check(path.Child(name), object[name], fieldType)
@@ -64,24 +57,20 @@ func (s *shape) checkStruct(path *field.Path, v any, t reflect.Type) {
 
 // checkItem checks a value in a list or a mapping, which must not be null.
 func (s *shape) checkItem(path *field.Path, v any, t reflect.Type) {
-	s.expect(path, v, v != nil, "must not be null")
+	if v == nil {
+		s.wrong = append(s.wrong, field.Invalid(path, v, "must not be null"))
+	}
 	s.check(path, v, t)
 }
 
-// checkLeaf checks a value that has no fields or items by decoding it.
-func (s *shape) checkLeaf(path *field.Path, v any, t reflect.Type) {
+// decode checks a value that has no fields or items, or should have some, by decoding it.
+func (s *shape) decode(path *field.Path, v any, t reflect.Type) {
 	data, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(data, reflect.New(t).Interface())
 	}
 	if err != nil {
-		s.expect(path, v, false, expected(v, t, err))
-	}
-}
-
-func (s *shape) expect(path *field.Path, v any, ok bool, want string) {
-	if !ok {
-		s.wrong = append(s.wrong, field.Invalid(path, v, want))
+		s.wrong = append(s.wrong, field.Invalid(path, v, expected(v, t, err)))
 	}
 }
 
@@ -97,6 +86,10 @@ func expected(v any, t reflect.Type, err error) string {
 	}
 	_, whole := v.(int64)
 	switch kind := t.Kind(); {
+	case kind == reflect.Struct, kind == reflect.Map:
+		return "must be a mapping"
+	case kind == reflect.Slice:
+		return "must be a list"
 	case kind == reflect.String:
 		return "must be a string, in quotes if it looks like something else"
 	case kind == reflect.Bool:
