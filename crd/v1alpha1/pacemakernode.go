@@ -35,19 +35,6 @@ type PacemakerNode struct {
 	Status PacemakerNodeStatus `json:"status,omitempty"`
 }
 
-// PacemakerNodeList is a list of PacemakerNode objects.
-//
-// +kubebuilder:object:root=true
-type PacemakerNodeList struct {
-	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard list metadata.
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	// items are the objects.
-	Items []PacemakerNode `json:"items"`
-}
-
 // Connection is the state of the connection between the daemon and the container runtime
 // of its node.
 //

@@ -66,7 +66,7 @@ func (c *cluster) kubectl(_ context.Context, args ...string) (stdout string, err
 	case strings.Contains(line, "get -o json pods --all-namespaces --field-selector spec.nodeName="):
 		return answer(corev1.PodList{Items: c.pods})
 	case strings.HasPrefix(line, "get -o json pacemakernodes"):
-		return answer(v1alpha1.PacemakerNodeList{Items: c.nodes})
+		return answer(map[string]any{"kind": "List", "items": c.nodes})
 	case strings.HasPrefix(line, "get -o json events "):
 		return answer(corev1.EventList{Items: c.events})
 	}

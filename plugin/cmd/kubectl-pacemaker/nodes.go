@@ -18,7 +18,9 @@ import (
 )
 
 func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
-	var found v1alpha1.PacemakerNodeList
+	var found struct {
+		Items []v1alpha1.PacemakerNode `json:"items"`
+	}
 	err := a.get(ctx, &found, "pacemakernodes.pod-pacemaker.io")
 	if err != nil && strings.Contains(err.Error(), "doesn't have a resource type") {
 		err = fmt.Errorf("%w: is pod-pacemaker installed?", err)
