@@ -20,12 +20,11 @@ import (
 const (
 	// SlotLabel is on every Lease that is a slot. Its value identifies the group.
 	SlotLabel = "pod-pacemaker.io/slots-of"
-	// GroupAnnotation is the first kilobyte of the name of the group. Nothing reads it.
+	// GroupAnnotation is the name of the group. Nothing reads it.
 	GroupAnnotation = "pod-pacemaker.io/group"
 
 	namePrefix     = "pod-pacemaker-"
 	mostPolicyName = 200 // bytes in the name of a Lease, which has at most 253
-	mostAnnotation = 1024
 	mostSlots      = 1000
 )
 
@@ -48,12 +47,11 @@ func leaseName(d demand, n int) string {
 // zero to create one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
 	seconds := int32(leaseDuration / time.Second)
-	group := strings.ToValidUTF8(d.key.Group[:min(len(d.key.Group), mostAnnotation)], "") // a cut character is dropped
 	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaseName(d, n), Labels: map[string]string{SlotLabel: d.id}, UID: v.uid, ResourceVersion: v.resource,
-			Annotations: map[string]string{GroupAnnotation: group},
+			Annotations: map[string]string{GroupAnnotation: d.key.Group},
 			// The user who deletes the policy need not delete its Leases.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "StartPolicy", Name: d.key.Policy, UID: d.owner,
