@@ -33,7 +33,6 @@ type Source struct {
 	configs  *follower[v1alpha1.PacemakerConfig]
 	policies *follower[v1alpha1.StartPolicy]
 	node     *nodeFollower
-	begun    atomic.Bool
 	current  atomic.Pointer[Effective] // nil until Begin
 
 	decided bool // the API server has answered; only the goroutine of configs uses it
@@ -61,8 +60,8 @@ type SourceOptions struct {
 	Nodes   kube.Interface
 	// NodeName is the name of the node. Instance is the instance name of the daemon, or empty.
 	NodeName, Instance string
-	// ConfigsPath and PoliciesPath are the files in which Run keeps what the API server returns of each kind. When it
-	// begins, it puts in force what they hold until the API server answers. A file that is damaged, or of another node,
+	// ConfigsPath and PoliciesPath are the files in which Run keeps what the API server returns of each kind. Begin
+	// puts in force what they hold until the API server answers. A file that is damaged, or of another node,
 	// is logged and ignored, and so is an object in it that is not valid. Empty: nothing is kept.
 	ConfigsPath, PoliciesPath string
 	// Write replaces the content of one of these files. After a power cut, the file must have either its old or its
@@ -72,7 +71,7 @@ type SourceOptions struct {
 	Fallback *v1alpha1.PacemakerConfig
 	// FilePolicies are in force while no StartPolicy in the API server selects the node.
 	FilePolicies []*v1alpha1.StartPolicy
-	// OnChange is called with what is in force when Run begins, and whenever that changes.
+	// OnChange is called by Begin with what is in force, and by Run whenever that changes.
 	OnChange func(Effective)
 	// OnPolicies is called like OnChange with the StartPolicies in force. It must not change them.
 	OnPolicies func([]*v1alpha1.StartPolicy)
@@ -120,18 +119,14 @@ func (s *Source) NodeUID() types.UID {
 	return ""
 }
 
-// Begin puts in force what the disk holds, the policies first. It reads two small files. Only its first call does
-// anything, and Run calls it, too.
+// Begin puts in force what the disk holds, the policies first. It reads two small files. Call it once.
 func (s *Source) Begin() {
-	if s.begun.CompareAndSwap(false, true) {
-		s.policies.begin()
-		s.configs.begin()
-	}
+	s.policies.begin()
+	s.configs.begin()
 }
 
-// Run watches the API server until ctx ends. Call it once.
+// Run watches the API server until ctx ends. Call it once, after Begin.
 func (s *Source) Run(ctx context.Context) {
-	s.Begin()
 	var running sync.WaitGroup
 	running.Go(func() { s.node.run(ctx, s.refused) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })

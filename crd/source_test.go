@@ -78,7 +78,7 @@ func inWorld(t *testing.T, fallback *v1alpha1.PacemakerConfig, test func(w *worl
 func (w *world) run() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
-	go func() { w.source.Run(ctx); done <- nil }()
+	go func() { w.source.Begin(); w.source.Run(ctx); done <- nil }()
 	w.t.Cleanup(func() {
 		stop()
 		assert.NoError(w.t, <-done)

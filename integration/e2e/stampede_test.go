@@ -144,7 +144,7 @@ func (s *stampede) run(t *testing.T, config string) {
 			Configs: objects, Nodes: kubetest.Of(kube), NodeName: name, Log: log,
 			OnChange: func(e crd.Effective) { inForce.Store(&e) }, OnPolicies: func([]*v1alpha1.StartPolicy) {}, OnNode: func(*corev1.Node) {}, OnPanic: panicked,
 		})
-		all.Go(func() error { source.Run(ctx); return nil })
+		all.Go(func() error { source.Begin(); source.Run(ctx); return nil })
 		pods := podwatch.New(podwatch.Options{
 			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: panicked,
 		})
