@@ -78,17 +78,12 @@ func read[T any](object map[string]any, kind string, validate func(*T) field.Err
 
 // validateType checks the API version and the kind of an object.
 func validateType(object map[string]any) (errs field.ErrorList) {
-	check := func(name, want string, known ...any) {
-		switch value, path := object[name], field.NewPath(name); {
-		case value == nil:
-			errs = append(errs, field.Required(path, want))
-		case !slices.Contains(known, value):
-			errs = append(errs, field.Invalid(path, value, want))
-		}
+	if version := v1alpha1.GroupVersion.String(); object["apiVersion"] != version {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), object["apiVersion"], "must be "+version))
 	}
-	version := v1alpha1.GroupVersion.String()
-	check("apiVersion", "must be "+version, version)
-	check("kind", "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind, v1alpha1.Kind, v1alpha1.PolicyKind)
+	if kind := object["kind"]; kind != v1alpha1.Kind && kind != v1alpha1.PolicyKind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind))
+	}
 	return errs
 }
 
