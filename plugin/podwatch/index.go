@@ -38,7 +38,7 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
-			w.onChange(before.pod, true)
+			w.options.OnChange(before.pod, true)
 		}
 		before = nil
 	}
@@ -46,11 +46,11 @@ func (w *Watch) change(before, after *cached) {
 		return
 	}
 	if !w.put(after) {
-		w.log.WithFields(logrus.Fields{"pod_namespace": after.Namespace, "pod_name": after.Name, "pod_uid": after.pod.UID}).
+		w.options.Log.WithFields(logrus.Fields{"pod_namespace": after.Namespace, "pod_name": after.Name, "pod_uid": after.pod.UID}).
 			Warnf("pod %s/%s: a mirror pod with the uid of another pod is ignored", after.Namespace, after.Name)
 		return
 	}
-	w.onChange(after.pod, false)
+	w.options.OnChange(after.pod, false)
 }
 
 // remove forgets c, and reports whether it was the pod known by its uid.

@@ -45,7 +45,7 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			pod = nameOf(p)
-			w.onPanic("podwatch", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
+			w.options.OnPanic("podwatch", fault, logrus.Fields{"pod_namespace": pod.Namespace, "pod_name": pod.Name, "pod_uid": pod.UID})
 		}
 	}()
 	pod = w.trim(p)

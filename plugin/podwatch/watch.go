@@ -21,10 +21,8 @@ import (
 // Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run may be called at any time from
 // any goroutine.
 type Watch struct {
-	log      logrus.FieldLogger
+	options  Options
 	informer *informer.Informer[*cached]
-	onChange func(pod Pod, deleted bool)
-	onPanic  func(part string, fault any, fields logrus.Fields)
 	trim     func(*corev1.Pod) Pod
 	asks     *rate.Limiter // of ListAnew
 
@@ -59,7 +57,7 @@ type Options struct {
 // New returns a Watch. It sends no requests before Run.
 func New(o Options) *Watch {
 	w := &Watch{
-		log: o.Log, trim: trim, onChange: o.OnChange, onPanic: o.OnPanic, asks: rate.NewLimiter(rate.Every(askEvery), 1),
+		options: o, trim: trim, asks: rate.NewLimiter(rate.Every(askEvery), 1),
 		pods: map[string]*cached{}, added: make(chan struct{}),
 	}
 	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
