@@ -3,14 +3,12 @@ package startpolicy
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
-
-// NamespaceName is the label that holds the name of a namespace.
-const NamespaceName = "kubernetes.io/metadata.name"
 
 // Policy is a compiled StartPolicy. Make one with [Compile]. It is safe for concurrent use.
 type Policy struct {
@@ -38,7 +36,7 @@ func Compile(policy *v1alpha1.StartPolicy) *Policy {
 		one := term{pod: t.PodSelector.Selector(), namespace: t.NamespaceSelector.Selector()}
 		p.terms = append(p.terms, one)
 		named, _ := one.namespace.Requirements()
-		p.NeedsNamespaces = p.NeedsNamespaces || slices.ContainsFunc(named, func(r labels.Requirement) bool { return r.Key() != NamespaceName })
+		p.NeedsNamespaces = p.NeedsNamespaces || slices.ContainsFunc(named, func(r labels.Requirement) bool { return r.Key() != corev1.LabelMetadataName })
 	}
 	if spec.BypassSelector != nil {
 		p.bypass = spec.BypassSelector.Selector()

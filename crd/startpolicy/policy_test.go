@@ -72,7 +72,7 @@ limits: {running: {pods: 1}}`)
 		{"another tier", pod(label("tier", "back")), paced, false},
 		{"a good tier", pod(label("tier", "front")), paced, true},
 		{"another app", pod(label("app", "db")), paced, false},
-		{"the second term", pod(label("app", "db")), map[string]string{NamespaceName: "batch"}, true},
+		{"the second term", pod(label("app", "db")), map[string]string{corev1.LabelMetadataName: "batch"}, true},
 	} {
 		m, ok := matches(p, c.pod, c.namespace)
 		assert.Equal(t, c.want, ok, c.name)

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Why the labels of namespaces are not known.
@@ -19,7 +19,7 @@ func (m *Matcher) labelsOf(name string) map[string]string {
 	if labels, known := m.namespaces[name]; known {
 		return labels
 	}
-	return map[string]string{startpolicy.NamespaceName: name}
+	return map[string]string{corev1.LabelMetadataName: name}
 }
 
 // SetNamespace sets the labels of a namespace; nil: it is gone. It does nothing where they have not changed.
