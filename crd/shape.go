@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -83,13 +84,18 @@ func expected(v any, t reflect.Type, err error) string {
 		return `must be a whole number like 2, or a decimal in quotes like "0.5"`
 	case v1alpha1.Quantity:
 		return "must be an amount, like 2, 200m or 1.5Gi"
+	case metav1.Time:
+		return `must be a moment as in RFC 3339, like "2026-11-27T00:00:00+01:00"`
 	}
 	_, whole := v.(int64)
+	_, isBool := v.(bool)
 	switch kind := t.Kind(); {
 	case kind == reflect.Struct, kind == reflect.Map:
 		return "must be a mapping"
 	case kind == reflect.Slice:
 		return "must be a list"
+	case kind == reflect.String && isBool:
+		return `must be a string in quotes, like "Off": without them, YAML reads On, Off, Yes and No as true or false`
 	case kind == reflect.String:
 		return "must be a string, in quotes if it looks like something else"
 	case kind == reflect.Bool:
@@ -99,7 +105,7 @@ func expected(v any, t reflect.Type, err error) string {
 	case kind == reflect.Int32, kind == reflect.Int64:
 		return "must be a whole number"
 	}
-	return err.Error() // of a time, for example
+	return err.Error()
 }
 
 // jsonFields maps the JSON names of a struct's fields to their types.
