@@ -53,7 +53,6 @@ func TestHostPathsAreTheseAndNoOthers(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []mount{
-		{"install-gate", "/opt/pod-pacemaker/bin", "/host/opt/pod-pacemaker/bin", false},
 		{"pod-pacemaker", "/var/run/nri", "/var/run/nri", true},
 		{"pod-pacemaker", "/run/pod-pacemaker", "/run/pod-pacemaker", false},
 		{"pod-pacemaker", "/var/lib/pod-pacemaker", "/var/lib/pod-pacemaker", false},

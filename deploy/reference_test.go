@@ -126,7 +126,7 @@ var helpFlag = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([\w-]+)(?: (\S+))? {2,}
 // writeFlags reads the flags from the golden files of the program's help.
 func writeFlags(t *testing.T, out *strings.Builder) {
 	t.Helper()
-	for _, command := range []string{"run", "preflight", "status", "why", "check", "install-gate", "copy-kubelet-config", "metrics-proxy", "alive"} {
+	for _, command := range []string{"run", "preflight", "status", "why", "check", "copy-kubelet-config", "metrics-proxy", "alive"} {
 		text, err := os.ReadFile("../plugin/cmd/pod-pacemaker/testdata/help-" + command + ".golden")
 		require.NoError(t, err)
 		_, flags, found := strings.Cut(string(text), "\nFlags:\n")

@@ -243,6 +243,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now
+	d.options.installHook()
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},

@@ -52,6 +52,9 @@ type Options struct {
 	StateDir string
 	// GatePath is the absolute path of the hook's program on the host. If it is empty, there is no gate.
 	GatePath string
+	// Programs is the folder of the programs that the daemon installs on the host: pacemaker-gate, and with CNI
+	// pacemaker-cni. A hook that is not in it must be at GatePath already. If Programs is empty, no hook is installed.
+	Programs string
 	// GateTimeout bounds one wait in the gate: from 1s to 1h, and less than kubelet's runtimeRequestTimeout.
 	GateTimeout time.Duration
 	// Gate is where the gate is used.
@@ -62,8 +65,6 @@ type Options struct {
 	// program in CNIBinDir. Both are absolute paths, and the same on the host.
 	CNI                   bool
 	CNIConfDir, CNIBinDir string
-	// CNIProgram is the file pacemaker-cni that is copied to CNIBinDir.
-	CNIProgram string
 	// Hold bounds one wait inside a handler: from 0s, which means none, to 1s.
 	Hold time.Duration
 	// Instance is the name of this daemon where several run on a node. The daemon follows only PacemakerConfigs with this

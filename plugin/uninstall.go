@@ -92,7 +92,7 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 	}
 }
 
-// removeFiles removes the files that the daemon and install-gate put on the host. With the waiting room, it blocks for
+// removeFiles removes the files that the daemon put on the host. With the waiting room, it blocks for
 // noteGrace.
 func (o Options) removeFiles() error {
 	var faults []error

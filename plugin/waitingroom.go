@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ const roomReturns = time.Second
 // newCNI returns the installer of the waiting room. It calls shut when no pod may wait in the room, with the reason.
 func newCNI(o Options, shut func(why string)) *cni.Installer {
 	return cni.New(cni.Options{
-		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: o.CNIProgram, Socket: o.SocketPath(),
+		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: filepath.Join(o.Programs, cni.ProgramName), Socket: o.SocketPath(),
 		// kubelet gives a sandbox twice the time that it gives a container.
 		Timeout: 2 * o.GateTimeout, Log: o.Log,
 	}, shut)

@@ -114,7 +114,7 @@ func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
 	require.Equal(t, want.VolumeMounts, have.VolumeMounts)
 	require.Equal(t, of.Volumes, job.Spec.Template.Spec.Volumes)
-	require.Equal(t, of.InitContainers[1:], job.Spec.Template.Spec.InitContainers, "the containers that find kubelet's configuration")
+	require.Equal(t, of.InitContainers, job.Spec.Template.Spec.InitContainers, "the containers that find kubelet's configuration")
 	require.Equal(t, of.ServiceAccountName, job.Spec.Template.Spec.ServiceAccountName)
 }
 

@@ -87,9 +87,9 @@ func TestThePodMonitorHasAToken(t *testing.T) {
 // A daemon finds kubelet's configuration on its node, among the places that the values name.
 func TestDaemonSearchesKubeletConfigInEachPlace(t *testing.T) {
 	t.Parallel()
-	require.Len(t, daemon(t, "{}").InitContainers, 1)
+	require.Empty(t, daemon(t, "{}").InitContainers)
 	pod := daemon(t, everything)
-	finds := pod.InitContainers[1]
+	finds := pod.InitContainers[0]
 	require.Equal(t, []string{
 		"copy-kubelet-config", "--to=/kubelet/config.yaml", "/host/var/lib/kubelet/config.yaml", "/host/etc/kubernetes/kubelet/config.json",
 	}, finds.Args)

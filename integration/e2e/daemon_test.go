@@ -57,7 +57,7 @@ func (d *daemon) logged(t *testing.T) string {
 // hook below a folder that other users can write, and a checkout may be such a folder.
 func installGate(t *testing.T, dir string) string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), repository("bin", "pod-pacemaker"), "install-gate", "--to", dir).CombinedOutput()
+	said, err := exec.CommandContext(t.Context(), "install", "-D", "-m", "0755", "-t", dir, repository("bin", "pacemaker-gate")).CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	return filepath.Join(dir, "pacemaker-gate")
 }

@@ -109,10 +109,10 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 		return warning(check, "not used: --gate-path is empty", refused)
 	}
 	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
-		return warning(check, "there is no "+o.GatePath+" yet", "the DaemonSet installs it; on a host, run 'pod-pacemaker install-gate'; "+without)
+		return warning(check, "there is no "+o.GatePath+" yet", "the daemon copies it from its own folder when it starts; "+without)
 	}
 	if says := waiting.HookFault(o.GatePath); says != "" {
-		return fault(check, says, "'pod-pacemaker install-gate' replaces the file, and --gate-path (chart: paths.gate) chooses another folder; "+without)
+		return fault(check, says, "the daemon replaces a wrong file when it starts, and --gate-path (chart: paths.gate) chooses another folder; "+without)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

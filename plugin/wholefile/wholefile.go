@@ -4,11 +4,24 @@ package wholefile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 )
+
+// Install copies a program to target with [Ensure] and mode 0755. It fails if the program is empty.
+func Install(program, target string) (wrote bool, err error) {
+	content, err := os.ReadFile(program)
+	if err == nil && len(content) == 0 {
+		err = fmt.Errorf("%s is empty", program)
+	}
+	if err != nil {
+		return false, err
+	}
+	return Ensure(target, content, 0o755)
+}
 
 // Ensure calls [Write] unless path is already a regular file with this content and mode that belongs to the user of
 // this process. It reports whether it wrote. Processes that run the same program before and after a needless copy

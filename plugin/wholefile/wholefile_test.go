@@ -43,6 +43,70 @@ func TestAFailureLeavesAllAsItWas(t *testing.T) {
 	assert.Len(t, entries, 1, "no other file is left")
 }
 
+// program writes a program and returns its path.
+func program(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestInstallWritesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	target := filepath.Join(t.TempDir(), "file")
+	install := func(content string) bool {
+		wrote, err := Install(program(t, content), target)
+		require.NoError(t, err)
+		info, err := os.Lstat(target)
+		require.NoError(t, err)
+		assert.Equal(t, fs.FileMode(0o755), info.Mode(), "no link: another user may own the file behind it")
+		return wrote
+	}
+	assert.True(t, install("one"), "the file is missing")
+	first, err := os.Stat(target)
+	require.NoError(t, err)
+	assert.False(t, install("one"), "the file is equal")
+	again, err := os.Stat(target)
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(first, again))
+
+	// A process that runs the old file keeps it.
+	running, err := os.Open(target)
+	require.NoError(t, err)
+	defer running.Close()
+	assert.True(t, install("two"), "the content differs")
+	old := make([]byte, 3)
+	_, err = running.Read(old)
+	require.NoError(t, err)
+	assert.Equal(t, "one", string(old))
+
+	require.NoError(t, os.Chmod(target, 0o777))
+	assert.True(t, install("two"), "the mode differs")
+	require.NoError(t, os.Rename(target, target+".2"))
+	require.NoError(t, os.Symlink(target+".2", target))
+	assert.True(t, install("two"), "a symbolic link")
+	require.NoError(t, os.Remove(target+".2"))
+	entries, err := os.ReadDir(filepath.Dir(target))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "no other file is left beside the program")
+}
+
+func TestAFailedInstallLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := Install(filepath.Join(dir, "missing"), filepath.Join(dir, "file"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Install(program(t, ""), filepath.Join(dir, "file"))
+	require.ErrorContains(t, err, "is empty")
+
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	_, err = Install(program(t, "one"), filepath.Join(dir, "folder"))
+	require.ErrorIs(t, err, os.ErrExist)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+}
+
 func TestEnsureWritesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

@@ -50,7 +50,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
-		p.installGateCommand(), p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
+		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
 	)
 	return root
 }

@@ -124,7 +124,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, plugin.Options{
 		NodeName: strings.ToLower(host), NRISocket: "/var/run/nri/nri.sock", NRIIndex: "05",
-		RunDir: "/run/pod-pacemaker", StateDir: "/var/lib/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate",
+		RunDir: "/run/pod-pacemaker", StateDir: "/var/lib/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate", Programs: programs(t),
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
 		CNIConfDir: "/etc/cni/net.d", CNIBinDir: "/opt/cni/bin",
 		Namespace: "pod-pacemaker",
@@ -138,7 +138,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
-		Namespace: "ns", CNI: true, CNIConfDir: "/net.d", CNIBinDir: "/plugins", CNIProgram: beside(t, "pacemaker-cni"),
+		Namespace: "ns", CNI: true, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
 		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
@@ -147,12 +147,12 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }
 
-// beside returns the path of a file in the folder of this program.
-func beside(t *testing.T, name string) string {
+// programs returns the folder of this program.
+func programs(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	return filepath.Join(filepath.Dir(self), name)
+	return filepath.Dir(self)
 }
 
 func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {

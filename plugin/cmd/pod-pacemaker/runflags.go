@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -41,7 +40,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "(advanced) `folder` for the last good PacemakerConfig, which applies until the API server answers, and for the costs of starts (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "(advanced) `folder` where the host's /proc is mounted, to see the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "", "(advanced) whether containers wait in the gate; auto: if the runtime has no known fault with it", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
-	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+gateName, "(advanced) the hook's absolute `path` on the host (empty: no gate)")
+	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+plugin.HookName, "(advanced) the hook's absolute `path` on the host, to which the daemon copies it from its own folder (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "(advanced) how long a container may wait in the gate; must be less than kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`; if --gate-timeout is not set, it becomes 0.8 of the runtimeRequestTimeout in this file, at most 1h")
 	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox exists: pacemaker-cni, and a CNI configuration that names it")
@@ -71,13 +70,11 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	if f.Instance != "" && !cmd.Flags().Changed("run-dir") {
 		f.RunDir = filepath.Join(f.RunDir, f.Instance) // daemons on one node have their own sockets
 	}
-	if f.CNI {
-		program, err := programBeside(cni.ProgramName)
-		if err != nil {
-			return err
-		}
-		f.CNIProgram = program
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's folder: %w", err)
 	}
+	f.Programs = filepath.Dir(self)
 	if f.kubeletConfig != "" {
 		timeout, err := plugin.GateTimeoutOf(f.kubeletConfig)
 		if unread := (*fs.PathError)(nil); errors.As(err, &unread) {

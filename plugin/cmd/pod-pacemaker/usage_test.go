@@ -19,7 +19,6 @@ func TestHelp(t *testing.T) {
 		"help-alive":               {"alive", "--help"},
 		"help-check":               {"check", "--help"},
 		"help-preflight":           {"preflight", "--help"},
-		"help-install-gate":        {"install-gate", "--help"},
 		"help-copy-kubelet-config": {"copy-kubelet-config", "--help"},
 		"help-metrics-proxy":       {"metrics-proxy", "--help"},
 	} {
@@ -54,7 +53,6 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 		{[]string{"why", "a/b/c"}, "pod-pacemaker: \"a/b/c\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
 		{[]string{"check"}, "pod-pacemaker: accepts 1 arg(s), received 0\n'pod-pacemaker check --help' shows how to use it.\n"},
 		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n"},
-		{[]string{"install-gate"}, "pod-pacemaker: --to is missing: the folder on the host\n"},
 		{[]string{"copy-kubelet-config", "x"}, "pod-pacemaker: --to is missing: the file to write\n"},
 		{[]string{"copy-kubelet-config", "--to", "x"}, "pod-pacemaker: requires at least 1 arg(s), only received 0\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
 		{[]string{"metrics-proxy", "--listen", ""}, "pod-pacemaker: --listen: \"\": must be HOST:PORT with a port from 1 to 65535\n"},

@@ -63,7 +63,7 @@ type Installer struct {
 
 	changes atomic.Int64 // of the folder, by others
 
-	size    int64     // of the program in bytes; 0: it was not copied yet
+	copied  bool      // the program was compared with the one on the host
 	written []byte    // the configuration that the installer wrote; nil: it wrote none
 	gaveUp  string    // why the installer does not write the configuration any more; empty: it does
 	last    string    // result of the last look; empty: not known
@@ -208,24 +208,18 @@ func (i *Installer) want() (source string, text []byte, err error) {
 // program makes sure that the program is on the host and can be executed.
 func (i *Installer) program() error {
 	target := filepath.Join(i.o.BinDir, ProgramName)
-	if info, err := os.Stat(target); i.size == 0 || err != nil || info.Size() != i.size {
-		if err := i.copyTo(target); err != nil {
+	wanted, err := os.Stat(i.o.Program)
+	if err != nil {
+		return err
+	}
+	if have, err := os.Stat(target); !i.copied || err != nil || have.Size() != wanted.Size() {
+		if _, err := wholefile.Install(i.o.Program, target); err != nil {
 			return err
 		}
+		i.copied = true
 	}
 	if err := unix.Access(target, unix.X_OK); err != nil {
 		return fmt.Errorf("%s cannot be executed (is its file system mounted noexec?): %w", target, err)
 	}
 	return nil
-}
-
-// copyTo copies the program, unless the target is the same already.
-func (i *Installer) copyTo(target string) error {
-	wanted, err := os.ReadFile(i.o.Program)
-	if err != nil {
-		return err
-	}
-	i.size = int64(len(wanted))
-	_, err = wholefile.Ensure(target, wanted, 0o755)
-	return err
 }
