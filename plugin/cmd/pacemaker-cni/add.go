@@ -1,10 +1,9 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
@@ -40,13 +39,13 @@ func add(r request, parent int) int {
 	}
 	if o := wait(r, c, parent, began); !o.Starts {
 		if o.Orphaned {
-			write(unix.Stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")
+			write(os.Stderr, "pod-pacemaker: nothing started: "+o.Reason+"\n")
 		}
 		return fail(c, codeTryAgain, "pod-pacemaker: waiting to start: "+o.Reason)
 	} else if o.Unpaced {
-		write(unix.Stderr, "pod-pacemaker: "+r.namespace+"/"+r.name+" comes up unpaced: "+o.Reason+"\n")
+		write(os.Stderr, "pod-pacemaker: "+r.namespace+"/"+r.name+" comes up unpaced: "+o.Reason+"\n")
 	}
-	write(unix.Stdout, c.prevResult+"\n")
+	write(os.Stdout, c.prevResult+"\n")
 	return 0
 }
 

@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // conf is the configuration of the plugin. Package plugin/internal/cni writes it, and the runtime
@@ -23,22 +23,11 @@ var errNoJSON = errors.New("it is no JSON object")
 
 // readConf reads the configuration from stdin, to its end.
 func readConf() (conf, error) {
-	read := make([]byte, 0, 4096)
-	for {
-		if len(read) == cap(read) {
-			read = append(read, 0)[:len(read)]
-		}
-		n, err := unix.Read(unix.Stdin, read[len(read):cap(read)])
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return conf{}, err
-		case n == 0:
-			return parseConf(string(read))
-		}
-		read = read[:len(read)+n]
+	read, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return conf{}, err
 	}
+	return parseConf(string(read))
 }
 
 func parseConf(read string) (c conf, err error) {
@@ -69,7 +58,7 @@ const (
 
 // fail writes to the runtime why the sandbox is not made, and returns the exit code.
 func fail(c conf, code int, msg string) int {
-	write(unix.Stdout, `{"cniVersion":`+quoted(c.version())+`,"code":`+strconv.Itoa(code)+`,"msg":`+quoted(msg)+"}\n")
+	write(os.Stdout, `{"cniVersion":`+quoted(c.version())+`,"code":`+strconv.Itoa(code)+`,"msg":`+quoted(msg)+"}\n")
 	return 1
 }
 
@@ -92,6 +81,6 @@ func writeVersions() int {
 	if err != nil {
 		return fail(c, codeDecode, "cannot read the configuration: "+err.Error())
 	}
-	write(unix.Stdout, `{"cniVersion":`+quoted(c.version())+`,"supportedVersions":["`+strings.Join(supported, `","`)+"\"]}\n")
+	write(os.Stdout, `{"cniVersion":`+quoted(c.version())+`,"supportedVersions":["`+strings.Join(supported, `","`)+"\"]}\n")
 	return 0
 }

@@ -42,7 +42,7 @@ func run(argv []string) int {
 		if argv[0] == "--version" {
 			text = "pacemaker-cni " + version + "\n"
 		}
-		write(unix.Stdout, text)
+		write(os.Stdout, text)
 		return 0
 	}
 	r := parseRequest(unix.Environ())
@@ -55,7 +55,7 @@ func run(argv []string) int {
 	case "DEL", "CHECK", "GC", "STATUS":
 		return 0
 	case "":
-		write(unix.Stderr, usage)
+		write(os.Stderr, usage)
 		return 0
 	default:
 		return fail(conf{}, codeVariables, "unknown CNI_COMMAND "+r.command)
@@ -63,15 +63,4 @@ func run(argv []string) int {
 }
 
 // write writes a text, or as much of it as is read.
-func write(fd int, text string) {
-	for len(text) > 0 {
-		n, err := unix.Write(fd, []byte(text))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return // an error cannot be reported anywhere
-		}
-		text = text[n:]
-	}
-}
+func write(f *os.File, text string) { _, _ = f.WriteString(text) } // an error cannot be reported anywhere

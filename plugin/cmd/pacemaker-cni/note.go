@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"time"
 
@@ -52,13 +53,8 @@ func (n note) leave(hello wire.Hello, turn wire.Answer) {
 	if n.path == "" {
 		return
 	}
-	_ = unix.Mkdir(n.folder, 0o700) // it exists already, or the note cannot be written
-	fd, err := unix.Open(n.path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if _, err := unix.Write(fd, wire.AppendAnswer(wire.AppendHello(nil, hello), turn)); err != nil {
-		_ = unix.Unlink(n.path) // it is not complete
+	_ = os.Mkdir(n.folder, 0o700) // it exists already, or the note cannot be written
+	if os.WriteFile(n.path, wire.AppendAnswer(wire.AppendHello(nil, hello), turn), 0o600) != nil {
+		_ = os.Remove(n.path) // it is not complete
 	}
 }
