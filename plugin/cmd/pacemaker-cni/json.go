@@ -44,50 +44,33 @@ func blank(s string) string { return strings.TrimLeft(s, " \t\r\n") }
 // valueLen returns the length in bytes of the JSON value at the beginning of s, or 0 if there is
 // none. It does not check nested values.
 func valueLen(s string) int {
-	depth := 0
+	depth, inString := 0, false
 	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			end := stringLen(s[i:])
-			if end == 0 {
-				return 0
-			}
-			if i += end - 1; depth == 0 {
+		switch c := s[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			if inString = !inString; !inString && depth == 0 {
 				return i + 1
 			}
-		case '{', '[':
+		case inString:
+		case c == '{', c == '[':
 			depth++
-		case '}', ']':
+		case c == '}', c == ']':
 			if depth--; depth < 0 {
 				return i // the end of the object or list around the value
 			}
 			if depth == 0 {
 				return i + 1
 			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return i // a number or a word before it
-			}
+		case depth == 0 && strings.IndexByte(", \t\r\n", c) >= 0:
+			return i // a number or a word before it
 		}
 	}
-	if depth > 0 {
+	if depth > 0 || inString {
 		return 0
 	}
 	return len(s)
-}
-
-// stringLen returns the length in bytes of the JSON string at the beginning of s, including its
-// quotes, or 0 if it does not end.
-func stringLen(s string) int {
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // text returns the value of a JSON string, or "" if it is no string or contains escapes.
