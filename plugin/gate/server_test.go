@@ -23,7 +23,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000001 deadline=1700000100000\n"
+const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000001 deadline=1700000100000000\n"
 
 // serve starts a server, which change may adjust.
 func serve(t *testing.T, b gate.Backend, change func(*gate.Server)) (path string, logged *logtest.Hook, stop context.CancelFunc) {
@@ -101,13 +101,13 @@ func TestServerSendsThePaceThenTheVerdict(t *testing.T) {
 		say(t, c, hello)
 		w := b.Next(t)
 		assert.Contains(t, w.Hello.Deadline.String(), " m=", "it has a monotonic reading, so setting the wall clock does not change it")
-		assert.WithinDuration(t, time.UnixMilli(1700000100000), w.Hello.Deadline, 0)
+		assert.WithinDuration(t, time.UnixMicro(1700000100000000), w.Hello.Deadline, 0)
 		w.Hello.Deadline = time.Time{}
 		assert.Equal(t, gate.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1700000000000001)}, w.Hello)
-		w.SendTurn(time.UnixMilli(1700000050000), 3, 0)
-		assert.Equal(t, "turn 1700000050000 3\n", hear(t, r))
-		w.SendTurn(time.UnixMilli(1700000040000), 2, 0)
-		assert.Equal(t, "turn 1700000040000 2\n", hear(t, r))
+		w.SendTurn(time.UnixMicro(1700000050000000), 3, 0)
+		assert.Equal(t, "turn 1700000050000000 3\n", hear(t, r))
+		w.SendTurn(time.UnixMicro(1700000040000000), 2, 0)
+		assert.Equal(t, "turn 1700000040000000 2\n", hear(t, r))
 		w.Decide(tt.verdict)
 		assert.Equal(t, tt.line, hear(t, r))
 		hearEnd(t, r)
@@ -245,7 +245,7 @@ func TestServerDoesNotWaitForAHookThatDoesNotRead(t *testing.T) {
 	say(t, stuck, hello)
 	w := b.Next(t)
 	for i := 0; ; i++ { // until its buffer is full and the server gives up
-		w.SendTurn(time.UnixMilli(1700000000000), i, 0)
+		w.SendTurn(time.UnixMicro(1700000000000000), i, 0)
 		select {
 		case <-w.Ended:
 		case <-time.After(time.Millisecond):
@@ -342,11 +342,11 @@ func TestServerThatStopsSendsTheLastTurns(t *testing.T) {
 		say(t, c, hello)
 		w := b.Next(t)
 		for i := range 10 {
-			w.SendTurn(time.UnixMilli(1700000000000), i, 0)
+			w.SendTurn(time.UnixMicro(1700000000000000), i, 0)
 		}
 		stop()
 		heard := hear(t, r)
-		for heard != "turn 1700000000000 9\n" {
+		for heard != "turn 1700000000000000 9\n" {
 			heard = hear(t, r)
 		}
 		hearEnd(t, r)
@@ -474,7 +474,7 @@ func TestServerServesManyAtOnce(t *testing.T) {
 	}
 	for range hooks {
 		w := b.Next(t)
-		w.SendTurn(time.UnixMilli(1700000000000), 1, 0)
+		w.SendTurn(time.UnixMicro(1700000000000000), 1, 0)
 		w.Decide(gate.Verdict{Go: true})
 	}
 	for _, r := range readers {

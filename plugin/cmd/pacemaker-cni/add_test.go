@@ -130,7 +130,7 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		line := make([]byte, 1024)
 		n, _ := c.Read(line)
 		if len(told) == 0 {
-			_, _ = io.WriteString(c, "turn "+itoa(int(leaveAt.UnixMilli()))+" 3 2000\n")
+			_, _ = io.WriteString(c, "turn "+itoa(int(leaveAt.UnixMicro()))+" 3 2000\n")
 		}
 		told <- string(line[:n])
 		_, _ = io.Copy(io.Discard, c) // and the daemon sends nothing more
@@ -149,7 +149,7 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		return err == nil // otherwise it saw the change before it read its turn, and has no note to leave
 	}, time.Minute, time.Millisecond)
 	since, turn := noteOf(path, "u1").take(time.Now())
-	assert.Equal(t, leaveAt.UnixMilli(), turn.LeaveAt.UnixMilli())
+	assert.Equal(t, leaveAt.UnixMicro(), turn.LeaveAt.UnixMicro())
 	assert.Equal(t, 2*time.Second, turn.Pace)
 	assert.Contains(t, first, " since="+itoa(int(since.UnixMicro()))+" ")
 	assert.NoFileExists(t, note, "take removes the note")
@@ -202,8 +202,8 @@ func TestNotesThatAreOfNoUse(t *testing.T) {
 	n.leave(noted(now.Add(time.Hour)), wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(time.Hour)})
 	assertNone("from before the clock was set back")
 	for _, text := range []string{
-		"", "1 2", "1 2 x\n", "1 2 -3\n", "\x00\x01", "wait 1 pod=u1 container=s1 since=1\n", "turn 9000000000000 0 100\n",
-		"wait 1 pod=u1 container=s1 since=1\nalive\n", "wait 1 pod=u1 container=s1 since=1\nturn 9000000000000 x\n",
+		"", "1 2", "1 2 x\n", "1 2 -3\n", "\x00\x01", "wait 1 pod=u1 container=s1 since=1\n", "turn 9000000000000000 0 100\n",
+		"wait 1 pod=u1 container=s1 since=1\nalive\n", "wait 1 pod=u1 container=s1 since=1\nturn 9000000000000000 x\n",
 	} {
 		write600(t, n.path, text)
 		assertNone(text)

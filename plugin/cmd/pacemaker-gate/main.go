@@ -30,7 +30,7 @@ import (
 var version = "dev"
 
 const usage = "usage: pacemaker-gate SOCKET 'wait 1 pod=UID container=ID [name=NAMESPACE/NAME] [since=UNIX_US]\n" +
-	"                      [deadline=UNIX_MS]' 'turn LEAVE_AT_UNIX_MS POSITION [PACE_MS]' CGROUP\n" +
+	"                      [deadline=UNIX_US]' 'turn LEAVE_AT_UNIX_US POSITION [PACE_MS]' CGROUP\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (

@@ -159,8 +159,8 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 	require.NoError(t, receive("0 1\nturn 60 2\ngo"))
 	require.NoError(t, receive(" Admitted\nabort Deleted\n"))
 	assert.Equal(t, []wire.Answer{
-		{Kind: wire.Turn, LeaveAt: time.UnixMilli(50), Position: 1},
-		{Kind: wire.Turn, LeaveAt: time.UnixMilli(60), Position: 2},
+		{Kind: wire.Turn, LeaveAt: time.UnixMicro(50), Position: 1},
+		{Kind: wire.Turn, LeaveAt: time.UnixMicro(60), Position: 2},
 		{Kind: wire.Go, Reason: "Admitted"}, // the decision: lines after it do not count
 	}, heard)
 }

@@ -49,7 +49,7 @@ func AppendAnswer(b []byte, a Answer) []byte {
 	switch a.Kind {
 	case Turn:
 		b = append(b, "turn "...)
-		b = millis.append(b, a.LeaveAt)
+		b = appendTime(b, a.LeaveAt)
 		b = append(b, ' ')
 		b = strconv.AppendInt(b, int64(min(max(a.Position, 0), math.MaxInt32)), 10)
 		if a.Pace >= time.Millisecond {
@@ -88,7 +88,7 @@ func parseTurn(rest string) (Answer, error) {
 	if len(words) != 2 && len(words) != 3 {
 		return Answer{}, malformed("turn " + strconv.Quote(clip(rest, 40)))
 	}
-	at, err := millis.parse("leave-at", words[0])
+	at, err := parseTime("leave-at", words[0])
 	if err != nil {
 		return Answer{}, err
 	}

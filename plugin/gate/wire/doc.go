@@ -6,14 +6,14 @@
 //
 // The hook sends one line, its hello, and then only reads:
 //
-//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_MS
+//	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_US
 //
 // pacemaker-cni waits before the sandbox exists. It sends the same line with room=1 at the
 // end, and with the ID that the sandbox will have instead of the ID of a container. The
 // daemon answers with any number of turn and alive lines, then with exactly one verdict,
 // and closes the connection:
 //
-//	turn LEAVE_AT_UNIX_MS POSITION [PACE_MS]
+//	turn LEAVE_AT_UNIX_US POSITION [PACE_MS]
 //	alive
 //	go REASON
 //	abort REASON
@@ -31,8 +31,8 @@
 //
 // Every line ends in a newline and has at most [MaxLine] bytes, including the newline.
 // Values are printable ASCII without spaces. Times count from the Unix epoch on the node's
-// wall clock, in milliseconds; since, on which the order of the queue depends, counts in
-// microseconds. The zero [time.Time] is written as 0.
+// wall clock, in microseconds, as the order of the queue depends on since. The zero
+// [time.Time] is written as 0.
 //
 // A waiting hook must be small, and every package that it imports takes memory. So this
 // package imports nothing that imports fmt or net.

@@ -30,8 +30,8 @@ func FuzzParseHello(f *testing.F) {
 }
 
 func FuzzParseAnswer(f *testing.F) {
-	f.Add("turn 1700000000000 12")
-	f.Add("turn 1700000000000 12 300")
+	f.Add("turn 1700000000000000 12")
+	f.Add("turn 1700000000000000 12 300")
 	f.Add("go Admitted")
 	f.Add("abort Deleted: the pod\tis \xff deleted")
 	f.Fuzz(func(t *testing.T, line string) {
@@ -48,7 +48,7 @@ func FuzzParseAnswer(f *testing.F) {
 }
 
 func FuzzParseArgv(f *testing.F) {
-	f.Add("/run/gate.sock", "wait 1 pod=u1 container=c1 name=ns/p", "turn 1700000000000 1", "/kubepods/c1")
+	f.Add("/run/gate.sock", "wait 1 pod=u1 container=c1 name=ns/p", "turn 1700000000000000 1", "/kubepods/c1")
 	f.Add("", "wait 1", "alive", "")
 	f.Fuzz(func(t *testing.T, socket, hello, turn, cgroup string) {
 		s, h, a, c, err := wire.ParseArgv([]string{socket, hello, turn, cgroup})

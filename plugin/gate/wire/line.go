@@ -57,9 +57,9 @@ func AppendHello(b []byte, h Hello) []byte {
 		b = append(b, " name="+h.Name...)
 	}
 	b = append(b, " since="...)
-	b = micros.append(b, h.Since)
+	b = appendTime(b, h.Since)
 	b = append(b, " deadline="...)
-	b = millis.append(b, h.Deadline)
+	b = appendTime(b, h.Deadline)
 	if h.Room {
 		b = append(b, " room=1"...)
 	}
@@ -104,9 +104,9 @@ func (h *Hello) set(key, value string) error {
 	case "name":
 		h.Name, err = parseText(key, value, maxName)
 	case "since":
-		h.Since, err = micros.parse(key, value)
+		h.Since, err = parseTime(key, value)
 	case "deadline":
-		h.Deadline, err = millis.parse(key, value)
+		h.Deadline, err = parseTime(key, value)
 	case "room":
 		h.Room = value == "1"
 	}
@@ -132,37 +132,26 @@ func parseText(key, value string, most int) (string, error) {
 	return value, nil
 }
 
-// unit is the unit of a time on a line: the time is a number since the Unix epoch, 0 for the zero time.
-type unit struct {
-	name  string
-	most  int64 // the year 9999
-	since func(time.Time) int64
-	at    func(int64) time.Time
-}
+// lastMicro is the last microsecond of the year 9999.
+const lastMicro = 253402300799999999
 
-var (
-	millis = unit{"milliseconds", 253402300799999, time.Time.UnixMilli, time.UnixMilli}
-	micros = unit{"microseconds", 253402300799999999, time.Time.UnixMicro, time.UnixMicro}
-)
-
-func (u unit) parse(key, value string) (time.Time, error) {
-	n, ok := parseNumber(value, u.most)
+// parseTime parses a time on a line: microseconds since the Unix epoch, 0 for the zero time.
+func parseTime(key, value string) (time.Time, error) {
+	n, ok := parseNumber(value, lastMicro)
 	switch {
-	case value == "":
-		return time.Time{}, malformed(key + " needs a value")
 	case !ok:
-		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix " + u.name)
+		return time.Time{}, malformed(key + " " + strconv.Quote(clip(value, 40)) + " must be a time in Unix microseconds")
 	case n == 0:
 		return time.Time{}, nil
 	}
-	return u.at(n), nil
+	return time.UnixMicro(n), nil
 }
 
-func (u unit) append(b []byte, t time.Time) []byte {
+func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, '0')
 	}
-	return strconv.AppendInt(b, min(max(u.since(t), 1), u.most), 10)
+	return strconv.AppendInt(b, min(max(t.UnixMicro(), 1), lastMicro), 10)
 }
 
 // parseNumber parses a decimal number without a sign, of at most the given value.

@@ -13,8 +13,8 @@ import (
 
 func TestArgvIsReadable(t *testing.T) {
 	t.Parallel()
-	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)}
-	turn := wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(3), Position: 4, Pace: 5 * time.Millisecond}
+	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMicro(2)}
+	turn := wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(3), Position: 4, Pace: 5 * time.Millisecond}
 	argv := wire.Argv("/a=b c", h, turn, "/kubepods/c1")
 	assert.Equal(t, []string{"/a=b c", "wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2", "turn 3 4 5", "/kubepods/c1"}, argv)
 	socket, hello, first, cgroup, err := wire.ParseArgv(argv)
@@ -41,12 +41,12 @@ func TestParseArgvSaysWhatIsWrong(t *testing.T) {
 		{[]string{"", hello, turn, ""}, "socket has 0 bytes, must have 1 to 107"},
 		{[]string{"/" + strings.Repeat("x", 107), hello, turn, ""}, "socket has 108 bytes, must have 1 to 107"},
 		{[]string{"/s", "wait 1 container=c1", turn, ""}, "without pod"},
-		{[]string{"/s", hello + " deadline=soon", turn, ""}, `deadline "soon" must be a time in Unix milliseconds`},
+		{[]string{"/s", hello + " deadline=soon", turn, ""}, `deadline "soon" must be a time in Unix microseconds`},
 		{[]string{"/s", hello + " deadline=-1", turn, ""}, "deadline"},
 		{[]string{"/s", hello + " deadline=+1", turn, ""}, "deadline"},
 		{[]string{"/s", hello + " deadline=1e3", turn, ""}, "deadline"},
-		{[]string{"/s", hello + " deadline=", turn, ""}, "deadline needs a value"},
-		{[]string{"/s", hello + " deadline=253402300800000", turn, ""}, "deadline"},
+		{[]string{"/s", hello + " deadline=", turn, ""}, `deadline "" must be a time`},
+		{[]string{"/s", hello + " deadline=253402300800000000", turn, ""}, "deadline"},
 		{[]string{"/s", hello + " deadline=99999999999999999999", turn, ""}, "deadline"},
 		{[]string{"/s", hello + " since=" + strings.Repeat("9", 800), turn, ""}, "since"},
 		{[]string{"/s", "wait 1 pod=ümlaut container=c1", turn, ""}, "pod"},
@@ -65,7 +65,7 @@ func TestParseArgvSaysWhatIsWrong(t *testing.T) {
 
 func TestHelloLine(t *testing.T) {
 	t.Parallel()
-	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMilli(2)}
+	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMicro(2)}
 	assert.Equal(t, "wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2\n", string(wire.AppendHello(nil, h)))
 	got, err := wire.ParseHello("wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2")
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestHelloLine(t *testing.T) {
 
 func TestLongestHelloFitsALine(t *testing.T) {
 	t.Parallel()
-	year9999 := time.UnixMilli(253402300799999)
+	year9999 := time.UnixMicro(253402300799999999)
 	h := wire.Hello{
 		PodUID: strings.Repeat("u", 128), ContainerID: strings.Repeat("c", 128), Name: strings.Repeat("n", 320),
 		Since: year9999, Deadline: year9999, Room: true,
@@ -111,12 +111,12 @@ func TestAnswerLines(t *testing.T) {
 		heard  wire.Answer
 	}{
 		{
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3}, "turn 5 3\n",
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3},
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3}, "turn 5 3\n",
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3},
 		},
 		{
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3, Pace: 300*time.Millisecond + 1}, "turn 5 3 300\n",
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMilli(5), Position: 3, Pace: 300 * time.Millisecond},
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3, Pace: 300*time.Millisecond + 1}, "turn 5 3 300\n",
+			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3, Pace: 300 * time.Millisecond},
 		},
 		{wire.Answer{Kind: wire.Turn, Position: -1}, "turn 0 0\n", wire.Answer{Kind: wire.Turn}},
 		{wire.Answer{Kind: wire.Alive}, "alive\n", wire.Answer{Kind: wire.Alive}},
