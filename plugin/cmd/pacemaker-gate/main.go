@@ -30,7 +30,7 @@ import (
 var version = "dev"
 
 const usage = "usage: pacemaker-gate SOCKET 'wait 1 pod=UID container=ID [name=NAMESPACE/NAME] [since=UNIX_US]\n" +
-	"                      [deadline=UNIX_US]' 'turn LEAVE_AT_UNIX_US POSITION [PACE_MS]' CGROUP\n" +
+	"                      deadline=UNIX_US' 'turn LEAVE_AT_UNIX_US POSITION [PACE_MS]' CGROUP\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
@@ -40,10 +40,7 @@ const (
 	exitStart   = 0 // the process starts
 	exitNothing = 1 // nothing starts
 
-	// defaultWait is the longest wait of a hook without a deadline.
-	defaultWait = 100 * time.Second
-	// longestWait is the longest wait of a hook with a deadline. It counts if the wall clock was set back since the
-	// deadline was set.
+	// longestWait is the longest wait of a hook. It counts if the wall clock was set back since the deadline was set.
 	longestWait = time.Hour
 )
 
@@ -97,13 +94,8 @@ func startUnpaced(why string) int {
 	return exitStart
 }
 
-// deadline returns the given deadline, or the default, with a monotonic clock reading.
-func deadline(given, now time.Time) time.Time {
-	if given.IsZero() {
-		return now.Add(defaultWait)
-	}
-	return now.Add(min(given.Sub(now), longestWait))
-}
+// deadline returns the given deadline with a monotonic clock reading.
+func deadline(given, now time.Time) time.Time { return now.Add(min(given.Sub(now), longestWait)) }
 
 // write writes a line, unless nobody reads it: a full pipe must not delay a start.
 func write(fd int, line string) {

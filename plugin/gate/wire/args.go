@@ -4,9 +4,9 @@ import "strconv"
 
 // Argv returns the arguments of the hook, without the program's name: the path of the daemon's socket on the host, the
 // hello that the hook sends, and the turn that counts until a daemon sends another, both as lines without their newline.
-// The hook waits for 100 s if the hello has no deadline, and never for longer than an hour. cgroup is the folder of the
-// container's cgroup below the root of the cgroup file system, which the hook removes if the runtime dies; empty: not
-// known.
+// The hook waits until the deadline of the hello, which must have one, and never for longer than an hour. cgroup is the
+// folder of the container's cgroup below the root of the cgroup file system, which the hook removes if the runtime dies;
+// empty: not known.
 func Argv(socket string, h Hello, turn Answer, cgroup string) []string {
 	hello, first := AppendHello(nil, h), AppendAnswer(nil, turn)
 	return []string{socket, string(hello[:len(hello)-1]), string(first[:len(first)-1]), cgroup}
@@ -17,17 +17,12 @@ func ParseArgv(argv []string) (socket string, h Hello, turn Answer, cgroup strin
 	if len(argv) < 4 { // a newer daemon may give more
 		return "", Hello{}, Answer{}, "", malformed(strconv.Itoa(len(argv)) + " arguments, must be at least 4: socket, hello, turn and cgroup")
 	}
-	if err = checkLength("socket", argv[0], maxSocket); err == nil { // any characters: it is never sent on a line
-		h, err = ParseHello(argv[1])
-	}
+	h, err = ParseHello(argv[1])
 	if err == nil {
 		turn, err = ParseAnswer(argv[2])
 	}
 	if err == nil && turn.Kind != Turn {
 		err = malformed("third argument " + strconv.Quote(clip(argv[2], 40)) + " must be a turn")
-	}
-	if err == nil && argv[3] != "" {
-		err = checkLength("cgroup", argv[3], maxPath)
 	}
 	return argv[0], h, turn, argv[3], err
 }

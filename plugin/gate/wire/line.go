@@ -16,8 +16,6 @@ const (
 	maxID     = 128 // pod UID, container ID
 	maxName   = 320 // a namespace has at most 63 bytes, a pod's name 253
 	maxReason = 512
-	maxSocket = 107 // what fits the address of a unix socket
-	maxPath   = 4095
 
 	version = "1"
 )
@@ -113,16 +111,9 @@ func (h *Hello) set(key, value string) error {
 	return err
 }
 
-func checkLength(key, value string, most int) error {
-	if value == "" || len(value) > most {
-		return malformed(key + " has " + strconv.Itoa(len(value)) + " bytes, must have 1 to " + strconv.Itoa(most))
-	}
-	return nil
-}
-
 func parseText(key, value string, most int) (string, error) {
-	if err := checkLength(key, value, most); err != nil {
-		return "", err
+	if value == "" || len(value) > most {
+		return "", malformed(key + " has " + strconv.Itoa(len(value)) + " bytes, must have 1 to " + strconv.Itoa(most))
 	}
 	for i := range len(value) {
 		if value[i] <= ' ' || value[i] > '~' {
