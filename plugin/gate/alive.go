@@ -2,34 +2,8 @@ package gate
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 )
-
-// pulse wakes all its listeners with each beat. Make it with newPulse.
-type pulse struct {
-	listening atomic.Int32
-
-	mu   sync.Mutex
-	next chan struct{} // closed with the next beat
-}
-
-func newPulse() *pulse { return &pulse{next: make(chan struct{})} }
-
-// nextBeat returns a channel that is closed with the next beat.
-func (p *pulse) nextBeat() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.next
-}
-
-func (p *pulse) beat() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	close(p.next)
-	p.next = make(chan struct{})
-}
 
 // keepAlive sends an alive line to all waiting hooks every few seconds, as long as the backend
 // decides starts.
@@ -41,7 +15,7 @@ func (s *Server) keepAlive(ctx context.Context) {
 			return
 		case <-tick:
 		}
-		if s.alive.listening.Load() == 0 {
+		if s.waiting.Load() == 0 {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)
@@ -51,7 +25,8 @@ func (s *Server) keepAlive(ctx context.Context) {
 		}
 		cancel()
 		if err == nil {
-			s.alive.beat()
+			next := make(chan struct{})
+			close(*s.beat.Swap(&next))
 		}
 		if (err != nil) != silent && ctx.Err() == nil {
 			silent = err != nil

@@ -55,12 +55,11 @@ func (c *conn) ask(ctx context.Context, h Hello, send func(wire.Answer)) (v Verd
 
 // sendAlive sends an alive line with each beat of the server until ctx ends.
 func (c *conn) sendAlive(ctx context.Context, send func(wire.Answer)) {
-	alive := c.server.alive
-	alive.listening.Add(1)
-	defer alive.listening.Add(-1)
+	c.server.waiting.Add(1)
+	defer c.server.waiting.Add(-1)
 	for {
 		select {
-		case <-alive.nextBeat():
+		case <-*c.server.beat.Load():
 			send(wire.Answer{Kind: wire.Alive})
 		case <-ctx.Done():
 			return

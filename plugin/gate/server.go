@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -32,23 +33,26 @@ type Server struct {
 	writeTimeout time.Duration
 	pause        time.Duration
 	aliveEvery   time.Duration
-	alive        *pulse
+	waiting      atomic.Int32                  // hooks that wait for a verdict
+	beat         atomic.Pointer[chan struct{}] // closed and replaced each time that they get an alive line
 	onPanic      func()
 }
 
 // NewServer returns a server that asks b for its verdicts. It calls onPanic for each panic that it catches, including
 // panics of b, and logs the panic. NewServer starts nothing.
 func NewServer(b Backend, onPanic func(), log logrus.FieldLogger) *Server {
-	return &Server{
+	s := &Server{
 		backend:      b,
 		log:          log,
 		helloTimeout: helloTimeout,
 		writeTimeout: writeTimeout,
 		pause:        undecidedPause,
 		aliveEvery:   wire.AliveEvery,
-		alive:        newPulse(),
 		onPanic:      onPanic,
 	}
+	first := make(chan struct{})
+	s.beat.Store(&first)
+	return s
 }
 
 // Serve answers the hooks that connect to l, which must accept unix connections,
