@@ -161,13 +161,13 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
 	defer conn.Close()
-	number := c.begin()
 	late := newLateAnswers(c.requestTimeout)
-	var st stub.Stub
-	p := c.plugin(number, func() time.Duration { return st.RequestTimeout() })
-	if st, err = newStub(&p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log); err != nil {
+	p := plugin{Handler: c.handler, connection: c, number: c.begin()}
+	st, err := newStub(&p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log)
+	if err != nil {
 		return life{}, err
 	}
+	p.stub = st
 	done := make(chan error, 1)
 	go func() { done <- c.runStub(ctx, st) }()
 	err = c.watch(ctx, conn, late, done)

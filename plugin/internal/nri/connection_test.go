@@ -89,13 +89,14 @@ func TestACallOfAnOldRuntimeHasTheSameName(t *testing.T) {
 func TestAConnectionIsSynchronizedAlsoAfterAPanic(t *testing.T) {
 	t.Parallel()
 	h := &heard{call: func() { panic("broken") }}
-	synchronized := false
-	p := &plugin{Handler: h, synchronized: func() { synchronized = true }}
+	log, _ := logtest.NewNullLogger()
+	c := New(Options{Handler: h, Log: log})
+	p := &plugin{Handler: h, connection: c, number: c.begin()}
 	_, err := call(t, h, "Synchronize", &api.SynchronizeRequest{}, func(ctx context.Context, _ func(any) error) (any, error) {
 		return p.Synchronize(ctx, nil, nil)
 	})
 	require.NoError(t, err)
-	assert.True(t, synchronized)
+	assert.True(t, c.State().Synchronized)
 	assert.Equal(t, []*api.PodSandbox{nil}, h.pods)
 }
 

@@ -41,30 +41,23 @@ type Handler interface {
 	stub.RemoveContainerInterface
 }
 
-// plugin is what the NRI stub calls: the handler, and the connection for the two calls that change its state.
+// plugin is what the NRI stub calls: the handler, and the connection with this number for the two calls that change its
+// state.
 type plugin struct {
 	Handler
-	configured   func(runtime, version string) error
-	synchronized func()
-}
-
-// plugin returns what the NRI stub calls on the connection with this number. requestTimeout is called once the stub
-// knows it.
-func (c *Connection) plugin(number int, requestTimeout func() time.Duration) plugin {
-	return plugin{
-		Handler: c.handler, synchronized: func() { c.becameSynchronized(number) },
-		configured: func(runtime, version string) error { return c.configured(number, runtime, version, requestTimeout()) },
-	}
+	connection *Connection
+	number     int
+	stub       stub.Stub // knows the runtime's request timeout once the runtime configures it
 }
 
 // Configure implements stub.ConfigureInterface.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
-	return 0, p.configured(runtime, version) // 0: every event that plugin has a method for
+	return 0, p.connection.configured(p.number, runtime, version, p.stub.RequestTimeout()) // 0: every event that plugin has a method for
 }
 
 // Synchronize implements stub.SynchronizeInterface.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
-	defer p.synchronized() // also after a panic, which intercept catches
+	defer p.connection.becameSynchronized(p.number) // also after a panic, which intercept catches
 	p.Handler.Synchronize(pods, ctrs)
 	return nil, nil
 }

@@ -146,8 +146,8 @@ func (l *PreRegistered) assign(owner *Connection) {
 		return
 	default:
 	}
-	p, serve := owner.plugin(owner.begin(), l.stub.RequestTimeout), owner.intercept(newLateAnswers(owner.requestTimeout))
-	l.plugin, l.serve = p, serve
+	l.plugin = plugin{Handler: owner.handler, connection: owner, number: owner.begin(), stub: l.stub}
+	l.serve = owner.intercept(newLateAnswers(owner.requestTimeout))
 	close(l.assigned)
 }
 
