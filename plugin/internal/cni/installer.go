@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,9 +57,7 @@ type Installer struct {
 	o      Options
 	onShut func(why string)
 
-	mu    sync.Mutex
-	state State
-
+	state   atomic.Pointer[State]
 	changes atomic.Int64 // of the folder, by others
 
 	copied  bool      // the program was compared with the one on the host
@@ -75,15 +72,13 @@ type Installer struct {
 // New returns an installer. Run and Step call onShut with the reason when no pod may wait in the room, and with an
 // empty string when pods may wait again. New changes nothing on the node.
 func New(o Options, onShut func(why string)) *Installer {
-	return &Installer{o: o, onShut: onShut, state: State{WhyNot: "the daemon has not checked yet"}}
+	i := &Installer{o: o, onShut: onShut}
+	i.state.Store(&State{WhyNot: "the daemon has not checked yet"})
+	return i
 }
 
 // State returns the state after the last Step.
-func (i *Installer) State() State {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.state
-}
+func (i *Installer) State() State { return *i.state.Load() }
 
 // Changes returns how often others changed the folder of the configurations. Changes in quick succession count as one.
 func (i *Installer) Changes() int { return int(i.changes.Load()) }
@@ -108,11 +103,7 @@ func (i *Installer) Step(now time.Time) {
 	if s.Installed && i.shut {
 		s.WhyNot = whyShut
 	}
-	i.mu.Lock()
-	before := i.state
-	i.state = s
-	i.mu.Unlock()
-	if s == before {
+	if *i.state.Swap(&s) == s {
 		return
 	}
 	log := i.o.Log.WithFields(logrus.Fields{"copied_from": s.CopiedFrom, "why_not": s.WhyNot})
