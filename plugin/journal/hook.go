@@ -30,7 +30,6 @@ func Attach(log *logrus.Logger, q *logqueue.Queue) { attach(log, q, journal.Send
 
 func attach(log *logrus.Logger, q *logqueue.Queue, s send) {
 	log.SetOutput(io.Discard)
-	log.SetFormatter(noFormat{})
 	log.AddHook(&hook{queue: q, send: s})
 }
 
@@ -68,9 +67,3 @@ var priorities = [...]journal.Priority{
 	logrus.ErrorLevel: journal.PriErr, logrus.WarnLevel: journal.PriWarning, logrus.InfoLevel: journal.PriInfo,
 	logrus.DebugLevel: journal.PriDebug, logrus.TraceLevel: journal.PriDebug,
 }
-
-// noFormat formats every entry as nothing, because the hook has sent it.
-type noFormat struct{}
-
-// Format returns no bytes.
-func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
