@@ -73,9 +73,5 @@ func (o Options) sign(lock *os.File) error {
 	if !os.SameFile(mine, current) {
 		return errors.New("the file was replaced")
 	}
-	if err := lock.Truncate(0); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(lock, "process %d, version %s\n", os.Getpid(), o.Version)
-	return err
+	return os.WriteFile(o.lockPath(), fmt.Appendf(nil, "process %d, version %s\n", os.Getpid(), o.Version), 0o600)
 }
