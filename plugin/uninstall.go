@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,11 +54,7 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		}
 		return nil
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-time.After(hookGrace):
-	}
+	time.Sleep(hookGrace)
 	lock, holder, err := d.options.tryLock()
 	if err != nil {
 		return fmt.Errorf("uninstall: %w", err)
@@ -106,13 +101,7 @@ func (o Options) removeFiles() error {
 		files = append(files, o.GatePath)
 	}
 	for _, file := range files {
-		unfinished, err := filepath.Glob(wholefile.Unfinished(file))
-		faults = append(faults, err)
-		for _, name := range append(unfinished, file) {
-			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				faults = append(faults, err)
-			}
-		}
+		faults = append(faults, wholefile.Remove(file))
 	}
 	return errors.Join(faults...)
 }

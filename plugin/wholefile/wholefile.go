@@ -39,10 +39,11 @@ func Ensure(path string, content []byte, mode fs.FileMode) (wrote bool, err erro
 
 // Write replaces the file at path, whose folder must exist, and returns when the content is on disk. A reader finds
 // either the old or the new content, also after a power cut. The file belongs to the user of this process.
-// While Write runs, the file has a name that [Unfinished] matches. After an error, no such file is left.
+// While Write runs, the file has another name. After an error no such file is left; if the process is killed, it is, until
+// [Remove] removes it.
 // Write does not follow a symbolic link at path, and does not replace a folder.
 func Write(path string, content []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(Unfinished(path)))
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(unfinished(path)))
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,20 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// Unfinished returns the pattern, for [filepath.Glob], of the temporary files of Write. If a process is killed during
-// Write, such a file remains.
-func Unfinished(path string) string {
+// Remove removes the file at path, and what processes have left that were killed during [Write]. It is no error if there
+// is no such file.
+func Remove(path string) error {
+	left, err := filepath.Glob(unfinished(path))
+	for _, name := range append(left, path) {
+		if failed := os.Remove(name); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// unfinished returns the pattern of the temporary files of Write.
+func unfinished(path string) string {
 	dir, name := filepath.Split(path)
 	return dir + "." + name + ".*"
 }

@@ -141,3 +141,20 @@ func TestEnsureTakesAFileFromAnotherUser(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, wrote)
 }
+
+func TestRemoveTakesUnfinishedFilesToo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, name := range []string{"file", ".file.123", "another", ".another.123"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	require.NoError(t, Remove(path))
+	require.NoError(t, Remove(path), "there is no such file")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 2, "the files of others stay")
+
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "inside"), 0o700))
+	require.Error(t, Remove(path), "a folder that is not empty")
+}

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
 const (
@@ -81,13 +82,7 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 
 // Remove removes the configuration and then the program from the node. It is no error if they do not exist.
 func Remove(confDir, binDir string) error {
-	var faults []error
-	for _, path := range []string{filepath.Join(confDir, FileName), filepath.Join(binDir, ProgramName)} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			faults = append(faults, err)
-		}
-	}
-	return errors.Join(faults...)
+	return errors.Join(wholefile.Remove(filepath.Join(confDir, FileName)), wholefile.Remove(filepath.Join(binDir, ProgramName)))
 }
 
 // look returns a text that describes the files of a folder. It changes when any file changes, and is never empty.
