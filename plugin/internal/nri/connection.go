@@ -105,10 +105,7 @@ func (c *Connection) Run(ctx context.Context) error {
 	c.listBy = time.Now().Add(listWithin)
 	for {
 		c.awaitStops(ctx)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is no fault
-		}
-		served, err := c.serve(ctx)
+		served, err := c.serve(ctx) // it fails at once if ctx has ended
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end of ctx is why serve failed, and no fault
 		}
@@ -169,8 +166,11 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	}
 	p.stub = st
 	done := make(chan error, 1)
-	go func() { done <- c.runStub(ctx, st) }()
-	err = c.watch(ctx, conn, late, done)
+	go func() {
+		defer conn.Close()
+		done <- c.runStub(ctx, st)
+	}()
+	err = c.watch(ctx, conn, late)
 	now := time.Now()
 	served = c.end(now)
 	served.socket, served.late = socket, late.late(now)
@@ -213,7 +213,7 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 // connection by its own decision while a container of the node is being stopped, because the daemon could not register
 // again before the stop is over, see awaitStops. A runtime that ignores the failure policy ends the connection after the
 // first late answer. Another runtime waits for its timeout at each late answer.
-func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers, done chan error) error {
+func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers) error {
 	registration, still := time.After(registrationLimit), time.Tick(stillEvery)
 	before := time.Now()
 	// A daemon that did not run for a while has kept the runtime waiting for as long.
@@ -225,9 +225,6 @@ func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAns
 	defer stoodStill() // the end of the connection may be noticed before the tick
 	for {
 		select {
-		case err := <-done:
-			done <- err // for awaitStub
-			return nil
 		case <-conn.closed:
 			return nil
 		case <-ctx.Done():

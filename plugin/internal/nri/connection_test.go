@@ -119,14 +119,14 @@ func TestARuntimeThatNeverConfiguresThePluginIsGivenUp(t *testing.T) {
 		conn := &watchedConn{closed: make(chan struct{})}
 		never := newLateAnswers(func() time.Duration { return 0 })
 		begin := time.Now()
-		require.ErrorIs(t, c.watch(t.Context(), conn, never, make(chan error, 1)), errSilent)
+		require.ErrorIs(t, c.watch(t.Context(), conn, never), errSilent)
 		assert.Equal(t, registrationLimit, time.Since(begin))
 
 		number := c.begin()
 		require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		require.NoError(t, c.watch(ctx, conn, never, make(chan error, 1)), "after the configuration, the list of pods may take longer")
+		require.NoError(t, c.watch(ctx, conn, never), "after the configuration, the list of pods may take longer")
 		err := c.Paces()
 		require.ErrorIs(t, err, errNotSynced)
 	})

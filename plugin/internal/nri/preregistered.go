@@ -88,12 +88,11 @@ func newPreRegistered(raw net.Conn, name, index string, log logrus.FieldLogger) 
 func (l *PreRegistered) Run(ctx context.Context) error {
 	defer l.conn.Close()
 	done := make(chan error, 1)
-	go func() { done <- l.stub.Run(ctx) }()
-	select {
-	case err := <-done:
-		done <- err // for awaitStub
-	case <-l.conn.closed:
-	}
+	go func() {
+		defer l.conn.Close()
+		done <- l.stub.Run(ctx)
+	}()
+	<-l.conn.closed
 	err := awaitStub(l.stub, done)
 	switch {
 	case ctx.Err() != nil:

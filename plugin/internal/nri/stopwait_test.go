@@ -68,7 +68,7 @@ func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 						late.took(time.Now(), timeout)
 					}
 				}()
-				err := c.watch(ctx, &watchedConn{closed: make(chan struct{})}, late, make(chan error))
+				err := c.watch(ctx, &watchedConn{closed: make(chan struct{})}, late)
 				require.ErrorIs(t, err, map[bool]error{true: errTooLate, false: errSilent}[configured])
 				require.GreaterOrEqual(t, time.Since(begin), stop)
 				require.LessOrEqual(t, time.Since(begin), stop+registrationLimit)

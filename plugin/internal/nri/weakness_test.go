@@ -108,6 +108,6 @@ func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
 	late.took(now.Add(-1), 1)
 	late.took(now, 1)
 	c, _ := aConnection()
-	err := c.watch(t.Context(), &watchedConn{closed: make(chan struct{})}, late, make(chan error))
+	err := c.watch(t.Context(), &watchedConn{closed: make(chan struct{})}, late)
 	require.ErrorIs(t, err, errTooLate)
 }
