@@ -23,17 +23,12 @@ const (
 // Listen replaces a socket that exists: a daemon listens only while it holds the lock of its run folder, so the socket is
 // left from a daemon that has ended. Anything else at path is an error, and stays. Listen does not block. Closing the
 // listener removes the socket.
-func Listen(path string) (l net.Listener, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("socket %s: %w", path, err)
-		}
-	}()
+func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, errors.New("the path is something else than a socket")
+		return nil, fmt.Errorf("%s is something else than a socket", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
