@@ -19,10 +19,7 @@ func (s *Server) keepAlive(ctx context.Context) {
 			continue
 		}
 		soon, cancel := context.WithTimeout(ctx, s.aliveEvery)
-		var err error
-		if panicked := s.caught(func() { err = s.backend.Alive(soon) }); panicked != nil {
-			err = panicked
-		}
+		err := s.caught(func() error { return s.backend.Alive(soon) })
 		cancel()
 		if err == nil {
 			next := make(chan struct{})

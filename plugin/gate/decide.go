@@ -47,9 +47,10 @@ func (c *conn) ask(ctx context.Context, h Hello, send func(wire.Answer)) (v Verd
 	sendTurn := func(leaveAt time.Time, position int, pace time.Duration) {
 		send(wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: pace})
 	}
-	if panicked := c.server.caught(func() { v, err = c.server.backend.Wait(ctx, h, sendTurn) }); panicked != nil {
-		return Verdict{}, panicked
-	}
+	err = c.server.caught(func() (err error) {
+		v, err = c.server.backend.Wait(ctx, h, sendTurn)
+		return err
+	})
 	return v, err
 }
 

@@ -90,7 +90,11 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 		}
 		group.Go(func() error {
 			hook := &conn{UnixConn: c, server: s, log: s.log, name: "a hook"}
-			if err := s.caught(func() { hook.serve(ctx) }); err != nil {
+			err := s.caught(func() error {
+				hook.serve(ctx)
+				return nil
+			})
+			if err != nil {
 				hook.log.WithError(err).Errorf("the gate failed while it served %s, which will ask again", hook.name)
 			}
 			return nil
@@ -98,16 +102,15 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 	}
 }
 
-// caught calls f, and returns its panic as an error.
-func (s *Server) caught(f func()) (err error) {
+// caught calls f, and returns its error, or its panic as an error.
+func (s *Server) caught(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.onPanic()
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	f()
-	return nil
+	return f()
 }
 
 // sleep returns after d, or when ctx ends.

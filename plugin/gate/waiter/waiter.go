@@ -122,13 +122,13 @@ func (w *Waiter) Wait() Outcome {
 		case w.daemon.fd < 0 && !now.Before(w.retryAt):
 			w.connect(now)
 		}
-		ready, err := w.poll(time.Now())
+		orphaned, answered, err := w.poll(time.Now())
 		switch {
 		case err != nil:
 			return Outcome{Starts: true, Unpaced: true, Reason: "cannot wait: " + err.Error()}
-		case ready.parent:
+		case orphaned:
 			return Outcome{Orphaned: true, Reason: RuntimeGone}
-		case ready.daemon:
+		case answered:
 			if o, decided := w.listen(); decided {
 				return o
 			}
@@ -209,21 +209,17 @@ func (w *Waiter) next() time.Time {
 	return next
 }
 
-// ready says which files became readable.
-type ready struct{ parent, daemon bool }
-
-// poll blocks until a file is readable, or until next.
-func (w *Waiter) poll(now time.Time) (ready, error) {
+// poll blocks until the parent has ended or the daemon has sent something, or until next. It returns which happened.
+func (w *Waiter) poll(now time.Time) (orphaned, answered bool, err error) {
 	timeout := unix.NsecToTimespec(int64(max(w.next().Sub(now), 0)))
 	fds := [...]unix.PollFd{ // the kernel ignores negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
 	}
-	_, err := unix.Ppoll(fds[:], &timeout, nil)
-	if err != nil && !errors.Is(err, unix.EINTR) {
-		return ready{}, err
+	if _, err := unix.Ppoll(fds[:], &timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		return false, false, err
 	}
-	return ready{parent: fds[0].Revents != 0, daemon: fds[1].Revents != 0}, nil
+	return fds[0].Revents != 0, fds[1].Revents != 0, nil
 }
 
 func earlier(a, b time.Time) time.Time {
