@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -68,12 +69,7 @@ const latest = "1.1.0"
 
 var supported = []string{"0.3.1", "0.4.0", "1.0.0", latest}
 
-func (c conf) version() string {
-	if c.cniVersion == "" {
-		return latest
-	}
-	return c.cniVersion
-}
+func (c conf) version() string { return cmp.Or(c.cniVersion, latest) }
 
 // writeVersions answers the command VERSION.
 func writeVersions() int {

@@ -90,12 +90,9 @@ const addGrace = 5 * time.Second
 // before it takes its lock.
 func begun(netns string, now time.Time) time.Time {
 	var st unix.Stat_t
-	if err := unix.Stat(netns, &st); err != nil || netns == "" {
-		return now.Add(-addGrace)
+	err := unix.Stat(netns, &st)
+	if made := time.Unix(st.Ctim.Unix()); err == nil && !made.After(now) {
+		return made
 	}
-	made := time.Unix(st.Ctim.Unix())
-	if made.After(now) {
-		return now.Add(-addGrace)
-	}
-	return made
+	return now.Add(-addGrace)
 }
