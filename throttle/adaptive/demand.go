@@ -53,7 +53,7 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 	if one.proven = e.Count > 0 && e.Seen.After(c.began); !one.proven {
 		one.cores = max(1, one.cores)
 	}
-	if one.idle > 0 && e.Disk.Mean > readsFrom {
+	if one.idle > nothing && e.Disk.Mean > readsFrom {
 		one.reads, one.disk = max(c.disk.stream, e.Disk.Mean/one.idle), e.Disk.Mean
 		// A probe that leaves less time than this says nothing of the disk.
 		if alone := aloneShare * s.Patience.Seconds(); alone >= measuredAfter.Seconds() {

@@ -45,14 +45,15 @@ const (
 const nothing = 1e-9
 
 // foresee finds when each start ends if all share the cores, and the bytes a second that the disk serves, evenly, and
-// none gets more than it can use. It moves from event to event. Between two events all rates are constant.
+// none gets more than it can use. It moves from event to event. Between two events all rates are constant. It ends for any
+// demands: if a rate is not a number, so is the step.
 func foresee(all []demand, cores, disk float64) {
 	starts := make([]under, len(all))
 	for i := range all {
 		starts[i] = under{demand: &all[i], disk: all[i].disk, cpu: all[i].cpu}
 	}
 	slices.SortStableFunc(starts, func(a, b under) int { return cmp.Compare(a.cores, b.cores) })
-	for now, step := 0.0, 0.0; !math.IsInf(step, 1); now += step {
+	for now, step := 0.0, 0.0; step < math.Inf(1); now += step {
 		readers, crowd, hungry := 0.0, 0.0, 0
 		for i := range starts {
 			s := &starts[i]

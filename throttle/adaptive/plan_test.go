@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -350,4 +351,14 @@ func TestAStartThatIdlesForLongerThanThoseBeforeItBurnPassesThem(t *testing.T) {
 	limit, passing = pass(append(slices.Clone(four), herd(20, sleeper(60))...)...)
 	assert.Equal(t, 6, limit, "more would burn at a time than the node bears")
 	assert.Equal(t, []int{4, 5, 6}, passing)
+}
+
+// What is learned of how long starts idle shrinks by an eighth with each start that does not, and never to zero.
+func TestAStartThatIdlesForNearlyNoTimeHasAPlan(t *testing.T) {
+	t.Parallel()
+	for _, idle := range []float64{math.SmallestNonzeroFloat64, 1e-300, 1e-12} {
+		c := reading(idle, 200<<20)
+		assert.Positive(t, allowed(planner(2), herd(4, Start{Kind: "reader", Cost: c, Patience: time.Minute})...), idle)
+	}
+	foresee([]demand{{disk: math.Inf(1), reads: math.Inf(1), cores: math.NaN(), cpu: 1}, {cpu: math.NaN(), cores: 1}}, 2, 1e6) // it ends
 }
