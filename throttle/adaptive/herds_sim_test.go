@@ -158,7 +158,7 @@ func mislead(t *testing.T, table *costs.Table, seed uint64) *costs.Table {
 	}
 	data, err = json.Marshal(file)
 	require.NoError(t, err)
-	table, err = costs.Decode(data, costs.Machine{})
+	table, err = costs.Decode(data, costs.Machine{}, time.Now())
 	require.NoError(t, err)
 	return table
 }

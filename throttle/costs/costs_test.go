@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,11 +140,11 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 	table.Observe([]string{"web", "image"}, Start{CPU: 3 * time.Second, Wall: 9 * time.Second, Idle: time.Second, Peak: 1.5, Disk: 4096}, noon)
 	data, err := table.Encode(here)
 	require.NoError(t, err)
-	again, err := Decode(data, here)
+	again, err := Decode(data, here, time.Now())
 	require.NoError(t, err)
 	assert.Equal(t, table, again)
 
-	_, err = Decode(data, Machine{CPU: "Z80", Cores: 4})
+	_, err = Decode(data, Machine{CPU: "Z80", Cores: 4}, time.Now())
 	require.ErrorContains(t, err, "another machine")
 	for what, damage := range map[string]func(string) string{
 		"half":          func(s string) string { return s[:len(s)/2] },
@@ -154,7 +155,7 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 	} {
 		text := damage(string(data))
 		require.NotEqual(t, string(data), text, what)
-		_, err := Decode([]byte(text), here)
+		_, err := Decode([]byte(text), here, time.Now())
 		require.Error(t, err, what)
 		require.NotContains(t, err.Error(), "another machine", what)
 	}
@@ -169,7 +170,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"version":1,"machine":{},"costs":{"a":{"count":-1}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := Decode(data, Machine{})
+		table, err := Decode(data, Machine{}, time.Now())
 		if err != nil {
 			return
 		}
@@ -180,4 +181,21 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The clock of the node was ahead until it was set, and what was learned meanwhile is on the disk.
+func TestATableOfAClockThatWasAheadLearnsOn(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Round(0)
+	var ahead Table
+	for i := range MaxKeys {
+		ahead.Observe([]string{strconv.Itoa(i)}, Start{CPU: time.Second}, now.AddDate(1, 0, 0))
+	}
+	data, err := ahead.Encode(Machine{})
+	require.NoError(t, err)
+	table, err := Decode(data, Machine{}, now)
+	require.NoError(t, err)
+	table.Observe([]string{"new"}, Start{CPU: time.Second}, now.Add(time.Minute))
+	_, rank := table.Expect([]string{"new"})
+	require.Zero(t, rank)
 }

@@ -88,8 +88,9 @@ func (t *Table) Encode(m Machine) ([]byte, error) {
 }
 
 // Decode returns the table that Encode encoded. It returns an error if the data is damaged, of another
-// version, or learned on another machine.
-func Decode(data []byte, m Machine) (*Table, error) {
+// version, or learned on another machine. What was observed later than now, by a clock that was set back
+// since, counts as observed now.
+func Decode(data []byte, m Machine, now time.Time) (*Table, error) {
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("damaged: %w", err)
@@ -103,6 +104,10 @@ func Decode(data []byte, m Machine) (*Table, error) {
 	for key, c := range f.Costs {
 		if key == "" || !c.valid() {
 			return nil, fmt.Errorf("damaged: costs[%s]: not the cost of a start", strings.ToValidUTF8(key, "?"))
+		}
+		if c.Seen.After(now) {
+			c.Seen = now
+			f.Costs[key] = c
 		}
 	}
 	t := &Table{costs: f.Costs}

@@ -135,7 +135,7 @@ func (m *Memory) Load() {
 	}
 	var table *costs.Table
 	if err == nil {
-		table, err = costs.Decode(data, m.machine)
+		table, err = costs.Decode(data, m.machine, time.Now())
 	}
 	if err != nil {
 		m.log.WithError(err).WithField("file", m.path).Warn("cannot read the file of learned start costs; starting without them")
