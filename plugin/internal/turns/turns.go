@@ -19,6 +19,9 @@ const leaveTolerance = time.Second
 // back in that time.
 const RestartGrace = 10 * time.Second
 
+// leastPace is the pace where no limit of the node gives one, because only policies hold pods.
+const leastPace = time.Second
+
 // noticeGrace is how long it may take from a forecast until hooks notice that the daemon hangs, and begin
 // to leave.
 const noticeGrace = wire.SilenceMost + leaveTolerance
@@ -75,6 +78,9 @@ func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struc
 // daemon goes away. Zero: no pod waits.
 func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	uids := order(s)
+	if s.Pace <= 0 {
+		s.Pace = leastPace
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	firstTurn := b.from.Add(max(leaveTolerance, b.pace))

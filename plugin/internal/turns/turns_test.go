@@ -151,3 +151,11 @@ func TestAPodThatComesLaterMovesNoTurn(t *testing.T) {
 	assert.Equal(t, 1, first.Position)
 	assert.Equal(t, now.Add(6*time.Second+RestartGrace+10*time.Second), first.LeaveAt, "forecast anew")
 }
+
+// Only policies hold pods, so there is no pace.
+func TestWithoutAPaceHooksLeaveOneByOneToo(t *testing.T) {
+	t.Parallel()
+	for i, at := range leaveTimes(time.Unix(1000, 0), 12, 0, time.Hour) {
+		assert.Equal(t, RestartGrace+time.Duration(i+1)*leastPace, at)
+	}
+}
