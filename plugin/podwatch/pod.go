@@ -59,7 +59,8 @@ type Pod struct {
 	// period is over. It is zero unless Deleting.
 	StopsBy time.Time
 	Phase   corev1.PodPhase
-	// ContainersReady is the pod condition of that name. Readiness gates have no part in it.
+	// ContainersReady is the pod condition of that name, but does not ask for containers that have ended for good.
+	// Readiness gates have no part in it.
 	ContainersReady bool
 	// AllRunning is true when every app container and sidecar runs. A container that ended and will not be
 	// started again (the finished half of a Job's pod) does not count against it, but at least one must run.

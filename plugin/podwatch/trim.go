@@ -92,15 +92,18 @@ func trim(p *corev1.Pod) Pod {
 func (pod *Pod) addContainers(p *corev1.Pod) {
 	spec, status := &p.Spec, &p.Status
 	pod.Containers = make(map[string]Container, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
-	running, missing := 0, 0 // of those that are meant to run as long as the pod does
+	running, missing, ended, allReady := 0, 0, 0, true // of those that are meant to run as long as the pod does
 	add := func(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) {
-		state := pod.add(c, kind, statuses)
+		state, ready := pod.add(c, kind, statuses)
 		switch {
 		case kind != Sidecar && kind != App:
 		case state.Running != nil:
 			running++
+			allReady = allReady && ready
 		case state.Terminated == nil || !endedForGood(c, state.Terminated.ExitCode, spec.RestartPolicy):
 			missing++
+		default:
+			ended++
 		}
 	}
 	for i := range spec.InitContainers {
@@ -115,28 +118,29 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 		add(c, Ephemeral, status.EphemeralContainerStatuses)
 	}
 	pod.AllRunning = running > 0 && missing == 0
+	// kubelet counts a container that has ended for good as not ready, and so its pod.
+	pod.ContainersReady = pod.ContainersReady || ended > 0 && pod.AllRunning && allReady
 }
 
-// add puts one container in the map and returns its state as reported among statuses.
-func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) corev1.ContainerState {
+// add puts one container in the map and returns its state as reported among statuses, and whether it is ready.
+func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) (state corev1.ContainerState, ready bool) {
 	out := Container{Kind: kind, RestartPolicy: string(ptr.Deref(c.RestartPolicy, ""))}
-	var state corev1.ContainerState
 	for i := range statuses {
 		if statuses[i].Name == c.Name {
-			state = statuses[i].State
+			state, ready = statuses[i].State, statuses[i].Ready
 			_, out.ID, _ = strings.Cut(statuses[i].ContainerID, "://")
 		}
 	}
 	out.Running = state.Running != nil
 	pod.Containers[c.Name] = out
 	if kind == Ephemeral {
-		return state
+		return state, ready
 	}
 	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
 		pod.CrashLooping = true
 	}
 	pod.Probed = pod.Probed || c.ReadinessProbe != nil || c.StartupProbe != nil
-	return state
+	return state, ready
 }
 
 func initKind(c *corev1.Container) Kind {

@@ -278,3 +278,21 @@ func TestADaemonSetIsRecognisedByItsAPIGroup(t *testing.T) {
 		require.Equal(t, want, trim(p).DaemonSet, version)
 	}
 }
+
+// For kubelet, a container that has ended is not ready.
+func TestAContainerThatHasEndedForGoodNeedNotBeReady(t *testing.T) {
+	t.Parallel()
+	for _, serves := range []bool{true, false} {
+		for policy, want := range map[corev1.RestartPolicy]bool{corev1.RestartPolicyNever: true, corev1.RestartPolicyOnFailure: true, corev1.RestartPolicyAlways: false} {
+			pod := trim(webPod(func(p *corev1.Pod) {
+				p.Spec.RestartPolicy = policy
+				p.Spec.Containers = []corev1.Container{container("prepare"), container("serve")}
+				serve := running("serve", 3)
+				serve.Ready = serves
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{ended("prepare", 0), serve}
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}
+			}))
+			require.Equal(t, want && serves, pod.ContainersReady, "%s, serves: %v", policy, serves)
+		}
+	}
+}
