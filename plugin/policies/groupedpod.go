@@ -42,6 +42,13 @@ func (m *Matcher) Rests(now time.Time, pod Pod) {
 // containers are ready.
 func (m *Matcher) Runs(now time.Time, pod Pod, ready bool) { m.put(now, m.pod(pod), true, ready) }
 
+// Ready notes that the limiter counts a pod as ready, because its start seems to be over. The pod may be unknown.
+func (m *Matcher) Ready(uid string) {
+	if one := m.pods[uid]; one != nil {
+		one.running, one.ready = true, true
+	}
+}
+
 // Finished notes that a pod runs no longer. It may start anew. The pod may be unknown.
 func (m *Matcher) Finished(now time.Time, uid string) {
 	if one := m.pods[uid]; one != nil {

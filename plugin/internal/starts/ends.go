@@ -137,5 +137,6 @@ func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, timing Timing, q
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)
+		l.entries.matcher.Ready(v.UID)
 	}
 }

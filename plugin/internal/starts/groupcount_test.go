@@ -125,3 +125,24 @@ func TestTheRuntimeKnowsLabelsAndCPU(t *testing.T) {
 		second.isHeld(reasons.PolicyRunning)
 	})
 }
+
+// While the API server was away, the pod seemed to have started.
+func TestAPodThatOnlySeemedReadyIsNotReadyForThePacer(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t, withProc(root))
+		b := &burner{n: n, root: root}
+		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {linear: {step: 1, maxStagger: 10}}}}")
+		p := n.pod("first", factsOf(nil, nil)).runs()
+		p.starts("app")
+		n.watch.away = true
+		b.idles(60)
+		p.is(throttle.Started, reasons.Inferred)
+		require.Equal(t, 1, n.usage().Ready)
+		n.watch.away = false
+		p.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning = false, false })
+		assert.Zero(t, n.usage().Ready)
+		assert.Equal(t, reasons.PolicyPacer, n.pod("second", factsOf(nil, nil)).runs().asks("app").Decision.Reason)
+	})
+}
