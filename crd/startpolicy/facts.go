@@ -28,7 +28,7 @@ type Facts struct {
 // with the pod.
 func FactsOf(pod *corev1.Pod, needs Needs) Facts {
 	f := Facts{Labels: needs.LabelsOf(pod.Labels)}
-	for name, amount := range resource.PodRequests(pod, resource.PodResourcesOptions{}) {
+	for name, amount := range resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true}) {
 		milli := amount.MilliValue()
 		if whole := amount.Value(); whole > MostRequest/1000 || milli > MostRequest {
 			milli = MostRequest

@@ -217,3 +217,31 @@ func TestAGroupByMustBeAJSONPath(t *testing.T) {
 		require.Error(t, CheckGroupBy(groupBy), groupBy)
 	}
 }
+
+// While a pod is resized in place, it has what it had until kubelet has changed that, as for the scheduler.
+func TestAPodThatIsResizedRequestsWhatTheSchedulerCounts(t *testing.T) {
+	t.Parallel()
+	cpu := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+	}
+	for name, c := range map[string]struct {
+		spec, allocated string
+		why             string
+		milli           int64
+	}{
+		"it shrinks":         {"1", "4", "", 4000},
+		"it cannot grow":     {"64", "1", corev1.PodReasonInfeasible, 1000},
+		"it grows":           {"4", "1", "", 4000},
+		"it was not resized": {"2", "2", "", 2000},
+	} {
+		pod := &corev1.Pod{}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: cpu(c.spec)}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "app", AllocatedResources: cpu(c.allocated), Resources: &corev1.ResourceRequirements{Requests: cpu(c.allocated)},
+		}}
+		if c.why != "" {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: c.why}}
+		}
+		require.Equal(t, c.milli, FactsOf(pod, Needs{}).Requests["cpu"], name)
+	}
+}
