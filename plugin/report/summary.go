@@ -68,10 +68,11 @@ func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPoli
 }
 
 // reports returns the status of the PacemakerNodes of this instance, in the order of their names, each with the time at
-// which it was written by the API server's clock. It leaves out those that were written more than goneAfter before the
-// newest: their daemons are gone and could not report that they were stopped.
+// which it was written by the API server's clock. It leaves out those that were written more than goneAfter before that of
+// this node: their daemons are gone and could not report that they were stopped. If this node has none, the newest counts.
 func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
-	var newest metav1.Time
+	var latest metav1.Time // not the newest in any case, which may be of a time when the API server's clock was ahead
+	mine := false
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.API.Resource(v1alpha1.NodeResource).List(ctx, o)
 	}
@@ -83,8 +84,11 @@ func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeS
 		}
 		status.Message, status.Version, status.Signal = "", "", "" // not needed here
 		status.Written = writtenAt(u)
-		if newest.Before(status.Written) {
-			newest = *status.Written
+		switch {
+		case u.GetName() == r.Object:
+			latest, mine = *status.Written, true
+		case !mine && latest.Before(status.Written):
+			latest = *status.Written
 		}
 		there = append(there, status)
 		return nil
@@ -92,7 +96,7 @@ func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeS
 	if err != nil {
 		return nil, fmt.Errorf("list the PacemakerNodes: %w", err)
 	}
-	return slices.DeleteFunc(there, func(n v1alpha1.PacemakerNodeStatus) bool { return newest.Sub(n.Written.Time) > goneAfter }), nil
+	return slices.DeleteFunc(there, func(n v1alpha1.PacemakerNodeStatus) bool { return latest.Sub(n.Written.Time) > goneAfter }), nil
 }
 
 // writtenAt returns when the status of an object was last written, by the API server's clock.

@@ -340,3 +340,20 @@ func TestASummaryThatPanicsEnds(t *testing.T) {
 		assert.PanicsWithValue(t, "of a policy", func() { w.s.RunSummary(t.Context(), policies) })
 	})
 }
+
+// The API server's clock was ahead while a node wrote its last report.
+func TestAReportOfTheFutureHidesNoOtherNode(t *testing.T) {
+	t.Parallel()
+	w := newSumming(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.creates(usedOn(name, 1))
+	}
+	ahead, at := nodeObject(t, usedOn("z", 1)), metav1.NewTime(time.Now().Add(24*time.Hour))
+	ahead.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "pod-pacemaker", Subresource: "status", Time: &at}})
+	_, err := w.api.Resource(v1alpha1.NodeResource).Create(t.Context(), ahead, metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.s.Object = "a"
+	nodes, err := w.s.reports(t.Context())
+	require.NoError(t, err)
+	require.Len(t, nodes, 4)
+}
