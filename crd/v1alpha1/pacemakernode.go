@@ -199,6 +199,9 @@ type PacemakerNodeStatus struct {
 	Policies []NodePolicy `json:"policies,omitempty"`
 }
 
+// MostNodePolicies is how many policies the status of a PacemakerNode holds at most.
+const MostNodePolicies = 64
+
 // NodePolicy is the state of a StartPolicy on one node.
 type NodePolicy struct {
 	// name is the name of the policy.

@@ -20,6 +20,7 @@ const (
 	reasonInForce        = "InForce"
 	reasonInvalid        = "Invalid"
 	reasonNoNodes        = "NoNodes"
+	reasonNotReported    = "NotReported"
 	reasonUpdating       = "Updating"
 	reasonNotEvaluated   = "NotEvaluated"
 	reasonOverridesValid = "Valid"
@@ -38,10 +39,11 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	status := v1alpha1.StartPolicyStatus{ObservedGeneration: policy.Generation}
 	groups := map[string]v1alpha1.PolicyGroup{}
 	var late, unable []string
-	why := ""
+	why, cut := "", false
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Policies, func(p v1alpha1.NodePolicy) bool { return p.Name == policy.Name })
 		if i < 0 || n.Connection == v1alpha1.Stopped {
+			cut = cut || len(n.Policies) >= v1alpha1.MostNodePolicies
 			continue
 		}
 		reported := n.Policies[i]
@@ -60,7 +62,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	sumGroups(&status, groups)
 	c := calculate(now, policy.Valid, &status)
 	status.Conditions = slices.Clone(before.Conditions)
-	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, late, unable, why), c} {
+	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, cut, late, unable, why), c} {
 		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
 		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), mostMessage)], "") // without half a character
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -88,11 +90,15 @@ func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.Sta
 	return c
 }
 
-func policyReadiness(policy crd.KnownPolicy, nodes int32, late, unable []string, why string) metav1.Condition {
+// policyReadiness returns the condition Ready. cut reports whether a node may have the policy in force without reporting it.
+func policyReadiness(policy crd.KnownPolicy, nodes int32, cut bool, late, unable []string, why string) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
 	case policy.Fault != "":
 		c.Reason, c.Message = reasonInvalid, "the newest generation is invalid and ignored: "+policy.Fault
+	case nodes == 0 && cut:
+		c.Status, c.Reason = metav1.ConditionUnknown, reasonNotReported
+		c.Message = fmt.Sprintf("a node reports only the first %d policies by name, of those that are in force on it", v1alpha1.MostNodePolicies)
 	case nodes == 0:
 		c.Reason, c.Message = reasonNoNodes, "in force on no node"
 	case len(late) > 0:

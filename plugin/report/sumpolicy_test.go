@@ -132,3 +132,23 @@ func TestASumDoesNotOverflow(t *testing.T) {
 	}
 	assert.EqualValues(t, "461168601842738790350", all.Requests["memory"], "it has at most the 32 characters that the API server accepts")
 }
+
+func TestAPolicyThatNoNodeHasRoomToReportIsNotSaidToBeInForceNowhere(t *testing.T) {
+	t.Parallel()
+	node := v1alpha1.PacemakerNodeStatus{NodeName: "a"}
+	readiness := func() *metav1.Condition {
+		status := sumPolicy(policyNow, knownPolicy(t, t1), []v1alpha1.PacemakerNodeStatus{node}, v1alpha1.StartPolicyStatus{})
+		return meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	}
+	for i := range v1alpha1.MostNodePolicies {
+		ready := readiness()
+		require.Equal(t, metav1.ConditionFalse, ready.Status, i)
+		require.Equal(t, "NoNodes", ready.Reason)
+		node.Policies = append(node.Policies, v1alpha1.NodePolicy{Name: fmt.Sprint(i)})
+	}
+	require.Equal(t, metav1.ConditionUnknown, readiness().Status)
+	require.Equal(t, "NotReported", readiness().Reason)
+	node.Policies[0].Name = "t1"
+	node.Policies[0].Generation = 3
+	require.Equal(t, metav1.ConditionTrue, readiness().Status)
+}

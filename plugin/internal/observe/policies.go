@@ -14,7 +14,7 @@ import (
 
 // Limits of what is reported of policies. Users may make any number of groups and resources.
 const (
-	mostPolicies    = 64  // of a node
+	mostPolicies    = v1alpha1.MostNodePolicies
 	mostGroups      = 32  // of a policy
 	mostGroupsOfAll = 64  // of all policies, in the PacemakerNode
 	mostResources   = 32  // of a group
