@@ -1,0 +1,52 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/stretchr/testify/require"
+)
+
+// The label instance has the name of the node, as the targets of other programs on that node may have.
+func TestDashboardShowsNoOtherProgramOfTheNode(t *testing.T) {
+	t.Parallel()
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	read(t, &board, "deploy", "dashboard", "pod-pacemaker.json")
+	series := promqltest.LoadedStorage(t, `load 1m
+		pod_pacemaker_build_info{job="pod-pacemaker", instance="n1"} 1
+		process_resident_memory_bytes{job="pod-pacemaker", instance="n1"} 25
+		process_resident_memory_bytes{job="node-exporter", instance="n1"} 50
+	`)
+	engine := promqltest.NewTestEngine(t, false, time.Minute, 1e6)
+	seen := 0
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			if !strings.Contains(target.Expr, "process_") {
+				continue
+			}
+			seen++
+			query, err := engine.NewInstantQuery(t.Context(), series, nil, strings.ReplaceAll(target.Expr, "$instance", "n1"), time.Unix(0, 0))
+			require.NoError(t, err)
+			vector, err := query.Exec(t.Context()).Vector()
+			require.NoError(t, err)
+			require.Equal(t, []float64{25}, values(vector), panel.Title)
+			query.Close()
+		}
+	}
+	require.Positive(t, seen)
+}
+
+func values(of promql.Vector) (all []float64) {
+	for _, sample := range of {
+		all = append(all, sample.F)
+	}
+	return all
+}
