@@ -10,12 +10,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// buildDaemon builds the command that the manifests start. It uses the flags of `go test`, so that its packages are
-// compiled already.
+// buildDaemon builds the command that the manifests start.
 func buildDaemon(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "pod-pacemaker")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../plugin/cmd/pod-pacemaker").CombinedOutput()
+	return buildProgram(t, "pod-pacemaker")
+}
+
+// buildProgram builds a command. It uses the flags of `go test`, so that its packages are compiled already.
+func buildProgram(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../plugin/cmd/"+name).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
 }

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite reference.md")
 
 const referenceHead = `# Reference
 
-<!-- Generated from the CRDs, the program's help and its code by ` + "`make generate`" + `: change it there. -->
+<!-- Generated from the CRDs, the programs' help and their code by ` + "`make generate`" + `: change it there. -->
 
 The metrics have [a page of their own](metrics.md), the values of the chart [another](chart/pod-pacemaker/README.md).
 The default of a field or flag marked (advanced) is right for nearly every node.
@@ -120,28 +121,57 @@ func writeProperties(out *strings.Builder, prefix string, properties map[string]
 	}
 }
 
-// helpFlag is a flag in the program's help.
-var helpFlag = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([\w-]+)(?: (\S+))? {2,}(.*)$`)
+// helpCommand is a command in a program's help, and helpFlag a flag.
+var (
+	helpCommand = regexp.MustCompile(`(?m)^  ([\w-]+) +\S.*$`)
+	helpFlag    = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([\w-]+)(?: (\S+))? {2,}(.*)$`)
+)
 
-// writeFlags reads the flags from the golden files of the program's help.
+// help returns the part of a command's help that begins with the title and ends with an empty line.
+func help(t *testing.T, program, command, title string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, strings.Fields(command+" --help")...)
+	cmd.Env = []string{} // which has defaults of flags
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	_, part, _ := strings.Cut(string(out), "\n"+title+":\n")
+	part, _, _ = strings.Cut(part, "\n\n")
+	return part
+}
+
+// flagRows returns the rows of a table with the flags, except those in the help of another command.
+func flagRows(flags, without string) (rows string) {
+	for _, m := range helpFlag.FindAllStringSubmatch(flags, -1) {
+		if m[2] != "help" && !strings.Contains(without, m[0]) {
+			rows += fmt.Sprintf("| `--%s` | %s | %s |\n", m[2], cell(m[3]), cell(m[4]))
+		}
+	}
+	return rows
+}
+
+// writeFlags asks the programs for their commands and flags.
 func writeFlags(t *testing.T, out *strings.Builder) {
 	t.Helper()
-	for _, command := range []string{"run", "preflight", "status", "why", "check", "copy-kubelet-config", "metrics-proxy", "alive"} {
-		text, err := os.ReadFile("../plugin/cmd/pod-pacemaker/testdata/help-" + command + ".golden")
-		require.NoError(t, err)
-		_, flags, found := strings.Cut(string(text), "\nFlags:\n")
-		require.True(t, found, command)
-		fmt.Fprintf(out, "\n## Flags of pod-pacemaker %s\n\n", command)
-		if command == "preflight" {
-			out.WriteString("Those of `run`, and these:\n\n")
+	table := func(command, above, rows string) {
+		if rows != "" {
+			fmt.Fprintf(out, "\n## Flags of %s\n\n%s| flag | value | meaning |\n|---|---|---|\n%s", command, above, rows)
 		}
-		out.WriteString("| flag | value | meaning |\n|---|---|---|\n")
-		for _, m := range helpFlag.FindAllStringSubmatch(flags, -1) {
-			if m[2] == "help" || command == "preflight" && m[2] != "output" && m[2] != "cni-conf-dir" {
-				continue
-			}
-			fmt.Fprintf(out, "| `--%s` | %s | %s |\n", m[2], cell(m[3]), cell(m[4]))
+	}
+	daemon := buildProgram(t, "pod-pacemaker")
+	for _, m := range helpCommand.FindAllStringSubmatch(help(t, daemon, "", "Available Commands"), -1) {
+		above, without := "", ""
+		if m[1] == "preflight" {
+			above, without = "Those of `run`, and these:\n\n", help(t, daemon, "run", "Flags")
 		}
+		if m[1] != "completion" { // of the library
+			table("pod-pacemaker "+m[1], above, flagRows(help(t, daemon, m[1], "Flags"), without))
+		}
+	}
+	plugin := buildProgram(t, "kubectl-pacemaker")
+	common := help(t, plugin, "", "Flags")
+	table("kubectl pacemaker", "All its commands take these:\n\n", flagRows(common, ""))
+	for _, m := range helpCommand.FindAllStringSubmatch(help(t, plugin, "", "Available Commands"), -1) {
+		table("kubectl pacemaker "+m[1], "", flagRows(help(t, plugin, m[1], "Flags"), common))
 	}
 }
 
