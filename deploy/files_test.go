@@ -80,6 +80,13 @@ func TestSamplesAreValid(t *testing.T) {
 			require.NotEmpty(t, found.Policies, name)
 			continue
 		}
+		if found.Config.Spec.GetMode() == v1alpha1.ModeOff {
+			require.Empty(t, found.Config.Spec.NodeSelector, "%s: it is for all nodes", name)
+			highest, err := crd.Load("../crd/testdata/valid/highest.yaml")
+			require.NoError(t, err)
+			require.Equal(t, highest.Config.Spec.Priority, found.Config.Spec.Priority, "%s: no other config wins", name)
+			continue
+		}
 		require.NotEqual(t, v1alpha1.ThrottleConfig{}, found.Config.Spec.ThrottleConfig, "%s: a sample that holds nothing teaches nothing", name)
 	}
 }

@@ -353,6 +353,10 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
 	eventually(t, "the kill switch admits all pods", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	m.runs(t, "kubectl apply -f deploy/samples/all-off.yaml")
+	eventually(t, "the kill switch of all nodes is in force", func() bool { return d.status(t).Config.Name == "all-off" })
+	m.runs(t, "kubectl delete -f deploy/samples/all-off.yaml")
+	eventually(t, "the other config is in force again", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
 }
 
 // onNode runs a command that the manual has for the node. It runs in the daemon's pod there.
