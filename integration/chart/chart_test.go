@@ -241,8 +241,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{seLinuxOptions: {kind: x}}":              "kind",
 		"{podMonitor: {enabled: true}}":            "podMonitor.enabled: Prometheus cannot reach 127.0.0.1",
 		"{prometheusRule: {enabled: true}}":        "prometheusRule.enabled: Prometheus cannot reach 127.0.0.1",
-		"{startPolicies: {clusterScope: true}}":    "startPolicies.enabled is off",
-		"{startPolicies: {namespaceLabels: true}}": "startPolicies.enabled is off",
 		"{startupTaint: {policy: false}}":          "policy",
 		"{refuseAt: gate}":                         "refuseAt",
 		"{waitingRoom: {confDir: net.d}}":          "confDir",

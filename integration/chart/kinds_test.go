@@ -70,6 +70,19 @@ func TestStartPoliciesBringTheirAlertsAndDashboardRow(t *testing.T) {
 	}
 }
 
+// Each permission for StartPolicies comes with its own value alone.
+func TestPermissionsForStartPoliciesStandAlone(t *testing.T) {
+	t.Parallel()
+	for value, file := range map[string]string{"clusterScope": "slots.yaml", "namespaceLabels": "namespaces.yaml"} {
+		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{startPolicies: {"+value+": true}}"))
+		require.NoError(t, err)
+		for _, other := range []string{"slots.yaml", "namespaces.yaml"} {
+			require.Equal(t, other == file, strings.TrimSpace(files["templates/"+other]) != "", "%s: %s", value, other)
+		}
+		require.Contains(t, files["templates/"+notes], "\n  StartPolicies, also ", value)
+	}
+}
+
 func TestTheStartupTaintNeedsItsPolicy(t *testing.T) {
 	t.Parallel()
 	values := vals(t, "{startupTaint: {enabled: true}}")

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// switches are values that change what is rendered, each by its path. Other switches need the first
-// two.
+// switches are values that change what is rendered, each by its path. Other switches need the first.
 var switches = []struct {
 	path  string
 	value any
@@ -64,7 +63,7 @@ func TestEachSwitchRendersACompleteRelease(t *testing.T) {
 		all = append(all, i)
 		t.Run(s.path, func(t *testing.T) {
 			t.Parallel()
-			wholeRelease(t, with(0, 1, i))
+			wholeRelease(t, with(0, i))
 		})
 	}
 	wholeRelease(t, with(all...))
@@ -116,7 +115,6 @@ func TestASwitchWithoutItsPrerequisiteIsRefused(t *testing.T) {
 	t.Parallel()
 	for path, needs := range map[string]string{
 		"podMonitor.enabled": "metricsProxy.enabled", "prometheusRule.enabled": "metricsProxy.enabled",
-		"startPolicies.namespaceLabels": "startPolicies.enabled", "startPolicies.clusterScope": "startPolicies.enabled",
 	} {
 		for i, s := range switches {
 			if s.path == path {

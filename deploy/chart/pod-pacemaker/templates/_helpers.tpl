@@ -23,9 +23,6 @@
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that limits each daemon to its own node and to this taint" -}}
 {{- end -}}
-{{- if and (not .Values.startPolicies.enabled) (or .Values.startPolicies.namespaceLabels .Values.startPolicies.clusterScope) -}}
-{{- fail "startPolicies.enabled is off: startPolicies.namespaceLabels and startPolicies.clusterScope add permissions that only StartPolicies need" -}}
-{{- end -}}
 {{- end -}}
 
 {{- define "pod-pacemaker.labels" -}}
