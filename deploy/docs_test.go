@@ -172,6 +172,26 @@ func TestTheManualShowsWhatStatusPrints(t *testing.T) {
 	require.Contains(t, string(page), string(printed))
 }
 
+// The manual says what check finds in a groupBy, and what it cannot know.
+func TestCheckParsesGroupBy(t *testing.T) {
+	t.Parallel()
+	daemon := buildDaemon(t)
+	page, err := os.ReadFile("policies.md")
+	require.NoError(t, err)
+	for groupBy, valid := range map[string]bool{".spec.containers[0": false, ".spec.containres": true, ".metadata.labels.app.kubernetes.io/name": true} {
+		cmd := exec.CommandContext(t.Context(), daemon, "check", "-")
+		cmd.Stdin = strings.NewReader(`{apiVersion: pod-pacemaker.io/v1alpha1, kind: StartPolicy, metadata: {name: p},
+			spec: {selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}, groupBy: "` + groupBy + `"}}`)
+		out, err := cmd.CombinedOutput()
+		require.Equal(t, valid, err == nil, "%s: %s", groupBy, out)
+		if valid {
+			require.Contains(t, string(page), "`"+groupBy+"`", "the manual names paths that check accepts, and that find nothing")
+		} else {
+			require.Contains(t, string(out), "must be a JSONPath")
+		}
+	}
+}
+
 // The tests that run the commands within sentences read one line at a time.
 func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
 	t.Parallel()
