@@ -234,6 +234,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{kubeletConfig: /var/lib/kubelet/c.yaml}": "kubeletConfig",
 		"{kubeletConfig: [config.yaml]}":           "kubeletConfig",
 		"{instance: Blue}":                         "instance",
+		"{fullnameOverride: Bad_Name}":             "fullnameOverride",
+		"{fullnameOverride: pacer-}":               "fullnameOverride",
 		"{extraArgs: [hold]}":                      "extraArgs",
 		"{startupTaint: {key: 'a b'}}":             "key",
 		"{ownNode: {policy: 'yes'}}":               "policy",
