@@ -43,3 +43,20 @@ func TestDocumentedValuesRender(t *testing.T) {
 	}
 	require.Greater(t, seen, 8)
 }
+
+// The daemon runs as root: its namespace has the label that allows that, which --create-namespace does not set.
+func TestTheNamespaceIsLabelledEverywhere(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(Repository("deploy", "*.md"))
+	require.NoError(t, err)
+	for _, page := range append(pages, Repository("README.md"), filepath.Join(Dir(), "README.md"), filepath.Join(Dir(), "templates", notes)) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, line := range regexp.MustCompile(`.{0,200}--create-namespace`).FindAllString(string(text), -1) {
+			require.Regexp(t, "(?:not with|and) --create-namespace$", line, page)
+		}
+	}
+	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{namespace: {create: true}}"))
+	require.NoError(t, err)
+	require.Contains(t, files["namespace.yaml"], "pod-security.kubernetes.io/enforce: privileged")
+}
