@@ -51,9 +51,10 @@ func (n *node) Node(kind, reason, message string) {
 
 func (n *node) path() string { return filepath.Join(n.proc, "loadavg") }
 
-// load sets the load average.
+// load sets the load average, of which the monitor never reads a part.
 func (n *node) load(load string) {
-	require.NoError(n.t, os.WriteFile(n.path(), []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
+	require.NoError(n.t, os.WriteFile(n.path()+".new", []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
+	require.NoError(n.t, os.Rename(n.path()+".new", n.path()))
 }
 
 // limit puts settings in force.
