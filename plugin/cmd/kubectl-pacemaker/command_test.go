@@ -196,8 +196,8 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	}
 	out, err := c.call("status")
 	require.NoError(t, err)
-	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +6\ds +Concurrency$`, out)
-	assert.Contains(t, out, "\nnodes: 3, not ready: 1; pods waiting: 5, starting: 6\n")
+	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +6\ds +Concurrency +-$`, out)
+	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 0; pods waiting: 5, starting: 6\n")
 
 	out, err = c.call("top")
 	require.NoError(t, err)
@@ -224,6 +224,26 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	require.ErrorContains(t, err, "accepts 1 arg")
 	_, err = c.call("status", "n3")
 	require.ErrorContains(t, err, "no daemon runs on node n3")
+}
+
+// A daemon that died cannot report it, so its last report stays as it is.
+func TestADaemonThatIsSilentIsGone(t *testing.T) {
+	t.Parallel()
+	silent, unready, there := pacemakerNode("n1", 5, time.Hour), pacemakerNode("n2", 0, 0), pacemakerNode("n3", 0, 0)
+	since := metav1.NewTime(time.Now().Add(-31 * time.Minute))
+	silent.Status.Written, there.Status.Written = &since, new(metav1.NewTime(time.Now().Add(-29*time.Minute)))
+	unready.Status.Ready, unready.Status.Message = false, "NRI is off\nin containerd"
+	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{silent, unready, there}}
+	out, err := c.call("status")
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^n1 +- +- +gone +- +- +- +- +- +its daemon has not reported since `+since.UTC().Format(time.RFC3339)+`$`, out)
+	assert.Regexp(t, `(?m)^n2 .* false .* NRI is off in containerd$`, out)
+	assert.Regexp(t, `(?m)^n3 .* true .* -$`, out)
+	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 1; pods waiting: 0, starting: 4\n")
+
+	out, err = c.call("top")
+	require.NoError(t, err)
+	assert.Equal(t, nobodyWaits+"\n\ngone: 1; 'kubectl pacemaker status' shows since when\n", out)
 }
 
 func TestTopWithoutWaitingPods(t *testing.T) {

@@ -28,6 +28,14 @@ func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	return found.Items, err
 }
 
+// goneAfter is how long a daemon may be silent, as the field written of a PacemakerNode says.
+const goneAfter = 30 * time.Minute
+
+// gone returns whether the node's daemon has been silent for so long that what it wrote last no longer counts.
+func gone(n v1alpha1.PacemakerNode) bool {
+	return n.Status.Written != nil && time.Since(n.Status.Written.Time) > goneAfter
+}
+
 // status writes a line for each node, and the sums.
 func (a *asker) status(ctx context.Context) error {
 	nodes, err := a.nodes(ctx)
@@ -37,14 +45,18 @@ func (a *asker) status(ctx context.Context) error {
 	if err := a.list(nodes); err != nil || a.json {
 		return err
 	}
-	var waiting, starting, unready int
+	var waiting, starting, unready, silent int
 	for _, n := range nodes {
+		if gone(n) {
+			silent++
+			continue
+		}
 		waiting, starting = waiting+int(n.Status.Waiting), starting+int(n.Status.Starting)
 		if !n.Status.Ready {
 			unready++
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nnodes: %d, not ready: %d; pods waiting: %d, starting: %d\n", len(nodes), unready, waiting, starting)
+	_, err = fmt.Fprintf(a.stdout, "\nnodes: %d, not ready: %d, gone: %d; pods waiting: %d, starting: %d\n", len(nodes), unready, silent, waiting, starting)
 	return err
 }
 
@@ -73,21 +85,29 @@ func (a *asker) ofNode(ctx context.Context, node, command string) error {
 // nobodyWaits states how old the answer may be, because pods may have begun to wait since; see package report.
 const nobodyWaits = "no pod waits on any node; nodes report up to 10 s late, and later in clusters of over 1,000 nodes"
 
-// top writes the nodes where pods wait, the longest wait first.
+// top writes the nodes where pods wait, the longest wait first. It only counts nodes whose daemon is gone.
 func (a *asker) top(ctx context.Context) error {
 	nodes, err := a.nodes(ctx)
 	if err != nil {
 		return err
 	}
+	all := len(nodes)
+	nodes = slices.DeleteFunc(nodes, gone)
+	silent := all - len(nodes)
 	nodes = slices.DeleteFunc(nodes, func(n v1alpha1.PacemakerNode) bool { return n.Status.WaitingSince == nil })
 	slices.SortStableFunc(nodes, func(x, y v1alpha1.PacemakerNode) int {
 		return x.Status.WaitingSince.Compare(y.Status.WaitingSince.Time)
 	})
-	if len(nodes) == 0 && !a.json {
+	if len(nodes) > 0 || a.json {
+		err = a.list(nodes)
+	} else {
 		_, err = fmt.Fprintln(a.stdout, nobodyWaits)
+	}
+	if silent == 0 || a.json || err != nil {
 		return err
 	}
-	return a.list(nodes)
+	_, err = fmt.Fprintf(a.stdout, "\ngone: %d; 'kubectl pacemaker status' shows since when\n", silent)
+	return err
 }
 
 // list writes the nodes in the output format.
@@ -98,18 +118,25 @@ func (a *asker) list(nodes []v1alpha1.PacemakerNode) error {
 		return e.Encode(nodes)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tCONFIG\tMODE\tREADY\tWAITING\tSTARTING\tLIMIT\tLONGEST WAIT\tHELD BY")
+	fmt.Fprintln(w, "NODE\tCONFIG\tMODE\tREADY\tWAITING\tSTARTING\tLIMIT\tLONGEST WAIT\tHELD BY\tMESSAGE")
 	for _, n := range nodes {
 		s := n.Status
-		longest, limit := "-", "-"
+		if gone(n) {
+			fmt.Fprintf(w, "%s\t-\t-\tgone\t-\t-\t-\t-\t-\tits daemon has not reported since %s\n", n.Name, s.Written.UTC().Format(time.RFC3339))
+			continue
+		}
+		longest, limit, message := "-", "-", "-"
+		if !s.Ready {
+			message = cmp.Or(oneLine(s.Message), "-")
+		}
 		if s.WaitingSince != nil {
 			longest = duration.HumanDuration(time.Since(s.WaitingSince.Time).Round(time.Second))
 		}
 		if s.Limit > 0 {
 			limit = strconv.Itoa(int(s.Limit))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%d\t%d\t%s\t%s\t%s\n", n.Name, cmp.Or(s.Config, "-"), cmp.Or(string(s.Mode), "-"), s.Ready,
-			s.Waiting, s.Starting, limit, longest, cmp.Or(s.HeldBy, "-"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%d\t%d\t%s\t%s\t%s\t%s\n", n.Name, cmp.Or(s.Config, "-"), cmp.Or(string(s.Mode), "-"), s.Ready,
+			s.Waiting, s.Starting, limit, longest, cmp.Or(s.HeldBy, "-"), message)
 	}
 	return w.Flush()
 }
