@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -267,6 +269,22 @@ func TestTheErrorSaysThatThereIsNoKubectl(t *testing.T) {
 	var out, errs bytes.Buffer
 	assert.Equal(t, 1, run(t.Context(), []string{"status"}, &out, &errs))
 	assert.Equal(t, "kubectl pacemaker: exec: \"kubectl\": executable file not found in $PATH\n", errs.String())
+}
+
+// These are the words of kubectl 1.36 without a cluster.
+func TestTheErrorHasNoLogLinesOfKubectl(t *testing.T) {
+	const says = "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n"
+	const log = `E0709 12:34:56.789012    4242 memcache.go:265] "Unhandled Error" err="couldn't get current server API group list"` + "\n"
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kubectl"), []byte("#!/bin/sh\nexec >&2\nprintf '%s' '"+
+		strings.ReplaceAll(log+log+log+says, "'", `'\''`)+"'\nexit 1\n"), 0o700))
+	t.Setenv("PATH", dir)
+	var out, errs bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"status"}, &out, &errs))
+	assert.Equal(t, "kubectl pacemaker: "+says, errs.String())
+
+	const answer = "pod-pacemaker: a/b: " + notKnown + "\ncommand terminated with exit code 1"
+	assert.Equal(t, answer, complaint(log+answer+"\n"), "why needs the line before the last")
 }
 
 func TestKubectlGetsItsFlagsAndErrorsAreReported(t *testing.T) {

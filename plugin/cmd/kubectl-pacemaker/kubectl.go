@@ -1,13 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -18,11 +19,20 @@ const daemonLabel = "app.kubernetes.io/name=pod-pacemaker"
 // container is the name of the daemon's container in its pod.
 const container = "pod-pacemaker"
 
+// kubectlLog matches the lines that kubectl logs, like "E0709 12:34:56.789012    4242 memcache.go:265] ...". Without a
+// cluster it logs several, and then says the same in a line for the user.
+var kubectlLog = regexp.MustCompile(`(?m)^[IWEF]\d{4} [\d:.]+ +\d+ \S+\] .*\n?`)
+
+// complaint returns what kubectl has written to standard error, without its log.
+func complaint(stderr string) string {
+	return strings.TrimSpace(kubectlLog.ReplaceAllString(stderr, ""))
+}
+
 // realKubectl runs kubectl. The error has what kubectl writes to standard error.
 func realKubectl(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "kubectl", args...).Output() //nolint:gosec // no shell reads them, and the user could run it as well
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(bytes.TrimSpace(failed.Stderr)) > 0 {
-		return "", errors.New(string(bytes.TrimSpace(failed.Stderr)))
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && complaint(string(failed.Stderr)) != "" {
+		return "", errors.New(complaint(string(failed.Stderr)))
 	}
 	return string(out), err
 }

@@ -83,5 +83,5 @@ func realForward(ctx context.Context, opened func(address string), args ...strin
 			opened(m[1])
 		}
 	}
-	return errors.Join(cmd.Wait(), errors.New(strings.TrimSpace(stderr.String())))
+	return errors.Join(cmd.Wait(), errors.New(complaint(stderr.String())))
 }
