@@ -69,9 +69,12 @@ var kubectlFlags = []string{"kubeconfig", "context", "cluster", "user", "as"}
 func (a *asker) command() *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl pacemaker", Short: "Show what the daemons of all nodes do, and why a pod waits",
-		Long: long, Example: example, SilenceErrors: true, SilenceUsage: true,
+		Long: long, Example: example, Version: version, SilenceErrors: true, SilenceUsage: true,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pacemaker"},
 	}
+	versionText := "kubectl-pacemaker " + version + "\n"
+	root.SetVersionTemplate(versionText)
+	root.Flags().Bool("version", false, "print the version")
 	fs := root.PersistentFlags()
 	a.passedOn = map[string]*string{}
 	for _, name := range kubectlFlags {
@@ -123,7 +126,7 @@ func (a *asker) command() *cobra.Command {
 	root.AddCommand(status, top, why, costs, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.stdout, "kubectl-pacemaker", version)
+			_, err := io.WriteString(a.stdout, versionText)
 			return err
 		},
 	})

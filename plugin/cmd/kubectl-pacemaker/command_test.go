@@ -300,6 +300,13 @@ func TestKubectlGetsItsFlagsAndErrorsAreReported(t *testing.T) {
 	errs.Reset()
 	assert.Equal(t, 1, run(t.Context(), []string{"status", "--kubeconfig", "/none"}, &out, &errs))
 	assert.NotContains(t, errs.String(), "--help", "the command line is right")
-	assert.Zero(t, run(t.Context(), []string{"version"}, &out, &errs))
-	assert.Equal(t, "kubectl-pacemaker dev\n", out.String())
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"version", "--version"} {
+		out, err := (&cluster{t: t}).call(arg)
+		require.NoError(t, err)
+		assert.Equal(t, "kubectl-pacemaker dev\n", out)
+	}
 }

@@ -43,16 +43,23 @@ func (p *program) rootCommand() *cobra.Command {
 		Short:         "Lets the pods of a node start only as fast as the node can handle",
 		Long:          rootLong,
 		Example:       rootExample,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// It runs when cobra has accepted the command line.
 		PersistentPreRun: func(*cobra.Command, []string) { p.accepted = true },
 	}
+	root.SetVersionTemplate(versionText())
+	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
 		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
 	)
 	return root
+}
+
+func versionText() string {
+	return fmt.Sprintf("pod-pacemaker %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (p *program) versionCommand() *cobra.Command {
@@ -61,7 +68,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.stdout, "pod-pacemaker %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(p.stdout, versionText())
 			return err
 		},
 	}

@@ -69,10 +69,12 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, "version")
-	assert.Zero(t, code)
-	assert.Empty(t, stderr)
-	assert.Equal(t, "pod-pacemaker dev ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", stdout)
+	for _, arg := range []string{"version", "--version"} {
+		code, stdout, stderr := call(t, arg)
+		assert.Zero(t, code)
+		assert.Empty(t, stderr)
+		assert.Equal(t, "pod-pacemaker dev ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", stdout)
+	}
 }
 
 func TestCompletion(t *testing.T) {
