@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -87,6 +92,23 @@ func TestCheckOfAFileThatIsNotThere(t *testing.T) {
 	code, _, stderr := call(t, "check", "/nowhere/config.yaml")
 	assert.Equal(t, exitInvalid, code)
 	assert.Equal(t, "pod-pacemaker: read configuration: open /nowhere/config.yaml: no such file or directory\n", stderr)
+}
+
+func TestOneSignalEndsACheckOfStandardInput(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, os.Args[0], "check", "-")
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		_, err = in.Write(bytes.Repeat([]byte("#"), 1<<20)) // more than a pipe holds, so it reads
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Signal(sent))
+		require.EqualError(t, cmd.Wait(), "signal: "+sent.String())
+	}
 }
 
 func TestCheckReadsStandardInput(t *testing.T) {

@@ -43,7 +43,9 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 				return err
 			}
 			log.WithField("listen", o.Listen).WithField("upstream", o.Upstream).Info("serving metrics")
-			return metricsproxy.Serve(cmd.Context(), o)
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return metricsproxy.Serve(ctx, o)
 		},
 	}
 	fs := cmd.Flags()

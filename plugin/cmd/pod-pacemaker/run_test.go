@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,6 +117,17 @@ func (s *stage) options(t *testing.T, args ...string) plugin.Options {
 	assert.NotNil(t, o.LogDropped)
 	o.Log, o.LogDropped = nil, nil
 	return o
+}
+
+// It is not parallel, because a daemon of another test would get the signal as well.
+func TestASignalStopsTheDaemon(t *testing.T) {
+	s := newStage(nil)
+	code := make(chan int, 1)
+	go func() { code <- s.run(t.Context(), []string{"run"}) }()
+	<-s.puppet.running
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	assert.Equal(t, exitOK, <-code, s.errs.String())
+	assert.Contains(t, s.errs.String(), "msg=stopped")
 }
 
 func TestRunHasTheDocumentedDefaults(t *testing.T) {

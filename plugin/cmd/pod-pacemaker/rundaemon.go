@@ -68,8 +68,10 @@ func (p *program) runCommand() *cobra.Command {
 	return cmd
 }
 
-// runDaemon runs the daemon until ctx ends.
+// runDaemon runs the daemon until ctx ends or a signal arrives.
 func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
 	log, queue := newLogger(f.log, p.stderr)
 	defer runLog(queue)()
 	p.onLogger(log)
