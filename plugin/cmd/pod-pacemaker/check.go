@@ -33,7 +33,7 @@ func (p *program) checkCommand() *cobra.Command {
 		Short:   "Validate and explain a PacemakerConfig or StartPolicy file",
 		Long:    checkLong,
 		Example: checkExample,
-		Args:    cobra.ExactArgs(1),
+		Args:    needs("FILE", 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if cores < 1 {
 				return invalidUsage("--cores: %d: must be at least 1", cores)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func (p *program) copyKubeletConfigCommand() *cobra.Command {
 		Short:   "Copy kubelet's configuration for the daemon; the DaemonSet runs it",
 		Long:    copyKubeletConfigLong,
 		Example: "  pod-pacemaker copy-kubelet-config --to /kubelet/config.yaml /host/var/lib/kubelet/config.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needs("CANDIDATE", math.MaxInt),
 		RunE: func(_ *cobra.Command, candidates []string) error {
 			if to == "" {
 				return invalidUsage("--to is missing: the file to write")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -56,6 +57,19 @@ func (p *program) rootCommand() *cobra.Command {
 		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
 	)
 	return root
+}
+
+// needs returns a check that there is an argument, and no more than most. Errors call the argument name.
+func needs(name string, most int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return errors.New(name + " is missing")
+		case len(args) > most:
+			return fmt.Errorf("%q: only one %s is accepted", args[most], name)
+		}
+		return nil
+	}
 }
 
 func versionText() string {

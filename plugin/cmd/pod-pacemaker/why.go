@@ -32,7 +32,7 @@ func (p *program) whyCommand() *cobra.Command {
 		Short:   "Explain in one line why a pod waits or started",
 		Long:    whyLong,
 		Example: "  pod-pacemaker why default/web-0\n  pod-pacemaker why default/web-0 -o json",
-		Args: cobra.MatchAll(cobra.ExactArgs(1), func(_ *cobra.Command, args []string) error {
+		Args: cobra.MatchAll(needs("NAMESPACE/POD", 1), func(_ *cobra.Command, args []string) error {
 			if namespace, name, _ = strings.Cut(args[0], "/"); namespace == "" || name == "" || strings.Contains(name, "/") {
 				return fmt.Errorf("%q: must be NAMESPACE/POD, like default/web-0", args[0])
 			}
