@@ -24,10 +24,13 @@ import (
 // patience bounds each call of another program.
 const patience = 5 * time.Second
 
-func nriFinding(socket string) Finding {
+// nriFinding returns whether the NRI socket is there. process is the containerd that runs; empty if none was found.
+func nriFinding(socket, process string) Finding {
 	const check, enable = "nri", "enable NRI in containerd, as deploy/install.md says: it is on by default in 2.x and off in 1.7"
 	info, err := os.Stat(socket)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && process != "":
+		return fault(check, "there is no "+socket+": NRI is off, or its socket is elsewhere; containerd runs: "+process, enable+"; or name its socket with --nri-socket")
 	case errors.Is(err, fs.ErrNotExist):
 		return fault(check, "there is no "+socket+": NRI is off, or containerd does not run", enable)
 	case err != nil:
@@ -42,28 +45,30 @@ func nriFinding(socket string) Finding {
 }
 
 // runtimeOf returns the name and version of the container runtime: what the API server says, if it does, or else what the
-// daemon or the program itself says. Both are empty if unknown.
-func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, version string) {
+// daemon or the program itself says. Both are empty if unknown. asked is the process whose program was asked; empty if none.
+func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, version, asked string) {
 	if name, version, found := strings.Cut(known, "://"); found {
-		return name, version
+		return name, version, ""
 	}
 	if status, err := admin.NewClient(o.AdminPath()).Status(ctx); err == nil && status.Runtime.Version != "" {
-		return status.Runtime.Name, status.Runtime.Version
+		return status.Runtime.Name, status.Runtime.Version, ""
 	}
-	return containerdIn(ctx, o.ProcRoot)
+	name, version = containerdIn(ctx, o.ProcRoot)
+	return name, version, containerdText(o.ProcRoot)
 }
 
-// containerdIn runs containerd --version with the executable of the containerd process. Both results are empty if it
+const containerd = "containerd"
+
+// containerdIn runs containerd --version with the executable of the first containerd process. Both results are empty if it
 // finds no such process, as in a container that does not see the host's processes.
 func containerdIn(ctx context.Context, proc string) (name, version string) {
-	const containerd = "containerd"
-	pid := processNamed(proc, containerd)
-	if pid == "" {
+	pids := processesNamed(proc, containerd)
+	if len(pids) == 0 {
 		return "", ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(proc, pid, "exe"), "--version").Output() //nolint:gosec // what runs as containerd on this host is trusted with all of it
+	out, err := exec.CommandContext(ctx, filepath.Join(proc, pids[0], "exe"), "--version").Output() //nolint:gosec // what runs as containerd on this host is trusted with all of it
 	// containerd github.com/containerd/containerd/v2 v2.4.2 <commit>
 	if words := strings.Fields(string(out)); err == nil && len(words) >= 3 && words[0] == containerd {
 		return containerd, strings.TrimPrefix(words[2], "v")
@@ -71,30 +76,49 @@ func containerdIn(ctx context.Context, proc string) (name, version string) {
 	return "", ""
 }
 
-// processNamed returns the ID of a process with that name; empty if it sees none.
-func processNamed(proc, name string) string {
+// containerdText names the process that containerdIn asks, and says whether there are others; empty if it sees none.
+func containerdText(proc string) string {
+	pids := processesNamed(proc, containerd)
+	if len(pids) == 0 {
+		return ""
+	}
+	text := "process " + pids[0]
+	if executable, err := os.Readlink(filepath.Join(proc, pids[0], "exe")); err == nil {
+		text += ", " + executable
+	}
+	if len(pids) > 1 {
+		text += fmt.Sprintf("; of %d with that name: %s", len(pids), strings.Join(pids, ", "))
+	}
+	return text
+}
+
+// processesNamed returns the IDs of the processes with that name.
+func processesNamed(proc, name string) (pids []string) {
 	names, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm")) // it fails only if proc has a bracket without its other half
 	for _, path := range names {
 		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
-			return filepath.Base(filepath.Dir(path))
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
 		}
 	}
-	return ""
+	return pids
 }
 
-func runtimeFinding(name, version string) Finding {
+func runtimeFinding(name, version, asked string) Finding {
 	const check = "runtime"
+	if asked != "" {
+		asked = " (asked " + asked + ")"
+	}
 	if name == "" {
-		return warning(check, "its version is unknown", "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
+		return warning(check, "its version is unknown"+asked, "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
 	}
 	const upgrade = "upgrade containerd to 2.3.3 or later; until then "
 	switch gate, sandbox := waiting.RuntimeFaults(name, version); {
 	case gate != "":
-		return warning(check, strings.Trim(gate+"; "+sandbox, "; "), upgrade+"pods are refused instead, and start up to 15 s after their turn")
+		return warning(check, strings.Trim(gate+"; "+sandbox, "; ")+asked, upgrade+"pods are refused instead, and start up to 15 s after their turn")
 	case sandbox != "":
-		return warning(check, sandbox, upgrade+"pods are refused only at the container, after their images were pulled")
+		return warning(check, sandbox+asked, upgrade+"pods are refused only at the container, after their images were pulled")
 	}
-	return ok(check, name+" "+version+" has no known fault")
+	return ok(check, name+" "+version+" has no known fault"+asked)
 }
 
 // gateFinding executes the hook once. bar is why this runtime cannot use the gate; empty if it can.
@@ -166,11 +190,11 @@ var configFlag = regexp.MustCompile(`\x00--config[=\x00]([^\x00]*)`)
 
 // kubeletConfigIn returns the configuration file in the command line of kubelet process; empty if it finds none.
 func kubeletConfigIn(proc string) string {
-	pid := processNamed(proc, "kubelet")
-	if pid == "" {
+	pids := processesNamed(proc, "kubelet")
+	if len(pids) == 0 {
 		return ""
 	}
-	text, _ := os.ReadFile(filepath.Join(proc, pid, "cmdline")) // of a process that has ended it is empty
+	text, _ := os.ReadFile(filepath.Join(proc, pids[0], "cmdline")) // of a process that has ended it is empty
 	if flag := configFlag.FindSubmatch(text); flag != nil {
 		return string(flag[1])
 	}

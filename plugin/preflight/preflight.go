@@ -43,10 +43,10 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if !o.Standalone() {
 		cluster, known = askAPI(ctx, o.Options, &clock)
 	}
-	name, version := runtimeOf(ctx, known, o.Options)
+	name, version, asked := runtimeOf(ctx, known, o.Options)
 	bar, _ := waiting.RuntimeFaults(name, version)
 	kubelet := kubeletFinding(&o)
-	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar))
+	add(nriFinding(o.NRISocket, containerdText(o.ProcRoot)), runtimeFinding(name, version, asked), gateFinding(ctx, o, bar))
 	if o.CNIConfDir != "" {
 		add(cniFinding(o.CNIConfDir))
 	}

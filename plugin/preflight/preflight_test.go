@@ -104,7 +104,11 @@ func TestEachFaultIsFound(t *testing.T) {
 		spoil func(dir string, o *Options)
 	}{
 		{"config", Warning, "a daemon with these flags holds no pod", func(_ string, o *Options) { o.ConfigFile = "" }},
-		{"nri", Fault, "there is no", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
+		{"nri", Fault, "/none: NRI is off, or its socket is elsewhere; containerd runs: process 8", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
+		{"nri", Fault, "/none: NRI is off, or containerd does not run", func(dir string, o *Options) {
+			o.NRISocket = dir + "/none"
+			write(t, 0o644, dir+"/proc/8/comm", "crio\n")
+		}},
 		{"nri", Fault, "is not a socket", func(dir string, o *Options) { o.NRISocket = dir + "/config.yaml" }},
 		{"runtime", Warning, "containerd 2.2.5 holds up statistics while a hook waits; 2.3.2 does not; containerd 2.2.5 keeps", func(dir string, _ *Options) {
 			write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd x v2.2.5\n")
@@ -138,6 +142,20 @@ func TestEachFaultIsFound(t *testing.T) {
 		assert.Equal(t, c.level, f.Level, "%+v", f)
 		assert.Contains(t, f.Says, c.says)
 	}
+}
+
+// A host may have a containerd of another program, like Docker, beside kubelet's.
+func TestTheContainerdThatWasAskedIsNamed(t *testing.T) {
+	t.Parallel()
+	dir, o := healthy(t)
+	program := write(t, 0o755, dir+"/usr/containerd", "#!/bin/sh\necho containerd x v2.4.2\n")
+	require.NoError(t, os.Remove(dir+"/proc/8/exe"))
+	require.NoError(t, os.Symlink(program, dir+"/proc/8/exe"))
+	assert.Equal(t, "containerd 2.4.2 has no known fault (asked process 8, "+program+")", level(t, run(t, o), "runtime").Says)
+	write(t, 0o644, dir+"/proc/9/comm", "containerd\n")
+	assert.Equal(t, "containerd 2.4.2 has no known fault (asked process 8, "+program+"; of 2 with that name: 8, 9)", level(t, run(t, o), "runtime").Says)
+	require.NoError(t, os.Remove(program))
+	assert.Contains(t, level(t, run(t, o), "runtime").Says, "its version is unknown (asked process 8, ")
 }
 
 // A timeout that the daemon takes from kubelet's file is never too long.
