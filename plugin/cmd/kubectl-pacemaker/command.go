@@ -15,20 +15,70 @@ your own kubectl, with its kubeconfig and your permissions:
 
   status, top            list pacemakernodes
   status NODE, costs,    list pods and create pods/exec in the daemon's namespace;
-  why POD                why also gets the pod
+  why                    why also gets the pod
   page NODE              list pods; create pods/portforward in the daemon's namespace
 
 A user who may exec into the daemon's pods is as good as root on the nodes. Without
-that permission, 'why' uses the pod's status and events.`
+that permission, 'why' uses the pod's status and events.
+
+Exit codes:
+  0   success
+  1   failure; standard error has the reason
+  64  wrong command line`
 
 const example = `  kubectl pacemaker status              Show all nodes, one line each.
   kubectl pacemaker status worker-3     Show all that the daemon of one node knows.
   kubectl pacemaker top                 Show the nodes with the longest waits.
-  kubectl pacemaker why web-0 -n shop   Explain what a pod waits for, or why it does not wait.
+  kubectl pacemaker why shop/web-0      Explain what a pod waits for, or why it does not wait.
   kubectl pacemaker costs worker-3      Show what starts took on one node.
   kubectl pacemaker page worker-3       Serve a node's page, with a row for each of its pods.`
 
-// run executes the command and returns the exit code: 0 success, 1 failure, 2 wrong usage.
+const statusLong = `Status shows a line for each node: the config and mode in force, whether pods are paced
+(READY), how many pods wait and start, for how long the longest wait has lasted and
+what holds the pods. MESSAGE says why a node is not ready. A node is "gone" if its
+daemon has not reported for 30 minutes, and its pods are not counted. Nodes report up
+to 10 s late, and later in clusters of over 1,000 nodes.
+
+With NODE it shows all that the daemon of that node knows, with each pod that waits or
+starts. 'pod-pacemaker status' prints the same on the node, and its help explains it.`
+
+const statusExample = `  kubectl pacemaker status
+  kubectl pacemaker status worker-3
+  kubectl pacemaker status worker-3 -o json`
+
+const topLong = `Top shows the nodes where pods wait, the longest wait first, with the columns of
+'status'. Nodes whose daemon is gone are only counted.`
+
+const topExample = `  kubectl pacemaker top
+  kubectl pacemaker top -o json`
+
+const whyLong = `Why explains in one line what a pod waits for, when and why it started, or what else
+keeps it from starting. The namespace of a POD without one is that of -n or of your
+kubeconfig. The answer is that of the daemon on the pod's node, and otherwise comes from
+the pod's status and events. With -o json, only an answer of the daemon is printed.`
+
+const whyExample = `  kubectl pacemaker why shop/web-0
+  kubectl pacemaker why web-0 -n shop
+  kubectl pacemaker why shop/web-0 -o json`
+
+const costsLong = `Costs shows what starts took on a node. 'pod-pacemaker costs' prints the same on the
+node, and its help explains it.`
+
+const costsExample = `  kubectl pacemaker costs worker-3
+  kubectl pacemaker costs worker-3 -o json`
+
+const pageLong = `Page serves the page of a node's daemon on this machine until you press Ctrl-C, with a
+row for each pod that started there in the last ten minutes. It prints the address,
+which is a secret, because the page names pods.`
+
+// The exit codes are those of pod-pacemaker.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitInvalid = 64 // the command line is wrong
+)
+
+// run executes the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &asker{kubectl: realKubectl, forward: realForward, stdout: stdout}
 	root := a.command()
@@ -37,16 +87,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	accepted := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { accepted = true } // the command line is right
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return 0
+		return exitOK
 	}
 	fmt.Fprintf(stderr, "kubectl pacemaker: %v\n", err)
 	if accepted {
-		return 1
+		return exitFailure
 	}
-	fmt.Fprintln(stderr, "'kubectl pacemaker --help' shows how to use it.")
-	return 2
+	fmt.Fprintf(stderr, "'%s --help' shows how to use it.\n", cmd.CommandPath())
+	return exitInvalid
 }
 
 // asker is one call of the program.
@@ -57,14 +107,30 @@ type asker struct {
 	forward func(ctx context.Context, opened func(address string), args ...string) error
 	stdout  io.Writer
 
-	passedOn  map[string]*string // flags of kubectl, by name
-	namespace string             // of the pod
-	daemons   string             // namespace of the daemons
+	root      *cobra.Command
+	namespace string // of the pod; empty: the one that kubectl takes
+	daemons   string // namespace of the daemons
 	json      bool
 }
 
-// kubectlFlags are the flags that are passed on to kubectl, in this order.
-var kubectlFlags = []string{"kubeconfig", "context", "cluster", "user", "as"}
+// kubectlFlags are the flags that are passed on to kubectl, in this order. They say where the API server is, and who asks.
+var kubectlFlags = []string{
+	"kubeconfig", "context", "cluster", "user", "as", "as-group", "as-uid", "server", "token", "request-timeout", "certificate-authority",
+	"client-certificate", "client-key", "insecure-skip-tls-verify", "tls-server-name",
+}
+
+// needs returns a check that there is one argument. Errors call it name.
+func needs(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return errors.New(name + " is missing")
+		case len(args) > 1:
+			return fmt.Errorf("%q: only one %s is accepted", args[1], name)
+		}
+		return nil
+	}
+}
 
 func (a *asker) command() *cobra.Command {
 	root := &cobra.Command{
@@ -75,16 +141,28 @@ func (a *asker) command() *cobra.Command {
 	versionText := "kubectl-pacemaker " + version + "\n"
 	root.SetVersionTemplate(versionText)
 	root.Flags().Bool("version", false, "print the version")
+	a.root = root
 	fs := root.PersistentFlags()
-	a.passedOn = map[string]*string{}
 	for _, name := range kubectlFlags {
-		a.passedOn[name] = fs.String(name, "", "passed on to kubectl")
+		switch name {
+		case "as-group": // may be repeated
+			fs.StringArray(name, nil, "passed on to kubectl")
+		case "insecure-skip-tls-verify":
+			fs.Bool(name, false, "passed on to kubectl")
+		default:
+			fs.String(name, "", "passed on to kubectl")
+		}
 	}
-	fs.StringVarP(&a.namespace, "namespace", "n", "", "the pod's namespace, passed on to kubectl")
 	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "`namespace` of the daemons")
 
 	status := &cobra.Command{
-		Use: "status [NODE]", Short: "Show all nodes in one line each, or one node in full", Args: cobra.MaximumNArgs(1),
+		Use: "status [NODE]", Short: "Show all nodes in one line each, or one node in full", Long: statusLong, Example: statusExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return needs("NODE")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.ofNode(cmd.Context(), args[0], "status")
@@ -93,24 +171,24 @@ func (a *asker) command() *cobra.Command {
 		},
 	}
 	top := &cobra.Command{
-		Use: "top", Short: "Show the nodes with the longest waits", Args: cobra.NoArgs,
+		Use: "top", Short: "Show the nodes with the longest waits", Long: topLong, Example: topExample, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.top(cmd.Context()) },
 	}
+	var pod string
 	why := &cobra.Command{
-		Use: "why POD", Short: "Explain what a pod waits for, or why it does not wait", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if namespace, name, found := strings.Cut(args[0], "/"); found {
-				a.namespace = namespace
-				return a.why(cmd.Context(), name)
-			}
-			return a.why(cmd.Context(), args[0])
-		},
+		Use: "why [NAMESPACE/]POD", Short: "Explain what a pod waits for, or why it does not wait", Long: whyLong, Example: whyExample,
+		Args: cobra.MatchAll(needs("POD"), func(_ *cobra.Command, args []string) (err error) {
+			a.namespace, pod, err = podOf(args[0], a.namespace)
+			return err
+		}),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.why(cmd.Context(), pod) },
 	}
+	why.Flags().StringVarP(&a.namespace, "namespace", "n", "", "the pod's `namespace`")
 	costs := &cobra.Command{
-		Use: "costs NODE", Short: "Show what starts took on a node", Args: cobra.ExactArgs(1),
+		Use: "costs NODE", Short: "Show what starts took on a node", Long: costsLong, Example: costsExample, Args: needs("NODE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.ofNode(cmd.Context(), args[0], "costs") },
 	}
-	for _, cmd := range []*cobra.Command{status, top, costs} {
+	for _, cmd := range []*cobra.Command{status, top, why, costs} {
 		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", func(format string) error {
 			a.json = format == "json"
 			if !a.json && format != "text" {
@@ -120,15 +198,31 @@ func (a *asker) command() *cobra.Command {
 		})
 	}
 	page := &cobra.Command{
-		Use: "page NODE", Short: "Serve a node's page on this machine, with a row for each of its pods", Args: cobra.ExactArgs(1),
+		Use: "page NODE", Short: "Serve a node's page on this machine, with a row for each of its pods", Args: needs("NODE"),
+		Long: pageLong, Example: "  kubectl pacemaker page worker-3",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0]) },
 	}
 	root.AddCommand(status, top, why, costs, page, &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Long: "Version prints the version of the plugin.", Example: "  kubectl pacemaker version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(a.stdout, versionText)
 			return err
 		},
 	})
 	return root
+}
+
+// podOf splits [NAMESPACE/]POD. namespace is that of the command line, empty if it has none.
+func podOf(arg, namespace string) (in, name string, err error) {
+	in, name, found := strings.Cut(arg, "/")
+	if !found {
+		in, name = namespace, arg
+	}
+	switch {
+	case name == "" || found && in == "" || strings.Contains(name, "/"):
+		return "", "", fmt.Errorf("%q: must be POD or NAMESPACE/POD, like shop/web-0", arg)
+	case namespace != "" && in != namespace:
+		return "", "", fmt.Errorf("%q contradicts --namespace %s", arg, namespace)
+	}
+	return in, name, nil
 }

@@ -40,8 +40,16 @@ func realKubectl(ctx context.Context, args ...string) (string, error) {
 // args returns the arguments of kubectl with the flags that are passed on before them.
 func (a *asker) args(args ...string) (flags []string) {
 	for _, name := range kubectlFlags {
-		if value := a.passedOn[name]; value != nil && *value != "" {
-			flags = append(flags, "--"+name+"="+*value)
+		flag := a.root.PersistentFlags().Lookup(name)
+		if !flag.Changed {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(interface{ GetSlice() []string }); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			flags = append(flags, "--"+name+"="+value)
 		}
 	}
 	return append(flags, args...)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -23,12 +24,19 @@ func (a *asker) why(ctx context.Context, name string) error {
 	if err := a.get(ctx, &pod, args...); err != nil {
 		return err
 	}
-	text := notOurs(pod)
+	text, answer := notOurs(pod), ""
 	if text == "" {
 		var err error
-		if text, err = a.onItsNode(ctx, pod); err != nil {
+		if text, answer, err = a.onItsNode(ctx, pod); err != nil {
 			return err
 		}
+	}
+	if a.json {
+		if answer == "" {
+			return fmt.Errorf("%s/%s: no daemon answers: %s", pod.Namespace, pod.Name, text)
+		}
+		_, err := io.WriteString(a.stdout, answer)
+		return err
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s/%s: %s\n", pod.Namespace, pod.Name, text)
 	return err
@@ -54,26 +62,35 @@ func notOurs(pod corev1.Pod) string {
 	return text
 }
 
-// onItsNode returns the answer of the daemon on the pod's node.
-func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (string, error) {
+// onItsNode returns what the daemon on the pod's node says of it, or else what its events or status say. answer is the
+// daemon's own, in the output format; empty if it has none.
+func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (text, answer string, err error) {
 	daemons, err := a.daemonsOn(ctx, pod.Spec.NodeName)
 	if err != nil {
-		return a.byEvents(ctx, pod, err)
+		text, err = a.byEvents(ctx, pod, err)
+		return text, "", err
+	}
+	question := []string{"why", pod.Namespace + "/" + pod.Name}
+	if a.json {
+		question = append(question, "-o", "json")
 	}
 	for _, daemon := range daemons {
-		answer, err := a.in(ctx, daemon, "why", pod.Namespace+"/"+pod.Name)
+		answer, err := a.in(ctx, daemon, question...)
 		switch {
+		case err == nil && a.json:
+			return "", answer, nil
 		case err == nil:
 			_, own, found := strings.Cut(strings.TrimSpace(answer), ": ")
 			if !found {
-				return "", fmt.Errorf("the daemon %s answers %q", daemon.Name, answer)
+				return "", "", fmt.Errorf("the daemon %s answers %q", daemon.Name, answer)
 			}
-			return own + "; on " + pod.Spec.NodeName, nil
+			return own + "; on " + pod.Spec.NodeName, answer, nil
 		case !strings.Contains(err.Error(), notKnown):
-			return a.byEvents(ctx, pod, err)
+			text, err = a.byEvents(ctx, pod, err)
+			return text, "", err
 		}
 	}
-	return "not waiting for pod-pacemaker: " + otherwise(pod), nil
+	return "not waiting for pod-pacemaker: " + otherwise(pod), "", nil
 }
 
 // byEvents returns the last event of a daemon about the pod, for when the daemon cannot be asked.
