@@ -21,6 +21,11 @@ your own kubectl, with its kubeconfig and your permissions:
 A user who may exec into the daemon's pods is as good as root on the nodes. Without
 that permission, 'why' uses the pod's status and events.
 
+kubectl completes the plugin's commands and nodes if a link to the plugin with this name
+is on your PATH, for example beside it:
+
+  ln -s kubectl-pacemaker kubectl_complete-pacemaker
+
 Exit codes:
   0   success
   1   failure; standard error has the reason
@@ -141,6 +146,7 @@ func (a *asker) command() *cobra.Command {
 	versionText := "kubectl-pacemaker " + version + "\n"
 	root.SetVersionTemplate(versionText)
 	root.Flags().Bool("version", false, "print the version")
+	root.CompletionOptions.DisableDefaultCmd = true // kubectl asks for completions; see arguments
 	a.root = root
 	fs := root.PersistentFlags()
 	for _, name := range kubectlFlags {
@@ -163,6 +169,7 @@ func (a *asker) command() *cobra.Command {
 			}
 			return needs("NODE")(cmd, args)
 		},
+		ValidArgsFunction: a.completeNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.ofNode(cmd.Context(), args[0], "status")
@@ -186,7 +193,8 @@ func (a *asker) command() *cobra.Command {
 	why.Flags().StringVarP(&a.namespace, "namespace", "n", "", "the pod's `namespace`")
 	costs := &cobra.Command{
 		Use: "costs NODE", Short: "Show what starts took on a node", Long: costsLong, Example: costsExample, Args: needs("NODE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.ofNode(cmd.Context(), args[0], "costs") },
+		ValidArgsFunction: a.completeNode,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.ofNode(cmd.Context(), args[0], "costs") },
 	}
 	for _, cmd := range []*cobra.Command{status, top, why, costs} {
 		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", func(format string) error {
@@ -200,7 +208,8 @@ func (a *asker) command() *cobra.Command {
 	page := &cobra.Command{
 		Use: "page NODE", Short: "Serve a node's page on this machine, with a row for each of its pods", Args: needs("NODE"),
 		Long: pageLong, Example: "  kubectl pacemaker page worker-3",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0]) },
+		ValidArgsFunction: a.completeNode,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0]) },
 	}
 	root.AddCommand(status, top, why, costs, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Long: "Version prints the version of the plugin.", Example: "  kubectl pacemaker version", Args: cobra.NoArgs,
@@ -225,4 +234,21 @@ func podOf(arg, namespace string) (in, name string, err error) {
 		return "", "", fmt.Errorf("%q contradicts --namespace %s", arg, namespace)
 	}
 	return in, name, nil
+}
+
+// completeNode completes NODE with the nodes that report.
+func (a *asker) completeNode(cmd *cobra.Command, args []string, begun string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	nodes, err := a.nodes(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, n := range nodes {
+		if strings.HasPrefix(n.Status.NodeName, begun) {
+			names = append(names, n.Status.NodeName)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

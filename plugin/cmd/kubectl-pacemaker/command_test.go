@@ -351,6 +351,24 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 	}
 }
 
+func TestKubectlCompletesThePlugin(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 0, 0), pacemakerNode("m1", 0, 0), pacemakerNode("n2", 0, 0)}}
+	complete := func(words ...string) string {
+		out, err := c.call(arguments(append([]string{"/usr/bin/kubectl_complete-pacemaker"}, words...))...)
+		require.NoError(t, err)
+		return out
+	}
+	assert.Equal(t, "costs\tShow what starts took on a node\n:4\n", complete("co"), "and no command completion")
+	assert.Contains(t, complete("status", "--cont"), "--context\t")
+	assert.Equal(t, "n1\nn2\n:4\n", complete("status", "n"))
+	assert.Equal(t, ":1\n", complete("status", "--context", "big", "n"), "this cluster does not answer")
+	assert.Equal(t, "--context=big get -o json pacemakernodes.pod-pacemaker.io", c.asked[1])
+	assert.Equal(t, "n1\nm1\nn2\n:4\n", complete("page", ""))
+	assert.Equal(t, ":4\n", complete("costs", "n1", ""))
+	assert.Equal(t, []string{"status", "n1"}, arguments([]string{"kubectl-pacemaker", "status", "n1"}))
+}
+
 // Each command explains itself, and has the flags that it uses.
 func TestHelp(t *testing.T) {
 	t.Parallel()
