@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,19 +20,29 @@ const (
 	ProgramName = "pacemaker-cni"
 )
 
-// First returns the name of the file in dir that the runtime would use if FileName were not there. It returns an error
-// if there is none.
+// First returns the name of the configuration in dir that makes the network of pods: the first by name, without FileName
+// and without those before FileName that refer to it. It returns an error if there is none.
 func First(dir string) (name string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
 	for _, e := range entries { // by name
-		if !e.IsDir() && e.Name() != FileName && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
-			return e.Name(), nil
+		if e.IsDir() || e.Name() == FileName || !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
+			continue
 		}
+		if text, err := os.ReadFile(filepath.Join(dir, e.Name())); err == nil && e.Name() < FileName && refers(text) {
+			continue
+		}
+		return e.Name(), nil
 	}
 	return "", errors.New("there is no CNI configuration yet")
+}
+
+// refers reports whether a configuration calls the one in FileName or contains a copy of it, as that of Multus may. A copy
+// of such a configuration would call itself.
+func refers(text []byte) bool {
+	return bytes.Contains(text, []byte(FileName)) || bytes.Contains(text, []byte(ProgramName))
 }
 
 // conflist returns a copy of the configuration in the file of that name, with pacemaker-cni at the end of its chain.
@@ -51,13 +62,13 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 	if len(given.Plugins) == 0 {
 		return nil, errors.New("it names no plugins")
 	}
+	if refers(text) {
+		return nil, errors.New("it names " + ProgramName + " already, or " + FileName)
+	}
 	for _, p := range given.Plugins {
 		var named struct{ Type string }
 		if err := json.Unmarshal(p, &named); err != nil || named.Type == "" {
 			return nil, errors.Join(errors.New("a plugin has no type"), err)
-		}
-		if named.Type == ProgramName {
-			return nil, errors.New("it names " + ProgramName + " already")
 		}
 	}
 	if given.Name == "" {

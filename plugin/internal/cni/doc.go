@@ -7,6 +7,10 @@
 // a configuration that names a missing program keeps every pod from starting. When another program changes
 // or removes the copy, the installer leaves it so.
 //
+// If a configuration comes before the copy all the same, there is none, unless that configuration refers to the
+// copy, as that of Multus may. Then the copy is one of the first configuration after it: a copy of that of
+// Multus would call itself.
+//
 // # What containerd does with the folder
 //
 // This was read in containerd 1.7.35, 2.0.0, 2.0.11, 2.1.5, 2.2.5, 2.2.9, 2.3.7 and 2.4.2

@@ -171,9 +171,6 @@ func (i *Installer) reconcile() State {
 		i.last = ""
 	}
 	i.written = want
-	if source < FileName {
-		return State{CopiedFrom: source, WhyNot: source + " comes before " + FileName + ", so the runtime does not use that"}
-	}
 	return State{Installed: true, CopiedFrom: source}
 }
 
@@ -185,6 +182,9 @@ func (i *Installer) want() (source string, text []byte, err error) {
 	}
 	if source, err = First(i.o.ConfDir); err != nil {
 		return "", nil, err
+	}
+	if source < FileName {
+		return "", nil, fmt.Errorf("%s comes before %s, so the runtime would not use that", source, FileName)
 	}
 	given, err := os.ReadFile(filepath.Join(i.o.ConfDir, source))
 	if err != nil {

@@ -139,6 +139,7 @@ func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 		"has no name":            `{"cniVersion":"1.0.0","plugins":[{"type":"x"}]}`,
 		"older than 0.3.1":       `{"name":"n","plugins":[{"type":"x"}]}`,
 		"names pacemaker-cni al": `{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"x"},{"type":"pacemaker-cni"}]}`,
+		"or 00-pod-pacemaker.co": `{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"x","calls":"/host/00-pod-pacemaker.conflist"}]}`,
 	} {
 		h := newHost(t)
 		h.write("10-net.conflist", lab)
@@ -148,14 +149,69 @@ func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 		assert.NoFileExists(t, h.ours(), "a copy of the earlier configuration must not hide the invalid one")
 	}
 	h := newHost(t)
-	h.write("00-agent.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
-	s := h.step(0)
-	assert.Contains(t, s.WhyNot, "00-agent.conf comes before")
+	h.write("10-net.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
+	require.True(t, h.step(0).Installed)
 	var list struct{ Plugins []json.RawMessage }
 	text, err := os.ReadFile(h.ours())
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &list))
 	assert.Len(t, list.Plugins, 2, "a single plugin is a chain of one")
+}
+
+func TestNothingIsWrittenThatTheRuntimeWouldNotUse(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.True(t, h.step(0).Installed)
+	h.write("00-agent.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
+	assert.Equal(t, State{WhyNot: "00-agent.conf comes before 00-pod-pacemaker.conflist, so the runtime would not use that"}, h.step(time.Hour))
+	assert.NoFileExists(t, h.ours())
+}
+
+// multus does what Multus does with --multus-conf-file=auto: its configuration comes first. It calls the first of the
+// others by its path (thick), or contains it (thin).
+func (h *host) multus(thick bool) {
+	h.t.Helper()
+	entries, err := os.ReadDir(h.o.ConfDir)
+	require.NoError(h.t, err)
+	for _, e := range entries {
+		if e.Name() == "00-multus.conf" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(h.o.ConfDir, e.Name()))
+		require.NoError(h.t, err)
+		calls := `"delegates":[` + string(text) + `]`
+		if thick {
+			calls = `"clusterNetwork":"/host/etc/cni/net.d/` + e.Name() + `"`
+		}
+		h.write("00-multus.conf", `{"cniVersion":"1.0.0","name":"multus","type":"multus",`+calls+`}`)
+		return
+	}
+	h.t.Fatal("no other configuration")
+}
+
+func TestTheCopyDoesNotCallItselfThroughMultus(t *testing.T) {
+	t.Parallel()
+	for _, thick := range []bool{false, true} {
+		h := newHost(t)
+		h.write("10-net.conflist", lab)
+		require.True(t, h.step(0).Installed)
+		before, err := os.ReadFile(h.ours())
+		require.NoError(t, err)
+		for range 2 {
+			h.multus(thick)
+			assert.Equal(t, State{Installed: true, CopiedFrom: "10-net.conflist"}, h.step(time.Hour), "containerd calls Multus, and that calls the copy")
+			after, err := os.ReadFile(h.ours())
+			require.NoError(t, err)
+			assert.Equal(t, string(before), string(after))
+		}
+
+		h = newHost(t)
+		h.write("10-net.conflist", lab)
+		h.multus(thick)
+		assert.Contains(t, h.step(0).WhyNot, "00-multus.conf comes before", "Multus was there first")
+		assert.NoFileExists(t, h.ours(), "Multus would use it when it starts again")
+	}
 }
 
 func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
