@@ -27,7 +27,7 @@ const (
 	// by then. It is also long enough for another daemon in standby to take the lock of the run folder.
 	hookGrace = 3 * time.Second
 	// noteGrace is how long the processes in the waiting room have to leave, and to write a note, once the configuration
-	// is removed. They look every 250 ms.
+	// is removed. They look every 250 ms. It is also how long a chain that has begun has to run the program.
 	noteGrace = time.Second
 )
 
@@ -50,7 +50,7 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 	if !gone {
 		if roomless && d.options.CNI {
 			log.Info("the waiting room was switched off: its files are taken off the host")
-			return cni.Remove(d.options.CNIConfDir, d.options.CNIBinDir)
+			return cni.Remove(d.options.CNIConfDir, d.options.CNIBinDir, noteGrace)
 		}
 		return nil
 	}
@@ -91,9 +91,8 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 // noteGrace.
 func (o Options) removeFiles() error {
 	var faults []error
-	if o.CNI { // the configuration before the program that it names
-		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir))
-		time.Sleep(noteGrace)
+	if o.CNI {
+		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir, noteGrace))
 	}
 	faults = append(faults, os.RemoveAll(filepath.Join(o.RunDir, wire.NoteFolder)))
 	files := o.runFiles()

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
@@ -23,20 +25,33 @@ const (
 // First returns the name of the configuration in dir that makes the network of pods: the first by name, without FileName
 // and without those before FileName that refer to it. It returns an error if there is none.
 func First(dir string) (name string, err error) {
-	entries, err := os.ReadDir(dir)
+	others, err := readOthers(dir)
 	if err != nil {
 		return "", err
 	}
-	for _, e := range entries { // by name
-		if e.IsDir() || e.Name() == FileName || !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
-			continue
+	for _, other := range others {
+		if other.name > FileName || !refers(other.text) {
+			return other.name, nil
 		}
-		if text, err := os.ReadFile(filepath.Join(dir, e.Name())); err == nil && e.Name() < FileName && refers(text) {
-			continue
-		}
-		return e.Name(), nil
 	}
 	return "", errors.New("there is no CNI configuration yet")
+}
+
+type configuration struct {
+	name string // of the file
+	text []byte // nil: it cannot be read
+}
+
+// readOthers reads the configurations in dir without FileName, by name.
+func readOthers(dir string) (others []configuration, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.IsDir() && e.Name() != FileName && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
+			text, _ := os.ReadFile(filepath.Join(dir, e.Name()))
+			others = append(others, configuration{e.Name(), text})
+		}
+	}
+	return others, err
 }
 
 // refers reports whether a configuration calls the one in FileName or contains a copy of it, as that of Multus may. A copy
@@ -91,9 +106,68 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 	return append(all, '\n'), err
 }
 
-// Remove removes the configuration and then the program from the node. It is no error if they do not exist.
-func Remove(confDir, binDir string) error {
-	return errors.Join(wholefile.Remove(filepath.Join(confDir, FileName)), wholefile.Remove(filepath.Join(binDir, ProgramName)))
+// Remove removes the configuration from the node and, after pause, the program: until then an ADD that is under way may
+// run it. Remove blocks meanwhile. It is no error if they do not exist. It is one if another configuration names the
+// configuration, which stays then, and lets every pod pass at once, or the program. The program stays in both cases:
+// without it no pod of the node would start.
+func Remove(confDir, binDir string, pause time.Duration) error {
+	err := removeConfiguration(confDir)
+	time.Sleep(pause)
+	if err == nil {
+		err = named(confDir, ProgramName)
+	}
+	if err != nil {
+		return err
+	}
+	return wholefile.Remove(filepath.Join(binDir, ProgramName))
+}
+
+// removeConfiguration removes the configuration. If another one names it, it lets every pod pass at once, and returns an
+// error.
+func removeConfiguration(dir string) error {
+	path := filepath.Join(dir, FileName)
+	if err := named(dir, FileName); err != nil {
+		return errors.Join(err, letPass(path))
+	}
+	return wholefile.Remove(path)
+}
+
+// named returns an error if a configuration other than FileName contains the name of a file.
+func named(dir, file string) error {
+	others, err := readOthers(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, other := range others {
+		if bytes.Contains(other.text, []byte(file)) {
+			return fmt.Errorf("%s names %s, which stays: make it use another configuration (Multus: --multus-master-cni-file-name),"+
+				" then remove %s and %s", other.name, file, FileName, ProgramName)
+		}
+	}
+	return nil
+}
+
+// letPass makes pods pass at once through the configuration at path: without a socket, the program does not wait.
+func letPass(path string) error {
+	text, err := os.ReadFile(path)
+	var list map[string]json.RawMessage
+	var plugins []map[string]json.RawMessage
+	if err := errors.Join(err, json.Unmarshal(text, &list), json.Unmarshal(list["plugins"], &plugins)); err != nil {
+		return err
+	}
+	for _, p := range plugins {
+		if string(p["type"]) == `"`+ProgramName+`"` {
+			p["socket"] = json.RawMessage(`""`)
+		}
+	}
+	if list["plugins"], err = json.Marshal(plugins); err != nil {
+		return err
+	}
+	all, err := json.MarshalIndent(list, "", "  ")
+	if err == nil {
+		_, err = wholefile.Ensure(path, append(all, '\n'), 0o600)
+	}
+	return err
 }
 
 // look returns a text that describes the files of a folder. It changes when any file changes, and is never empty.

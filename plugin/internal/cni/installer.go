@@ -159,7 +159,9 @@ func (i *Installer) reconcile() State {
 	if err != nil {
 		i.written = nil
 		if have != nil {
-			err = errors.Join(err, os.Remove(path))
+			if failed := removeConfiguration(i.o.ConfDir); failed != nil {
+				err = fmt.Errorf("%w; %w", err, failed)
+			}
 		}
 		i.last = "" // our own change does not count
 		return State{WhyNot: err.Error()}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -57,6 +59,8 @@ func (h *host) write(name, text string) {
 
 func (h *host) ours() string { return filepath.Join(h.o.ConfDir, FileName) }
 
+func (h *host) program() string { return filepath.Join(h.o.BinDir, ProgramName) }
+
 func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -70,8 +74,7 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	assert.JSONEq(t, `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[
 		{"type":"ptp","ipam":{"type":"host-local"}},
 		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000}]}`, string(text))
-	program := filepath.Join(h.o.BinDir, ProgramName)
-	info, err := os.Stat(program)
+	info, err := os.Stat(h.program())
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o755), info.Mode())
 	untouched, err := os.ReadFile(filepath.Join(h.o.ConfDir, "10-net.conflist"))
@@ -90,10 +93,10 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "bridge")
 
-	require.NoError(t, os.Chmod(program, 0o644))
+	require.NoError(t, os.Chmod(h.program(), 0o644))
 	assert.Contains(t, h.step(time.Hour).WhyNot, "cannot be executed")
 	assert.NoFileExists(t, h.ours())
-	require.NoError(t, os.Chmod(program, 0o755))
+	require.NoError(t, os.Chmod(h.program(), 0o755))
 	assert.True(t, h.step(time.Hour).Installed)
 
 	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
@@ -103,10 +106,12 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 
 	h.write("10-net.conflist", lab)
 	h.step(time.Hour)
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir))
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir), "a missing file is no error")
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "a missing file is no error")
 	assert.NoFileExists(t, h.ours())
-	assert.NoFileExists(t, program)
+	assert.NoFileExists(t, h.program())
+	require.NoError(t, os.RemoveAll(h.o.ConfDir))
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "neither is a missing folder")
 }
 
 func TestTheInstallerDoesNotFightOtherPrograms(t *testing.T) {
@@ -139,7 +144,6 @@ func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 		"has no name":            `{"cniVersion":"1.0.0","plugins":[{"type":"x"}]}`,
 		"older than 0.3.1":       `{"name":"n","plugins":[{"type":"x"}]}`,
 		"names pacemaker-cni al": `{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"x"},{"type":"pacemaker-cni"}]}`,
-		"or 00-pod-pacemaker.co": `{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"x","calls":"/host/00-pod-pacemaker.conflist"}]}`,
 	} {
 		h := newHost(t)
 		h.write("10-net.conflist", lab)
@@ -212,6 +216,88 @@ func TestTheCopyDoesNotCallItselfThroughMultus(t *testing.T) {
 		assert.Contains(t, h.step(0).WhyNot, "00-multus.conf comes before", "Multus was there first")
 		assert.NoFileExists(t, h.ours(), "Multus would use it when it starts again")
 	}
+}
+
+func TestFilesThatAnotherConfigurationNamesStay(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(*host) string{
+		"removed": func(h *host) string { return Remove(h.o.ConfDir, h.o.BinDir, 0).Error() },
+		"no original": func(h *host) string {
+			require.NoError(h.t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
+			return h.step(time.Hour).WhyNot
+		},
+		"an original that names it": func(h *host) string {
+			h.write("10-net.conflist", strings.Replace(lab, "ptp", FileName, 1))
+			require.NoError(h.t, os.Remove(filepath.Join(h.o.ConfDir, "00-multus.conf")))
+			return h.step(time.Hour).WhyNot
+		},
+	} {
+		h := newHost(t)
+		h.write("10-net.conflist", lab)
+		require.True(t, h.step(0).Installed)
+		before, err := os.ReadFile(h.ours())
+		require.NoError(t, err)
+		h.multus(true)
+
+		assert.Contains(t, remove(h), " names 00-pod-pacemaker.conflist, which stays: make it use another", name)
+		assert.FileExists(t, h.program(), name)
+		after, err := os.ReadFile(h.ours())
+		require.NoError(t, err)
+		assert.JSONEq(t, strings.Replace(string(before), h.o.Socket, "", 1), string(after), "%s: no pod waits", name)
+
+		h.Installer = New(h.o, func(string) {})
+		h.write("10-net.conflist", lab)
+		require.True(t, h.step(time.Hour).Installed, "%s: the room is switched on again", name)
+		again, err := os.ReadFile(h.ours())
+		require.NoError(t, err)
+		assert.Equal(t, string(before), string(again), name)
+	}
+}
+
+func TestAProgramThatAnotherConfigurationNamesStays(t *testing.T) {
+	t.Parallel()
+	for _, thick := range []bool{false, true} {
+		h := newHost(t)
+		h.write("10-net.conflist", lab)
+		require.True(t, h.step(0).Installed)
+		h.multus(thick)
+		if thick {
+			require.NoError(t, os.Remove(h.ours()))
+		}
+		require.ErrorContains(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "00-multus.conf names ")
+		assert.NoFileExists(t, h.ours())
+		assert.FileExists(t, h.program())
+		h.multus(thick) // it uses 10-net.conflist now
+		require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
+		assert.NoFileExists(t, h.program())
+	}
+}
+
+func TestAFileThatIsNoConfigurationStaysIfAnotherNamesIt(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("00-multus.conf", FileName)
+	for _, text := range []string{"", "{}", `{"plugins":[]}`} {
+		h.write(FileName, text)
+		require.ErrorContains(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "00-multus.conf names ")
+		assert.FileExists(t, h.ours())
+	}
+}
+
+func TestAChainThatHasBegunFindsTheProgram(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.True(t, h.step(0).Installed)
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan error)
+		go func() { done <- Remove(h.o.ConfDir, h.o.BinDir, time.Second) }()
+		synctest.Wait()
+		assert.NoFileExists(t, h.ours())
+		assert.FileExists(t, h.program())
+		require.NoError(t, <-done)
+		assert.NoFileExists(t, h.program())
+	})
 }
 
 func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
