@@ -284,6 +284,29 @@ func TestAFileThatIsNoConfigurationStaysIfAnotherNamesIt(t *testing.T) {
 	}
 }
 
+func TestUnfinishedFilesOfTheRoomGoToo(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.True(t, h.step(0).Installed)
+	unfinished := filepath.Join(h.o.ConfDir, "."+FileName+".123")
+	leave := func() { require.NoError(t, os.WriteFile(unfinished, nil, 0o600)) }
+
+	leave()
+	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
+	require.False(t, h.step(time.Hour).Installed)
+	assert.NoFileExists(t, unfinished, "the installer removed its configuration")
+
+	leave()
+	require.NoError(t, os.WriteFile(filepath.Join(h.o.BinDir, "."+ProgramName+".123"), nil, 0o600))
+	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
+	for _, dir := range []string{h.o.ConfDir, h.o.BinDir} {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Empty(t, entries)
+	}
+}
+
 func TestAChainThatHasBegunFindsTheProgram(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
