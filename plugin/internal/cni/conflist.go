@@ -85,6 +85,10 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 		if err := json.Unmarshal(p, &named); err != nil || named.Type == "" {
 			return nil, errors.Join(errors.New("a plugin has no type"), err)
 		}
+		if _, err := os.Lstat(filepath.Join(o.BinDir, named.Type)); err != nil { // a link may lead to another part of the host
+			return nil, fmt.Errorf("its plugin %s is not in %s, so the runtime would not find %s there: set --cni-bin-dir"+
+				" (chart: waitingRoom.binDir) to the runtime's bin_dir: %w", named.Type, o.BinDir, ProgramName, err)
+		}
 	}
 	if given.Name == "" {
 		return nil, errors.New("the network has no name")

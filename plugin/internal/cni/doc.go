@@ -4,7 +4,8 @@
 // The configuration is a separate file whose name comes before all others: a copy of the first of the
 // others, with pacemaker-cni at its end. The installer changes no other file. It updates the copy when the
 // original changes. It removes the copy when there is no original, or when the program cannot be executed:
-// a configuration that names a missing program keeps every pod from starting. When another program changes
+// a configuration that names a missing program keeps every pod from starting. So it installs neither when
+// a plugin of the original is not in the same folder: the runtime has its plugins elsewhere then. When another program changes
 // or removes the copy, the installer leaves it so.
 //
 // If a configuration comes before the copy all the same, there is none, unless that configuration refers to the

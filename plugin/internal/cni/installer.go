@@ -177,11 +177,8 @@ func (i *Installer) reconcile() State {
 }
 
 // want returns the configuration that should be in place, and the name of the one that it copies. It installs the
-// program first.
+// program.
 func (i *Installer) want() (source string, text []byte, err error) {
-	if err := i.program(); err != nil {
-		return "", nil, err
-	}
 	if source, err = First(i.o.ConfDir); err != nil {
 		return "", nil, err
 	}
@@ -195,7 +192,7 @@ func (i *Installer) want() (source string, text []byte, err error) {
 	if text, err = i.o.conflist(source, given); err != nil {
 		return "", nil, fmt.Errorf("%s cannot be copied: %w", source, err)
 	}
-	return source, text, nil
+	return source, text, i.program()
 }
 
 // program makes sure that the program is on the host and can be executed.
