@@ -110,6 +110,13 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 	return append(all, '\n'), err
 }
 
+// endsWithUs reports whether the last plugin of a configuration is pacemaker-cni. It is in each that the installer wrote.
+func endsWithUs(text []byte) bool {
+	var list struct{ Plugins []struct{ Type string } }
+	err := json.Unmarshal(text, &list)
+	return err == nil && len(list.Plugins) > 0 && list.Plugins[len(list.Plugins)-1].Type == ProgramName
+}
+
 // Remove removes the configuration from the node and, after pause, the program: until then an ADD that is under way may
 // run it. Remove blocks meanwhile. It is no error if they do not exist. It is one if another configuration names the
 // configuration, which stays then, and lets every pod pass at once, or the program. The program stays in both cases:

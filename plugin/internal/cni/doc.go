@@ -5,8 +5,9 @@
 // others, with pacemaker-cni at its end. The installer changes no other file. It updates the copy when the
 // original changes. It removes the copy when there is no original, or when the program cannot be executed:
 // a configuration that names a missing program keeps every pod from starting. So it installs neither when
-// a plugin of the original is not in the same folder: the runtime has its plugins elsewhere then. When another program changes
-// or removes the copy, the installer leaves it so.
+// a plugin of the original is not in the same folder: the runtime has its plugins elsewhere then. When
+// another program changes or removes the copy, the installer leaves it so. After a restart it knows a
+// changed copy by its last plugin, which is not pacemaker-cni.
 //
 // If a configuration comes before the copy all the same, there is none, unless that configuration refers to the
 // copy, as that of Multus may. Then the copy is one of the first configuration after it: a copy of that of

@@ -149,8 +149,8 @@ func (i *Installer) reconcile() State {
 	if err != nil {
 		return State{WhyNot: err.Error()}
 	}
-	if i.gaveUp == "" && i.written != nil && !bytes.Equal(have, i.written) {
-		i.gaveUp = "another program or an administrator removed or changed " + FileName + ": it stays so until the daemon is started again"
+	if i.gaveUp == "" && (i.written != nil && !bytes.Equal(have, i.written) || have != nil && !endsWithUs(have)) {
+		i.gaveUp = "another program or an administrator removed or changed " + FileName + ": to have it written again, remove it and restart the daemon"
 	}
 	if i.gaveUp != "" {
 		return State{WhyNot: i.gaveUp}

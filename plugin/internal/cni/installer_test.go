@@ -138,6 +138,33 @@ func TestTheInstallerDoesNotFightOtherPrograms(t *testing.T) {
 	}
 }
 
+// Istio puts its plugin behind ours.
+func TestARestartedInstallerLeavesWhatAnotherProgramChanged(t *testing.T) {
+	t.Parallel()
+	for _, changed := range []string{
+		`{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"},{"type":"pacemaker-cni"},{"type":"istio-cni"}]}`, "{}", "",
+	} {
+		h := newHost(t)
+		h.write("10-net.conflist", lab)
+		h.write(FileName, changed)
+		for range 2 {
+			s := h.step(time.Hour)
+			assert.False(t, s.Installed)
+			assert.Contains(t, s.WhyNot, "another program or an administrator removed or changed")
+			text, err := os.ReadFile(h.ours())
+			require.NoError(t, err)
+			assert.Equal(t, changed, string(text))
+		}
+	}
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	h.write(FileName, `{"plugins":[{"type":"bridge"},{"type":"pacemaker-cni"}]}`)
+	require.True(t, h.step(0).Installed, "an earlier daemon wrote it")
+	text, err := os.ReadFile(h.ours())
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "ptp")
+}
+
 func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	for why, text := range map[string]string{
