@@ -31,9 +31,9 @@ const (
 	noteGrace = time.Second
 )
 
-// uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, and blocks for some seconds
-// then. It must be called when the daemon has ended. All files stay if it is not known whether the DaemonSet was removed,
-// or if another daemon has taken over.
+// uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, or those of the waiting room
+// if that was switched off, and blocks for some seconds then. It must be called when the daemon has ended. All files stay
+// if it is not known whether the DaemonSet was removed, or if another daemon has taken over.
 func (d *Daemon) uninstall(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
 	if !ok || d.cluster == nil {
@@ -47,12 +47,12 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		log.WithError(err).Warn("cannot tell whether the DaemonSet was removed: the daemon's files stay on the host")
 		return nil
 	}
+	why, remove := "the DaemonSet was removed", d.options.removeFiles
 	if !gone {
-		if roomless && d.options.CNI {
-			log.Info("the waiting room was switched off: its files are taken off the host")
-			return cni.Remove(d.options.CNIConfDir, d.options.CNIBinDir, noteGrace)
+		why, remove = "the waiting room was switched off", d.options.removeRoom
+		if !roomless || !d.options.CNI {
+			return nil
 		}
-		return nil
 	}
 	time.Sleep(hookGrace)
 	lock, holder, err := d.options.tryLock()
@@ -60,14 +60,14 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		return fmt.Errorf("uninstall: %w", err)
 	}
 	if lock == nil {
-		log.WithField("holder", holder).Info("the DaemonSet was removed, and another daemon has taken over: the files stay on the host")
+		log.WithField("holder", holder).Info(why + ", and another daemon has taken over: the files stay on the host")
 		return nil
 	}
-	err = errors.Join(d.options.removeFiles(), lock.Close())
+	err = errors.Join(remove(), lock.Close())
 	if err != nil {
 		return fmt.Errorf("uninstall: %w", err)
 	}
-	log.Info("the DaemonSet was removed: took the daemon's files off the host")
+	log.Info(why + ": took its files off the host")
 	return nil
 }
 
@@ -87,12 +87,15 @@ func uninstalled(ctx context.Context, client kube.Interface, namespace, name str
 	}
 }
 
+// removeRoom removes the files of the waiting room from the host, and blocks for noteGrace.
+func (o Options) removeRoom() error { return cni.Remove(o.CNIConfDir, o.CNIBinDir, noteGrace) }
+
 // removeFiles removes the files that the daemon put on the host. With the waiting room, it blocks for
 // noteGrace.
 func (o Options) removeFiles() error {
 	var faults []error
 	if o.CNI {
-		faults = append(faults, cni.Remove(o.CNIConfDir, o.CNIBinDir, noteGrace))
+		faults = append(faults, o.removeRoom())
 	}
 	faults = append(faults, os.RemoveAll(filepath.Join(o.RunDir, wire.NoteFolder)))
 	files := o.runFiles()

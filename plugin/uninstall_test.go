@@ -139,6 +139,38 @@ func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
 	}
 }
 
+func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for name, taken := range map[string]bool{"alone": false, "another daemon has taken over": true} {
+		synctest.Test(t, func(t *testing.T) {
+			d, _ := endedDaemon(t, set(false)) // without --cni
+			d.options.CNI, d.options.CNIConfDir, d.options.CNIBinDir = true, t.TempDir(), t.TempDir()
+			list, program := filepath.Join(d.options.CNIConfDir, cni.FileName), filepath.Join(d.options.CNIBinDir, cni.ProgramName)
+			require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
+			require.NoError(t, os.WriteFile(program, nil, 0o600))
+			before := d.options.onHost(t)
+			took := make(chan error, 1)
+			if taken {
+				time.AfterFunc(hookGrace/2, func() {
+					lock, _, err := d.options.tryLock()
+					t.Cleanup(func() { assert.NoError(t, lock.Close()) })
+					took <- err
+				})
+			}
+			require.NoError(t, d.uninstall(t.Context()))
+			if taken {
+				require.NoError(t, <-took)
+				assert.FileExists(t, list, name)
+				assert.FileExists(t, program, name)
+			} else {
+				assert.NoFileExists(t, list, name)
+				assert.NoFileExists(t, program, name)
+			}
+			assert.Equal(t, before, d.options.onHost(t), "%s: the other files stay", name)
+		})
+	}
+}
+
 func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
