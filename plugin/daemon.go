@@ -243,7 +243,10 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now
-	d.options.installHook()
+	if err := d.options.installHook(); err != nil {
+		d.options.Log.WithError(err).WithField("path", d.options.GatePath).Error("cannot install the hook of the gate: pods are refused instead")
+		d.waiting.Gate.NotInstalled(err)
+	}
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},

@@ -15,27 +15,25 @@ import (
 // HookName is the file name of the hook's program.
 const HookName = "pacemaker-gate"
 
-// installHook copies the hook to the host, where runc finds it. A running hook stays the old one. If the hook cannot be
-// copied, one that is on the host already is used.
-func (o Options) installHook() {
-	program, log := filepath.Join(o.Programs, HookName), o.Log.WithField("path", o.GatePath)
+// installHook copies the hook to the host, where runc finds it. A running hook stays the old one. After an error the hook
+// on the host may be that of another version, which does not understand what this daemon gives it.
+func (o Options) installHook() error {
+	program := filepath.Join(o.Programs, HookName)
 	if o.GatePath == "" || o.Programs == "" || program == o.GatePath {
-		return
+		return nil
 	}
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		return // an administrator has installed the hook, or there is none
+		return nil // an administrator has installed the hook, or there is none
 	}
 	err := os.MkdirAll(filepath.Dir(o.GatePath), 0o755) //nolint:gosec // the runtime's users may look in
 	wrote := false
 	if err == nil {
 		wrote, err = wholefile.Install(program, o.GatePath)
 	}
-	switch {
-	case err != nil:
-		log.WithError(err).Error("cannot install the hook of the gate")
-	case wrote:
-		log.Info("installed the hook of the gate")
+	if wrote && err == nil {
+		o.Log.WithField("path", o.GatePath).Info("installed the hook of the gate")
 	}
+	return err
 }
 
 // answerHooks serves the gate's socket once the limits and the starts under way are known. Before that, the daemon would

@@ -132,11 +132,12 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	case o.GatePath == "":
 		return warning(check, "not used: --gate-path is empty", refused)
 	}
+	install := "'install -D -m 0755 bin/" + filepath.Base(o.GatePath) + " " + o.GatePath + "' does"
 	if _, err := os.Stat(o.GatePath); errors.Is(err, fs.ErrNotExist) {
-		return warning(check, "there is no "+o.GatePath+" yet", "the daemon copies it from its own folder when it starts; "+without)
+		return warning(check, "there is no "+o.GatePath+" yet", "the DaemonSet's daemon copies it when it starts; on a host, "+install+"; "+without)
 	}
 	if says := waiting.HookFault(o.GatePath); says != "" {
-		return fault(check, says, "the daemon replaces a wrong file when it starts, and --gate-path (chart: paths.gate) chooses another folder; "+without)
+		return fault(check, says, "the DaemonSet's daemon replaces the file when it starts; on a host, "+install+"; --gate-path (chart: paths.gate) chooses another folder; "+without)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

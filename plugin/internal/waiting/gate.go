@@ -43,6 +43,7 @@ type Gate struct {
 	refusals *Refusals
 	breaker  *breaker
 	waiters  atomic.Int64
+	missing  atomic.Pointer[error] // why the hook of this daemon is not on the host; nil: it is
 }
 
 var _ follower = (*Gate)(nil)
@@ -84,6 +85,10 @@ func (g *Gate) Off() string {
 	return g.breaker.tripped()
 }
 
+// NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate from now
+// on.
+func (g *Gate) NotInstalled(why error) { g.missing.Store(&why) }
+
 // unusable returns why no container may wait in the gate, or "" if only the breaker may forbid it.
 func (g *Gate) unusable(state starts.ValveState) string {
 	switch {
@@ -91,6 +96,9 @@ func (g *Gate) unusable(state starts.ValveState) string {
 		return "switched off by --gate never"
 	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
+	}
+	if why := g.missing.Load(); why != nil {
+		return "the hook cannot be installed: " + (*why).Error()
 	}
 	if fault := HookFault(g.o.Gate.Path); fault != "" {
 		return fault
