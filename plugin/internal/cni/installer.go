@@ -60,7 +60,7 @@ type Installer struct {
 	state   atomic.Pointer[State]
 	changes atomic.Int64 // of the folder, by others
 
-	copied  bool      // the program was compared with the one on the host
+	size    int64     // of the program when it was copied; 0: it was not. A new one is for the next daemon
 	written []byte    // the configuration that the installer wrote; nil: it wrote none
 	gaveUp  string    // why the installer does not write the configuration any more; empty: it does
 	last    string    // result of the last look; empty: not known
@@ -198,15 +198,14 @@ func (i *Installer) want() (source string, text []byte, err error) {
 // program makes sure that the program is on the host and can be executed.
 func (i *Installer) program() error {
 	target := filepath.Join(i.o.BinDir, ProgramName)
-	wanted, err := os.Stat(i.o.Program)
-	if err != nil {
-		return err
-	}
-	if have, err := os.Stat(target); !i.copied || err != nil || have.Size() != wanted.Size() {
+	if have, err := os.Stat(target); i.size == 0 || err != nil || have.Size() != i.size {
 		if _, err := wholefile.Install(i.o.Program, target); err != nil {
 			return err
 		}
-		i.copied = true
+		if have, err = os.Stat(target); err != nil {
+			return err
+		}
+		i.size = have.Size()
 	}
 	if err := unix.Access(target, unix.X_OK); err != nil {
 		return fmt.Errorf("%s cannot be executed (is its file system mounted noexec?): %w", target, err)

@@ -404,3 +404,21 @@ func TestAFolderThatCannotBeReadHasChangedOnce(t *testing.T) {
 	assert.Equal(t, 1, h.Changes())
 	assert.Empty(t, h.shut)
 }
+
+// An administrator installs new files, and restarts the daemon then.
+func TestANewProgramIsForTheNextDaemon(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.True(t, h.step(0).Installed)
+	installed, err := os.ReadFile(h.program())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(h.o.Program, []byte("#!/b"), 0o600)) // half of it
+	assert.True(t, h.step(lookEvery).Installed)
+	now, err := os.ReadFile(h.program())
+	require.NoError(t, err)
+	assert.Equal(t, installed, now)
+	require.NoError(t, os.Remove(h.o.Program))
+	assert.True(t, h.step(lookEvery).Installed)
+	assert.FileExists(t, h.ours())
+}
