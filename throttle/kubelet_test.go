@@ -93,7 +93,7 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable).Admitted {
+	if k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable, false).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
@@ -105,7 +105,7 @@ func (k *kubelet) container(p *simPod) {
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
-	if !ticket.Reserve(k.now, waitable).Admitted {
+	if !ticket.Reserve(k.now, waitable, false).Admitted {
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 		return
 	}

@@ -14,17 +14,17 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 5))
-	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
+	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, false)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.Pulling, d.Reason)
 	require.Equal(t, Held{Reason: reasons.Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable).Admitted, "the pod has its permit already")
+	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable, false).Admitted, "the pod has its permit already")
 
 	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "starts have no limit")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "the permit of pod-00 is free")
-	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, false).Admitted, "the permit of pod-00 is free")
+	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
 }
 
 func TestAPullPermitIsGivenBackOnce(t *testing.T) {
@@ -43,12 +43,12 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: Settings{}.WithDefaults().StartTimeout, MaxPulling: 1})
 			n.joinAndWait("holder")
 			a := n.join("a")
-			require.True(t, a.Reserve(n.now, waitable).Admitted)
-			require.False(t, n.join("b").Reserve(n.now, waitable).Admitted)
+			require.True(t, a.Reserve(n.now, waitable, false).Admitted)
+			require.False(t, n.join("b").Reserve(n.now, waitable, false).Admitted)
 			give(n, a)
 			give(n, a)
 			require.Zero(t, n.l.Snapshot(n.now).Pulling)
-			require.True(t, n.join("b").Reserve(n.now, waitable).Admitted)
+			require.True(t, n.join("b").Reserve(n.now, waitable, false).Admitted)
 			require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
 		})
 	}
@@ -58,12 +58,12 @@ func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
 	n.joinAndWait("holder")
-	require.True(t, n.join("a").Reserve(n.now, waitable).Admitted)
+	require.True(t, n.join("a").Reserve(n.now, waitable, false).Admitted)
 	b := n.join("b")
 	require.False(t, b.TryStart(n.now).Admitted)
-	require.True(t, b.Reserve(n.now, waitable).Admitted, "the pod is at its container")
+	require.True(t, b.Reserve(n.now, waitable, false).Admitted, "the pod is at its container")
 	b.Unreserve()
-	require.False(t, b.Reserve(n.now, waitable).Admitted, "the new sandbox pulls again")
+	require.False(t, b.Reserve(n.now, waitable, false).Admitted, "the new sandbox pulls again")
 }
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
@@ -79,14 +79,14 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.joinAndWait("holder")
-	require.True(t, n.join("pulls").Reserve(n.now, waitable).Admitted)
+	require.True(t, n.join("pulls").Reserve(n.now, waitable, false).Admitted)
 	a, b := n.join("a"), n.join("b")
-	require.False(t, a.Reserve(n.now, waitable).Admitted)
+	require.False(t, a.Reserve(n.now, waitable, false).Admitted)
 	n.pass(time.Minute)
-	require.True(t, b.Reserve(n.now, waitable).Admitted)
-	require.False(t, a.Reserve(n.now, waitable).Admitted, "overdue pods get a permit one at a time")
+	require.True(t, b.Reserve(n.now, waitable, false).Admitted)
+	require.False(t, a.Reserve(n.now, waitable, false).Admitted, "overdue pods get a permit one at a time")
 	require.True(t, b.TryStart(n.now).Admitted, "this is over the limit")
-	require.True(t, a.Reserve(n.now, waitable).Admitted)
+	require.True(t, a.Reserve(n.now, waitable, false).Admitted)
 }
 
 func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
@@ -94,24 +94,24 @@ func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
-	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable).Reason)
+	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable, false).Reason)
 	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
 	free("pod-00")
-	d := n.l.Lookup("pod-02").Reserve(n.now, waitable)
+	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, false)
 	require.False(t, d.Admitted)
 	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, d.Held)
 	free("pod-01")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted, "two permits are free: one is for urgent, one for the first to ask")
-	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted)
-	require.True(t, urgent.Reserve(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted, "two permits are free: one is for urgent, one for the first to ask")
+	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, urgent.Reserve(n.now, waitable, false).Admitted)
 	free("pod-03")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable).Admitted, "no other pod is before it any more")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, false).Admitted, "no other pod is before it any more")
 
-	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable).Admitted)
+	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable, false).Admitted)
 	free("pod-02")
-	require.False(t, n.join("patient").Reserve(n.now, waitable).Admitted)
+	require.False(t, n.join("patient").Reserve(n.now, waitable, false).Admitted)
 	n.pass(returnsWithin)
-	require.True(t, n.join("patient").Reserve(n.now, waitable).Admitted, "the pod late did not come back")
+	require.True(t, n.join("patient").Reserve(n.now, waitable, false).Admitted, "the pod late did not come back")
 }
 
 // Six urgent pods behind a herd pull before most of it, and the herd takes hardly longer.
@@ -144,18 +144,20 @@ func TestUrgentPodsPullEarlyAndTheHerdHardlyTakesLonger(t *testing.T) {
 	require.Less(t, all.Seconds(), 1.15*allAlike.Seconds())
 }
 
-// The caller lets a pod pull that had a reservation before.
-func TestAFullGateTakesNoPullPermitBack(t *testing.T) {
+// A pod that left the waiting room goes on all the same.
+func TestAPodThatAFullGateDoesNotHoldKeepsItsPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
 	a := n.join("a")
-	require.True(t, a.Reserve(n.now, waitable).Admitted)
+	require.True(t, a.Reserve(n.now, waitable, false).Admitted)
 	n.pass(arrivalGrace)
 	for _, name := range []string{"b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {
 		n.joinAndWait(name)
 	}
-	require.Equal(t, reasons.GateFull, a.Reserve(n.now, waitable).Reason)
+	d := a.Reserve(n.now, waitable, true)
+	require.Equal(t, reasons.GateFull, d.Reason)
+	require.True(t, d.Admitted)
 	require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
-	a.Unreserve()
+	require.False(t, a.Reserve(n.now, waitable, false).Admitted)
 	require.Zero(t, n.l.Snapshot(n.now).Pulling)
 }

@@ -15,7 +15,7 @@ const waitable = 100 * time.Second
 // reserve asks for n new pods and counts the reservations.
 func (n *node) reserve(prefix string, pods int) (up int) {
 	for i := range pods {
-		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable).Admitted {
+		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable, false).Admitted {
 			up++
 		}
 	}
@@ -33,7 +33,7 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	require.Equal(t, 7, n.reserve("pod", 20))
-	d := n.join("late").Reserve(n.now, waitable)
+	d := n.join("late").Reserve(n.now, waitable, false)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.GateFull, d.Reason)
 	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 7}, d.Held)
@@ -55,7 +55,7 @@ func TestTheRoomForAFewIsThePaceForHalfTheTime(t *testing.T) {
 	n.joinAndWait("a", "b")
 	up := 0
 	for i := range 5 {
-		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second).Admitted {
+		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second, false).Admitted {
 			up++
 		}
 	}
@@ -68,7 +68,7 @@ func TestOfManyPodsAFewGetAReservationInCaseOfASlowdown(t *testing.T) {
 	n.observe(time.Second)
 	n.joinAndWait("a", "b")
 	for i := range 60 { // they come, and no pod can wait: all but one are refused
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0)
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, false)
 	}
 	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 100 s / (12 * 1 s)")
 }
@@ -79,7 +79,7 @@ func TestEachSlotHasAReservationForAnySpeedOfStarts(t *testing.T) {
 	n.observe(12 * time.Second)
 	n.joinAndWait("a", "b", "c")
 	for i := range 60 {
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0)
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, false)
 	}
 	require.Equal(t, 3, n.reserve("pod", 60))
 }
@@ -138,9 +138,9 @@ func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 	require.Zero(t, n.reserve("late", 5))
 	n.pass(time.Millisecond)
 	require.Zero(t, n.reserve("later", 5), "the refused pods come back before them")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
-	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable).Admitted)
-	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable).Admitted, "pod-04 comes back before it, too")
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable, false).Admitted)
+	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable, false).Admitted, "pod-04 comes back before it, too")
 }
 
 func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
@@ -162,8 +162,8 @@ func TestPodsBehindDoNotTakeTheRoomOfAnEarlierPod(t *testing.T) {
 	early := n.join("early")
 	n.pass(time.Second)
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.True(t, early.Reserve(n.now, waitable).Admitted, "only pods behind it fill the quota")
-	require.False(t, n.join("last").Reserve(n.now, waitable).Admitted)
+	require.True(t, early.Reserve(n.now, waitable, false).Admitted, "only pods behind it fill the quota")
+	require.False(t, n.join("last").Reserve(n.now, waitable, false).Admitted)
 }
 
 func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	up := 0
 	for i := range 10 { // each is before all earlier ones in the queue
 		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
-		if n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted {
+		if n.l.Join(n.now, r).Reserve(n.now, waitable, false).Admitted {
 			up++
 		}
 	}
@@ -185,7 +185,7 @@ func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
 	n.joinAndWait("holder")
-	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable).Admitted }
+	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, false).Admitted }
 	for i := range 6 {
 		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1, Arrived: t0.Add(-time.Duration(i) * time.Second)}))
 	}
@@ -204,7 +204,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve()
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }
 
@@ -214,12 +214,12 @@ func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
-		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable).Admitted
+		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, false).Admitted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
-	d := n.l.Lookup("pod-00").Reserve(n.now, waitable)
+	d := n.l.Lookup("pod-00").Reserve(n.now, waitable, false)
 	require.False(t, d.Admitted, "three other pods are before it now")
-	d = n.l.Lookup("pod-01").Reserve(n.now, waitable)
+	d = n.l.Lookup("pod-01").Reserve(n.now, waitable, false)
 	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before this pod")
 }
 
@@ -228,16 +228,16 @@ func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	a := n.joinAndWait("a")
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, false))
 	a.End(n.now, reasons.Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, false))
 }
 
 // reserveGrouped asks for n new pods of a group. It returns the last answer and the number of reservations.
 func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
 	for i := range pods {
 		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})
-		if last = t.Reserve(n.now, waitable); last.Admitted {
+		if last = t.Reserve(n.now, waitable, false); last.Admitted {
 			up++
 		}
 	}

@@ -181,9 +181,9 @@ func (t *Ticket) occupies(now time.Time) bool {
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
 // waitable. A reservation takes no slot. It takes a pull permit until a process waits for the
-// ticket. A full gate does not take the permit back, because the caller may let a pod pull that had a reservation
-// before. If the ticket is not Waiting, the result is that of TryStart.
-func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
+// ticket. passes reports whether a full gate does not hold the pod: then its answer is only how full the gate is, and the
+// pod keeps its permit. If the ticket is not Waiting, the result is that of TryStart.
+func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Decision {
 	l := t.l
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -194,7 +194,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration) Decision {
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
-		if d.Reason != reasons.GateFull {
+		if d.Admitted = passes && d.Reason == reasons.GateFull; !d.Admitted {
 			t.pullsSince = time.Time{}
 		}
 		return d

@@ -53,9 +53,7 @@ func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool) thro
 	if shutdown {
 		return barred(gate.NodeShutdown)
 	}
-	d := t.Reserve(now, e.waitable)
-	d.Admitted = d.Admitted || d.Reason == reasons.GateFull && e.byRoom[t.UID()] == t
-	return d
+	return t.Reserve(now, e.waitable, e.byRoom[t.UID()] == t)
 }
 
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.

@@ -1,12 +1,15 @@
 package starts
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -155,5 +158,24 @@ func TestAPodWithASandboxKeepsItsPlaceHoweverLongItPulls(t *testing.T) {
 		}
 		pulls.is(throttle.Waiting, "")
 		refused.is(throttle.Gone, reasons.Abandoned)
+	})
+}
+
+// It takes long to get a sandbox, and the gate fills meanwhile.
+func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 1, MaxPulling: 1})
+		n.occupies("holder")
+		p := n.pod("p")
+		ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], true, time.Now())
+		require.True(t, ticket.LeaveRoom(time.Now(), 20*time.Second).Admitted)
+		for i := range 10 {
+			n.limiter.Join(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
+		}
+		time.Sleep(11 * time.Second)
+		p.runs()
+		assert.Equal(t, 1, n.limiter.Snapshot(time.Now()).Pulling)
 	})
 }

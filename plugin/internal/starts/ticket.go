@@ -41,7 +41,7 @@ func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.De
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
-	return t.t.Reserve(now, waitable)
+	return t.t.Reserve(now, waitable, false)
 }
 
 // ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket.
