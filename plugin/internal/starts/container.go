@@ -156,7 +156,7 @@ func (l *Ledger) containerStarted(
 		l.entries.regroup(now, pod, false)
 	}
 	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(p.UID); unasked {
-		l.entries.adopt(now, p.UID, pod)
+		l.entries.adopt(now, p.UID, pod, false)
 	}
 	if known {
 		again = l.entries.judge(now, pod)

@@ -185,7 +185,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
-	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), "u", podwatch.Pod{}) })
+	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), "u", podwatch.Pod{}, false) })
 	state, _ = s.limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }

@@ -93,6 +93,6 @@ func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	}
 	clear(l.entries.shadows)
 	for _, uid := range waiting {
-		l.entries.adopt(now, uid, known[uid])
+		l.entries.adopt(now, uid, known[uid], false)
 	}
 }

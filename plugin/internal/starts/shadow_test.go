@@ -101,3 +101,23 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 		holder.is(throttle.Starting, "")
 	})
 }
+
+// Where pods do not get ready, a change of the mode gives none of them a slot for longer than a start may take.
+func TestAnOldShadowThatIsNotReadyIsStuckInEnforce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		timeout := throttle.Settings{}.WithDefaults().StartTimeout
+		n.configured(t, shadowMode, oneSlot)
+		n.occupies("holder")
+		p, q := n.pod("p").runs(), n.pod("q").runs()
+		for _, one := range []*testPod{p, q} {
+			one.starts("app")
+			one.told(func(pod *podwatch.Pod) { pod.AllRunning, pod.ContainersReady = false, false })
+		}
+		n.passes(timeout + timeout/2)
+		n.configured(t, "spec: {}", oneSlot)
+		n.passes(time.Second)
+		q.is(throttle.Started, reasons.Stuck)
+	})
+}

@@ -43,7 +43,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	}
 	for _, uid := range all {
 		// The containers of a pod that run beside a hook are sidecars of a start that waits.
-		if p, _ := l.entries.book.Get(uid); !hooks[p.Sandbox] && l.entries.adopt(now, uid, known[uid]) {
+		if p, _ := l.entries.book.Get(uid); !hooks[p.Sandbox] && l.entries.adopt(now, uid, known[uid], true) {
 			adopted++
 		}
 	}
@@ -55,8 +55,10 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
 // review ends it if it is over. It returns false if no process of the pod runs, or its start counts already, or
-// it began longer ago than a start may take and its pod does not wait.
-func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod) bool {
+// it began longer ago than a start may take and its pod does not wait. away reports whether the daemon may have been away
+// since it began: then a start that began so long ago counts from now, because the review ends it if it is over, and its
+// timeout would report that it is stuck.
+func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, away bool) bool {
 	p, _ := e.book.Get(uid)
 	run := e.book.Progress(uid, time.Time{}, podwatch.Pod{})
 	if len(run.IDs) == 0 {
@@ -71,8 +73,8 @@ func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod) bool {
 		if !began.After(v.Arrived) {
 			return false // a sidecar that ran before, beside a container that waits
 		}
-		if old {
-			began = now // the review ends it, not its timeout, which would report that it is stuck
+		if old && away {
+			began = now
 		}
 	case old, v.State == throttle.Started && !began.After(v.Ended):
 		return false

@@ -103,10 +103,11 @@ func TestAPodThatStartedLongAgoWhileTheRuntimeWasAwayWaitsNoMore(t *testing.T) {
 		time.Sleep(15 * time.Second) // kubelet tries again while the daemon is not connected
 		ctr := p.runsSince("app", time.Now())
 		time.Sleep(31 * time.Second)
-		n.lists([]*testPod{holder, p}, ctr)
-		p.is(throttle.Starting, reasons.Adopted)
 		p.getsReady()
-		p.is(throttle.Started, reasons.Ready)
+		p.is(throttle.Waiting, "")
+		n.lists([]*testPod{holder, p}, ctr)
+		n.passes(0)
+		p.is(throttle.Started, reasons.Ready, "it is not stuck")
 	})
 }
 
