@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -19,47 +20,75 @@ type Documents struct {
 	Policies []*v1alpha1.StartPolicy
 }
 
+// Object is one object of a file. If Err is nil, either Config or Policy is set.
+type Object struct {
+	// Kind and Name are as in the file, and empty if it has none.
+	Kind, Name string
+
+	Config *v1alpha1.PacemakerConfig
+	Policy *v1alpha1.StartPolicy
+	// Err is like an error of Parse.
+	Err error
+}
+
+// ParseAll reads and validates each object in data, which is YAML or JSON: any number of PacemakerConfigs and
+// StartPolicies, as documents or as items of a List. It returns at least one object, and says of each what Parse
+// would, but a second PacemakerConfig is no error.
+func ParseAll(data []byte) (all []Object) {
+	for _, d := range documents(data) {
+		one := Object{Err: d.err}
+		if d.err != nil {
+			one.Err = invalid(v1alpha1.Kind, d.err)
+		} else {
+			one.read(d.object)
+		}
+		same := func(o Object) bool { return o.Err == nil && o.Kind == one.Kind && o.Name == one.Name }
+		if one.Err == nil && slices.ContainsFunc(all, same) {
+			one.Err = invalid(one.Kind, field.Duplicate(field.NewPath("metadata", "name"), one.Name))
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return []Object{{Err: invalid(v1alpha1.Kind, errors.New("empty, expected a PacemakerConfig or StartPolicies"))}}
+	}
+	return all
+}
+
+func (o *Object) read(object map[string]any) {
+	o.Kind, _, _ = unstructured.NestedString(object, "kind") // a value that is no string counts as absent
+	o.Name, _, _ = unstructured.NestedString(object, "metadata", "name")
+	if o.Kind == v1alpha1.PolicyKind {
+		o.Policy, o.Err = read(object, v1alpha1.PolicyKind, ValidatePolicy)
+	} else {
+		o.Config, o.Err = read(object, v1alpha1.Kind, Validate)
+	}
+}
+
 // Parse reads and validates the objects in data, which is YAML or JSON: at most one PacemakerConfig
-// and any number of StartPolicies. An unknown field is an error. Every error wraps ErrInvalid and
-// names the kind of the object. If fields are wrong, it also wraps a *field.Error for each, with the
-// path of the field and what was expected.
+// and any number of StartPolicies, as documents or as items of a List. An unknown field is an error.
+// Every error wraps ErrInvalid and names the kind of the object. If fields are wrong, it also wraps a
+// *field.Error for each, with the path of the field and what was expected.
 func Parse(data []byte) (found Documents, err error) {
-	objects, err := documents(data)
-	if err != nil {
-		return found, invalid(v1alpha1.Kind, err)
-	}
-	if len(objects) == 0 {
-		return found, invalid(v1alpha1.Kind, errors.New("empty, expected a PacemakerConfig or StartPolicies"))
-	}
-	for i, object := range objects {
-		if err := found.add(object); err != nil {
-			if len(objects) > 1 {
+	all := ParseAll(data)
+	for i, o := range all {
+		switch {
+		case o.Config != nil && found.Config != nil:
+			err = invalid(v1alpha1.Kind, errors.New("more than one PacemakerConfig, expected one at most"))
+		case o.Err != nil:
+			err = o.Err
+		case o.Policy != nil:
+			found.Policies = append(found.Policies, o.Policy)
+		default:
+			found.Config = o.Config
+		}
+		if err != nil {
+			if len(all) > 1 {
 				err = fmt.Errorf("document %d: %w", i+1, err)
 			}
 			return Documents{}, err
 		}
 	}
 	return found, nil
-}
-
-func (d *Documents) add(object map[string]any) error {
-	if object["kind"] == v1alpha1.PolicyKind {
-		policy, err := read(object, v1alpha1.PolicyKind, ValidatePolicy)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(d.Policies, func(other *v1alpha1.StartPolicy) bool { return other.Name == policy.Name }) {
-			return invalid(v1alpha1.PolicyKind, field.Duplicate(field.NewPath("metadata", "name"), policy.Name))
-		}
-		d.Policies = append(d.Policies, policy)
-		return nil
-	}
-	config, err := read(object, v1alpha1.Kind, Validate)
-	if err == nil && d.Config != nil {
-		err = invalid(v1alpha1.Kind, errors.New("more than one PacemakerConfig, expected one at most"))
-	}
-	d.Config = config
-	return err
 }
 
 // read reads an object of a kind.

@@ -62,6 +62,20 @@ func TestParseReadsSeveralDocuments(t *testing.T) {
 	assert.Equal(t, "t2", found.Policies[1].Name)
 }
 
+func TestParseReadsTheItemsOfAList(t *testing.T) {
+	t.Parallel()
+	item := func(object string) string {
+		return "\n- " + strings.ReplaceAll(strings.TrimSpace(object), "\n", "\n  ")
+	}
+	found, err := Parse([]byte("apiVersion: v1\nkind: List\nitems:" + item(aConfig) + item(aPolicy) + "\n"))
+	require.NoError(t, err)
+	assert.Equal(t, "default", found.Config.Name)
+	assert.Len(t, found.Policies, 1)
+	_, err = Parse([]byte("apiVersion: v1\nkind: List\nitems:" + item(aPolicy) + "\n- word\n"))
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.EqualError(t, err, "document 2: invalid PacemakerConfig: not a mapping of fields like apiVersion, kind and spec")
+}
+
 func TestParseRefusesDocumentsThatDoNotFitTogether(t *testing.T) {
 	t.Parallel()
 	for text, content := range map[string]string{

@@ -16,34 +16,57 @@ import (
 // maxBytes is far above the size of a config in which every list is full.
 const maxBytes = 1 << 18
 
-// documents returns the YAML mappings in data. Their values are of the types that JSON has: nil,
-// bool, string, int64, float64, []any and map[string]any. Only numbers that are not whole are float64.
-func documents(data []byte) (all []map[string]any, err error) {
+// document is a YAML mapping, or why there is none.
+type document struct {
+	object map[string]any
+	err    error
+}
+
+// documents returns the YAML mappings in data, and in place of a List its items. Their values are of the types
+// that JSON has: nil, bool, string, int64, float64, []any and map[string]any. Only numbers that are not whole are
+// float64. It returns nothing for a document without content.
+func documents(data []byte) (all []document) {
 	if len(data) > maxBytes {
-		return nil, fmt.Errorf("larger than %d bytes", maxBytes)
+		return []document{{err: fmt.Errorf("larger than %d bytes", maxBytes)}}
 	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
 		text, err := reader.Read()
 		switch {
 		case errors.Is(err, io.EOF):
-			return all, nil
+			return all
 		case err != nil:
-			return nil, fmt.Errorf("not YAML: %w", err)
-		}
-		if text, err = yaml.YAMLToJSONStrict(text); err != nil {
-			return nil, errors.New("not YAML: " + strings.Join(strings.Fields(err.Error()), " ")) // on one line, for a log
+			return append(all, document{err: fmt.Errorf("not YAML: %w", err)})
 		}
 		var value any
-		if err := utiljson.Unmarshal(text, &value); err != nil {
-			return nil, err
+		if text, err = yaml.YAMLToJSONStrict(text); err != nil {
+			err = errors.New("not YAML: " + strings.Join(strings.Fields(err.Error()), " ")) // on one line, for a log
+		} else {
+			err = utiljson.Unmarshal(text, &value)
 		}
-		switch object := value.(type) {
-		case nil: // nothing but comments between two separators
-		case map[string]any:
-			all = append(all, object)
-		default:
-			return nil, errors.New("not a mapping of fields like apiVersion, kind and spec")
+		if err != nil {
+			all = append(all, document{err: err})
+			continue
 		}
+		all = append(all, objects(value)...)
 	}
+}
+
+// objects returns the mapping that a document consists of, or the items of a List.
+func objects(value any) (all []document) {
+	if value == nil { // nothing but comments between two separators
+		return nil
+	}
+	object, isObject := value.(map[string]any)
+	items, isList := object["items"].([]any)
+	switch {
+	case !isObject:
+		return []document{{err: errors.New("not a mapping of fields like apiVersion, kind and spec")}}
+	case !isList || object["apiVersion"] != "v1" || object["kind"] != "List":
+		return []document{{object: object}}
+	}
+	for _, item := range items {
+		all = append(all, objects(item)...)
+	}
+	return all
 }

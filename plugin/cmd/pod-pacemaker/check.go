@@ -1,9 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"runtime"
 	"time"
 
@@ -15,30 +16,31 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-const checkLong = `Check validates a file with a PacemakerConfig, StartPolicies or both, by the rules of
-the API server and the daemon, and explains what they mean on a node.
+const checkLong = `Check validates files with PacemakerConfigs and StartPolicies, by the rules of the API
+server and the daemon, and explains what each of them means on a node.
 
-Each fault is a line on standard error with the field's path and the expected value.
-The exit code is then 64. Wrong types are reported before wrong values, and only the
-first invalid document of several is reported. FILE can be - for standard input.`
+Each fault is a line on standard error with the file, the document, the field's path
+and the expected value. The exit code is then 64. In each document, wrong types are
+reported before wrong values. FILE can be - for standard input. A List is read as its
+items. A file for "run --config" must have one PacemakerConfig at most.`
 
 const checkExample = `  pod-pacemaker check config.yaml
-  pod-pacemaker check config.yaml --cores 96
-  kubectl get pacemakerconfig default -o yaml | pod-pacemaker check -`
+  pod-pacemaker check policies/*.yaml --cores 96
+  kubectl get pacemakerconfigs,startpolicies -o yaml | pod-pacemaker check -`
 
 func (p *program) checkCommand() *cobra.Command {
 	cores := runtime.NumCPU()
 	cmd := &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Validate and explain a PacemakerConfig or StartPolicy file",
+		Use:     "check FILE...",
+		Short:   "Validate and explain files with PacemakerConfigs and StartPolicies",
 		Long:    checkLong,
 		Example: checkExample,
-		Args:    needs("FILE", 1),
+		Args:    needs("FILE", math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if cores < 1 {
 				return invalidUsage("--cores: %d: must be at least 1", cores)
 			}
-			return p.check(args[0], cores)
+			return p.check(args, cores)
 		},
 	}
 	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with this number of CPU `cores` (default: as many as this machine has)")
@@ -46,29 +48,78 @@ func (p *program) checkCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) check(file string, cores int) (err error) {
-	var found crd.Documents
-	if file == "-" {
-		file = "standard input"
-		var data []byte
-		if data, err = io.ReadAll(p.stdin); err == nil {
-			found, err = crd.Parse(data)
+func (p *program) check(files []string, cores int) error {
+	var faults invalid
+	for _, file := range files {
+		all, err := p.objectsIn(file)
+		if err != nil {
+			faults = append(faults, oneLine(err.Error()))
 		}
+		if file == "-" {
+			file = "standard input"
+		}
+		for i, o := range all {
+			where := file
+			if len(all) > 1 {
+				where = fmt.Sprintf("%s: document %d", file, i+1)
+				if o.Kind != "" {
+					where += fmt.Sprintf(", %s %q", clean(o.Kind), o.Name)
+				}
+			}
+			wrong := faultsOf(o)
+			for _, fault := range wrong {
+				faults = append(faults, where+": "+oneLine(fault))
+			}
+			if len(wrong) > 0 {
+				continue
+			}
+			if _, err := fmt.Fprintf(p.stdout, "%s: valid: %s\n", file, objectText(o, cores)); err != nil {
+				return err
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+// objectsIn returns the objects in a file, or in standard input for "-".
+func (p *program) objectsIn(file string) ([]crd.Object, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(p.stdin)
 	} else {
-		found, err = crd.Load(file)
+		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return invalidIn(file, err)
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	if config := found.Config; config != nil {
-		_, err = fmt.Fprintf(p.stdout, "%s: valid: PacemakerConfig %q, for %s, priority %d\n%s\n",
-			file, config.Name, nodesText(config.Spec.NodeSelector), config.Spec.Priority, onNode(config.Spec, cores))
+	return crd.ParseAll(data), nil
+}
+
+// faultsOf returns what is wrong with an object.
+func faultsOf(o crd.Object) (faults []string) {
+	if o.Err == nil {
+		return nil
 	}
-	for _, policy := range found.Policies {
-		_, fault := fmt.Fprintf(p.stdout, "%s: valid: StartPolicy %s\n", file, policyText(time.Now(), policy))
-		err = errors.Join(err, fault)
+	for _, fault := range fieldErrors(o.Err) {
+		faults = append(faults, fault.Error())
 	}
-	return err
+	if len(faults) == 0 {
+		faults = []string{o.Err.Error()}
+	}
+	return faults
+}
+
+// objectText explains a valid object.
+func objectText(o crd.Object, cores int) string {
+	if o.Policy != nil {
+		return "StartPolicy " + policyText(time.Now(), o.Policy)
+	}
+	spec := o.Config.Spec
+	return fmt.Sprintf("PacemakerConfig %q, for %s, priority %d\n%s", o.Name, nodesText(spec.NodeSelector), spec.Priority, onNode(spec, cores))
 }
 
 // nodesText describes the nodes that have these labels.

@@ -87,6 +87,36 @@ func TestCheckFindsWhatTheLibraryFinds(t *testing.T) {
 	}
 }
 
+func TestCheckReportsTheFaultsOfAllDocumentsOfAllFiles(t *testing.T) {
+	t.Parallel()
+	const policy = "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: z}\nspec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: -1}}}\n"
+	other := strings.Replace(twoAtATime, "two-at-a-time", "other", 1)
+	valid := file(t, twoAtATime+"---\n"+other)
+	bad := file(t, twoAtATime+policy+"---\nspec: [\n---\n"+strings.Replace(other, "value: 2", "value: 0", 1)+"---\n"+twoAtATime)
+	list := file(t, "apiVersion: v1\nkind: List\nmetadata: {resourceVersion: \"\"}\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(twoAtATime), "\n", "\n  ")+
+		"\n- {apiVersion: v1, kind: Pod}\n")
+	code, stdout, stderr := call(t, "check", valid, bad, "/nowhere", t.TempDir(), list)
+	assert.Equal(t, exitInvalid, code)
+	for _, want := range []string{
+		valid + ": valid: PacemakerConfig \"two-at-a-time\"", valid + ": valid: PacemakerConfig \"other\"",
+		bad + ": valid: PacemakerConfig \"two-at-a-time\"", list + ": valid: PacemakerConfig \"two-at-a-time\"",
+	} {
+		assert.Contains(t, stdout, want)
+	}
+	assert.Equal(t, 4, strings.Count(stdout, "valid: "), stdout)
+	for _, want := range []string{
+		bad + ": document 2, StartPolicy \"z\": spec.limits.running.pods: ",
+		bad + ": document 3: invalid PacemakerConfig: not YAML: ",
+		bad + ": document 4, PacemakerConfig \"other\": spec.throttleConfig.maxConcurrent.value: ",
+		bad + ": document 5, PacemakerConfig \"two-at-a-time\": metadata.name: Duplicate value: ",
+		"read configuration: open /nowhere: ", "is a directory\n",
+		list + ": document 2, Pod \"\": apiVersion: ", list + ": document 2, Pod \"\": kind: ",
+	} {
+		assert.Contains(t, stderr, want)
+	}
+	assert.Equal(t, 8, strings.Count(stderr, "\n"), stderr)
+}
+
 func TestCheckOfAFileThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := call(t, "check", "/nowhere/config.yaml")

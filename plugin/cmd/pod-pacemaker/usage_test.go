@@ -52,7 +52,7 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 		{[]string{"why", "web-0"}, "pod-pacemaker: \"web-0\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
 		{[]string{"why", "a/b/c"}, "pod-pacemaker: \"a/b/c\": must be NAMESPACE/POD, like default/web-0\n'pod-pacemaker why --help' shows how to use it.\n"},
 		{[]string{"check"}, "pod-pacemaker: FILE is missing\n'pod-pacemaker check --help' shows how to use it.\n"},
-		{[]string{"check", "x", "y"}, "pod-pacemaker: \"y\": only one FILE is accepted\n'pod-pacemaker check --help' shows how to use it.\n"},
+		{[]string{"why", "a/b", "c/d"}, "pod-pacemaker: \"c/d\": only one NAMESPACE/POD is accepted\n'pod-pacemaker why --help' shows how to use it.\n"},
 		{[]string{"check", "x", "--cores", "0"}, "pod-pacemaker: --cores: 0: must be at least 1\n"},
 		{[]string{"copy-kubelet-config", "x"}, "pod-pacemaker: --to is missing: the file to write\n"},
 		{[]string{"copy-kubelet-config", "--to", "x"}, "pod-pacemaker: CANDIDATE is missing\n'pod-pacemaker copy-kubelet-config --help' shows how to use it.\n"},
