@@ -11,9 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// policyText explains a valid policy.
+// policyText explains a valid policy without invalid dates.
 func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
-	compiled := startpolicy.Compile(policy)
 	spec, of := policy.Spec, "all its pods together"
 	if spec.GroupBy != "" {
 		of = "each group of pods with the same " + spec.GroupBy
@@ -22,14 +21,11 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	if spec.GetScope() == v1alpha1.ScopeCluster {
 		where = "in the cluster"
 	}
-	c := compiled.LimitsAt(now)
+	c := startpolicy.Compile(policy).LimitsAt(now)
 	var text strings.Builder
 	fmt.Fprintf(&text, "%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, admin.PolicyLimitsText(c.Limits))
 	if !c.Next.IsZero() {
 		fmt.Fprintf(&text, "\nThe next override begins or ends at %s.", c.Next.Format(time.RFC3339))
-	}
-	for _, fault := range compiled.Invalid() {
-		text.WriteString("\nLeft out: " + fault)
 	}
 	return text.String()
 }

@@ -15,8 +15,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	t.Parallel()
 	const head = "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\n"
 	path := file(t, twoAtATime+
-		head+"metadata: {name: t1}\nspec: {nodeSelector: {pool: a}, selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3, requests: {cpu: 200m}}},"+
-		" temporaryOverrides: [{begin: tomorrow, end: \"2099-01-01T00:00:00Z\", limits: {running: {pods: 1}}}]}\n"+
+		head+"metadata: {name: t1}\nspec: {nodeSelector: {pool: a}, selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3, requests: {cpu: 200m}}}}\n"+
 		head+"metadata: {name: pulls}\nspec: {selector: {terms: [{podSelector: {}}]}, groupBy: \".spec.containers[0].image\","+
 		" limits: {pacer: {exponential: {minInitial: 4, multiplier: 4, maxStagger: 16}}}}\n"+
 		head+"metadata: {name: registry}\nspec: {scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 10}}}\n")
@@ -25,8 +24,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	assert.Empty(t, stderr)
 	for _, want := range []string{
 		path + ": valid: PacemakerConfig \"two-at-a-time\"",
-		path + ": valid: StartPolicy \"t1\", for nodes with pool=a\nOf all its pods together, on each node: 3 running at a time, 200m of cpu running at a time.\n" +
-			"Left out: spec.temporaryOverrides[0].begin: \"tomorrow\": must be a moment",
+		path + ": valid: StartPolicy \"t1\", for nodes with pool=a\nOf all its pods together, on each node: 3 running at a time, 200m of cpu running at a time.\n",
 		"StartPolicy \"pulls\", for every node\nOf each group of pods with the same .spec.containers[0].image, on each node: 4 first, then 4 for each that is ready, until 16 are.\n",
 		"Of all its pods together, in the cluster: 10 starting at a time.\n",
 	} {
@@ -37,6 +35,19 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	assert.Equal(t, exitInvalid, code)
 	assert.Contains(t, stderr, "spec.selector.terms: Required value")
 	assert.Contains(t, stderr, "spec.limits: Required value")
+}
+
+// The daemon and the API server accept such a policy, without the override.
+func TestCheckRefusesAnOverrideWithoutDates(t *testing.T) {
+	t.Parallel()
+	path := file(t, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n"+
+		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3}},"+
+		" temporaryOverrides: [{begin: tomorrow, end: \"2099-01-01T00:00:00Z\", limits: {running: {pods: 1}}}]}\n")
+	code, stdout, stderr := call(t, "check", path)
+	assert.Equal(t, exitInvalid, code)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "pod-pacemaker: "+path+": spec.temporaryOverrides[0].begin: \"tomorrow\": must be a moment")
+	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 }
 
 // Without a config, only the policies hold pods back.
