@@ -21,13 +21,33 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	if spec.GetScope() == v1alpha1.ScopeCluster {
 		where = "in the cluster"
 	}
-	c := startpolicy.Compile(policy).LimitsAt(now)
 	var text strings.Builder
-	fmt.Fprintf(&text, "%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, admin.PolicyLimitsText(c.Limits))
-	if !c.Next.IsZero() {
-		fmt.Fprintf(&text, "\nThe next override begins or ends at %s.", c.Next.Format(time.RFC3339))
+	fmt.Fprintf(&text, "%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, limitsText(spec.Limits))
+	overridden := false
+	for _, o := range spec.TemporaryOverrides {
+		begin, _ := time.Parse(time.RFC3339, o.Begin)
+		end, _ := time.Parse(time.RFC3339, o.End)
+		if now.After(end) {
+			continue
+		}
+		fmt.Fprintf(&text, "\nFrom %s to %s: %s.", o.Begin, o.End, limitsText(o.Limits))
+		overridden = overridden || !now.Before(begin)
+	}
+	if overridden {
+		fmt.Fprintf(&text, "\nAt present: %s.", limitsText(startpolicy.Compile(policy).LimitsAt(now).Limits))
 	}
 	return text.String()
+}
+
+// limitsText describes the limits of a policy or an override.
+func limitsText(l v1alpha1.PolicyLimits) string {
+	text := admin.PolicyLimitsText(l)
+	for _, bound := range []*v1alpha1.PodBound{l.Starting, l.Running} {
+		if bound != nil && bound.Pods != nil && *bound.Pods == 0 {
+			return text + " (0 holds every pod)"
+		}
+	}
+	return text
 }
 
 // policiesTable lists the groups of the policies in force.

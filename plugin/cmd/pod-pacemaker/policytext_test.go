@@ -3,10 +3,12 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
@@ -48,6 +50,36 @@ func TestCheckRefusesAnOverrideWithoutDates(t *testing.T) {
 	assert.Empty(t, stdout)
 	assert.Contains(t, stderr, "pod-pacemaker: "+path+": spec.temporaryOverrides[0].begin: \"tomorrow\": must be a moment")
 	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
+func TestCheckExplainsOverrides(t *testing.T) {
+	t.Parallel()
+	objects := crd.ParseAll([]byte(`apiVersion: pod-pacemaker.io/v1alpha1
+kind: StartPolicy
+metadata: {name: p}
+spec:
+  selector: {terms: [{podSelector: {}}]}
+  limits: {starting: {pods: 0}, running: {pods: 9}}
+  temporaryOverrides:
+    - {begin: "2026-01-01T00:00:00Z", end: "2026-01-31T00:00:00Z", limits: {starting: {pods: 1}}}
+    - {begin: "2026-02-01T00:00:00+01:00", end: "2026-03-01T00:00:00+01:00", limits: {starting: {pods: 2}}}
+    - {begin: "2026-02-10T00:00:00Z", end: "2026-02-20T00:00:00Z", limits: {starting: {pods: 3}, running: {pods: 0}}}
+`))
+	require.Len(t, objects, 1)
+	require.NoError(t, objects[0].Err)
+	const head = "\"p\", for every node\nOf all its pods together, on each node: 0 starting at a time, 9 running at a time (0 holds every pod)."
+	const second = "\nFrom 2026-02-01T00:00:00+01:00 to 2026-03-01T00:00:00+01:00: 2 starting at a time."
+	const third = "\nFrom 2026-02-10T00:00:00Z to 2026-02-20T00:00:00Z: 3 starting at a time, 0 running at a time (0 holds every pod)."
+	for day, want := range map[string]string{
+		"2026-01-31T12:00:00Z": head + second + third,
+		"2026-02-15T00:00:00Z": head + second + third + "\nAt present: 2 starting at a time, 0 running at a time (0 holds every pod).",
+		"2026-02-20T00:00:01Z": head + second + "\nAt present: 2 starting at a time, 9 running at a time.",
+		"2026-03-01T00:00:00Z": head,
+	} {
+		now, err := time.Parse(time.RFC3339, day)
+		require.NoError(t, err)
+		assert.Equal(t, want, policyText(now, objects[0].Policy), day)
+	}
 }
 
 // Without a config, only the policies hold pods back.
