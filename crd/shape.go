@@ -32,6 +32,7 @@ func (s *shape) check(path *field.Path, v any, t reflect.Type) {
 	switch {
 	case !own && kind == reflect.Struct && isObject:
 		s.checkFields(path, object, jsonFields(t))
+		s.checkRequired(path, object, t)
 	case kind == reflect.Map && isObject:
 		for _, key := range sortedKeys(object) {
 			s.checkItem(path.Child(key), object[key], t.Elem())
@@ -56,6 +57,19 @@ func (s *shape) checkFields(path *field.Path, object map[string]any, known map[s
 	}
 }
 
+// checkRequired checks that a pacer has all its fields: in the Go type, an absent one is 0.
+func (s *shape) checkRequired(path *field.Path, object map[string]any, t reflect.Type) {
+	if t != reflect.TypeFor[v1alpha1.ExponentialPacer]() && t != reflect.TypeFor[v1alpha1.LinearPacer]() {
+		return
+	}
+	known := jsonFields(t)
+	for _, name := range sortedKeys(known) {
+		if object[name] == nil {
+			s.wrong = append(s.wrong, field.Required(path.Child(name), expected(nil, known[name], nil)))
+		}
+	}
+}
+
 // checkItem checks a value in a list or a mapping, which must not be null.
 func (s *shape) checkItem(path *field.Path, v any, t reflect.Type) {
 	if v == nil {
@@ -71,8 +85,32 @@ func (s *shape) decode(path *field.Path, v any, t reflect.Type) {
 		err = json.Unmarshal(data, reflect.New(t).Interface())
 	}
 	if err != nil {
-		s.wrong = append(s.wrong, field.Invalid(path, v, expected(v, t, err)))
+		want := expected(v, t, err)
+		if name := path.String(); strings.HasSuffix(name, "nodeSelector.matchLabels") || strings.HasSuffix(name, "nodeSelector.matchExpressions") {
+			want = "must be a string: the labels stand directly in nodeSelector, like {pool: a}"
+		}
+		s.wrong = append(s.wrong, field.Invalid(path, v, want))
 	}
+}
+
+// examples are values of the types that users shorten to their only field.
+var examples = map[reflect.Type]string{
+	reflect.TypeFor[v1alpha1.MaxConcurrent]():         "{value: 2}",
+	reflect.TypeFor[v1alpha1.Adaptive]():              "{min: 1, max: 8}",
+	reflect.TypeFor[v1alpha1.RateLimit]():             "{fillFactor: 1s}",
+	reflect.TypeFor[v1alpha1.LoadLimit]():             "{maxLoad: 80}",
+	reflect.TypeFor[v1alpha1.LoadAvgLimit]():          "{maxLoad: 8}",
+	reflect.TypeFor[v1alpha1.Pressure]():              "{cpu: {some: 60}}",
+	reflect.TypeFor[v1alpha1.CPUPressure]():           "{some: 60}",
+	reflect.TypeFor[v1alpha1.StallPressure]():         "{some: 20}",
+	reflect.TypeFor[v1alpha1.Restarts]():              "{pace: false}",
+	reflect.TypeFor[v1alpha1.Exemptions]():            "{namespaces: [kube-system]}",
+	reflect.TypeFor[v1alpha1.ExemptIn]():              `{namespaces: ["kube-*"]}`,
+	reflect.TypeFor[map[string]v1alpha1.LabelValue](): "{pool: a}",
+	reflect.TypeFor[v1alpha1.PodSelection]():          "{terms: [{podSelector: {}}]}",
+	reflect.TypeFor[v1alpha1.LabelSelector]():         "{matchLabels: {app: web}}",
+	reflect.TypeFor[v1alpha1.PodBound]():              "{pods: 2}",
+	reflect.TypeFor[map[string]v1alpha1.Quantity]():   "{cpu: 2}",
 }
 
 // expected returns what a field of type t expects instead of v, which cannot be decoded because of err.
@@ -90,6 +128,8 @@ func expected(v any, t reflect.Type, err error) string {
 	_, whole := v.(int64)
 	_, isBool := v.(bool)
 	switch kind := t.Kind(); {
+	case examples[t] != "":
+		return "must be a mapping, like " + examples[t]
 	case kind == reflect.Struct, kind == reflect.Map:
 		return "must be a mapping"
 	case kind == reflect.Slice:

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -92,6 +93,10 @@ func (c checker) namespaces(all []string, valid func(checker, string)) {
 }
 
 func (c checker) namespace(name string) {
+	if strings.Contains(name, "*") {
+		c.invalid(name, "", "must be the name of a namespace: wildcards work only in daemonSets and criticalPods")
+		return
+	}
 	c.invalid(name, "must be the name of a namespace: ", validation.IsDNS1123Label(name)...)
 }
 
