@@ -152,8 +152,8 @@ func expected(v any, t reflect.Type, err error) string {
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if strings.Contains(options, "inline") {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
 			maps.Copy(fields, jsonFields(f.Type))
 		} else if name != "" && name != "-" {
 			fields[name] = f.Type

@@ -172,7 +172,7 @@ func TestTheManualShowsWhatStatusPrints(t *testing.T) {
 	require.Contains(t, string(page), string(printed))
 }
 
-// The manual says what check finds in a groupBy, and what it cannot know.
+// The manual says what check refuses in a groupBy, and of what it warns.
 func TestCheckParsesGroupBy(t *testing.T) {
 	t.Parallel()
 	daemon := buildDaemon(t)
@@ -186,6 +186,7 @@ func TestCheckParsesGroupBy(t *testing.T) {
 		require.Equal(t, valid, err == nil, "%s: %s", groupBy, out)
 		if valid {
 			require.Contains(t, string(page), "`"+groupBy+"`", "the manual names paths that check accepts, and that find nothing")
+			require.Contains(t, string(out), "Warning: no pod has ")
 		} else {
 			require.Contains(t, string(out), "must be a JSONPath")
 		}

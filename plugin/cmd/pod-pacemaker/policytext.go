@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -23,6 +24,9 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%q, for %s\nOf %s, %s: %s.", policy.Name, nodesText(spec.NodeSelector), of, where, limitsText(spec.Limits))
+	if unknown := crd.UnknownField(spec.GroupBy); unknown != "" {
+		fmt.Fprintf(&text, "\nWarning: no pod has %s, and the policy does not hold a pod in which groupBy finds nothing.", unknown)
+	}
 	overridden := false
 	for _, o := range spec.TemporaryOverrides {
 		begin, _ := time.Parse(time.RFC3339, o.Begin)

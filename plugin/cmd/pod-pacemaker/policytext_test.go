@@ -52,6 +52,16 @@ func TestCheckRefusesAnOverrideWithoutDates(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 }
 
+func TestCheckWarnsOfAGroupByThatFindsNothing(t *testing.T) {
+	t.Parallel()
+	path := file(t, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n"+
+		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3}}, groupBy: \".spec.contaners[0].image\"}\n")
+	code, stdout, stderr := call(t, "check", path)
+	assert.Zero(t, code)
+	assert.Empty(t, stderr)
+	assert.Contains(t, stdout, "\nWarning: no pod has .spec.contaners, ")
+}
+
 func TestCheckExplainsOverrides(t *testing.T) {
 	t.Parallel()
 	objects := crd.ParseAll([]byte(`apiVersion: pod-pacemaker.io/v1alpha1
