@@ -1,9 +1,12 @@
 package crd
 
 import (
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,12 +39,20 @@ func validateBound(c checker, b *v1alpha1.PodBound) {
 		return
 	}
 	for _, name := range sortedKeys(b.Requests) {
-		c.invalid(name, "every key must be the name of a resource, like cpu or nvidia.com/gpu: ", validation.IsQualifiedName(name)...)
+		if len(validation.IsQualifiedName(name)) > 0 || !requestable(name) {
+			c.invalid(name, "", "every key must be cpu, memory, ephemeral-storage, a name like hugepages-2Mi, or one with a domain like nvidia.com/gpu")
+		}
 		amount := b.Requests[name]
 		if _, err := amount.Milli(); err != nil {
 			c.add(field.Invalid(c.path.Key(name), string(amount), "must be an amount from 0 to 999Ti, like 2, 200m or 1.5Gi"))
 		}
 	}
+}
+
+// requestable reports whether a pod can request a resource of this name, as the API server has it.
+func requestable(name string) bool {
+	return strings.Contains(name, "/") || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) ||
+		slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}, corev1.ResourceName(name))
 }
 
 func validatePacer(c checker, p *v1alpha1.Pacer) {
