@@ -153,7 +153,13 @@ func (i *Installer) reconcile() State {
 		i.gaveUp = "another program or an administrator removed or changed " + FileName + ": to have it written again, remove it and restart the daemon"
 	}
 	if i.gaveUp != "" {
-		return State{WhyNot: i.gaveUp}
+		why := i.gaveUp
+		if refers(have) { // the runtime calls the program
+			if err := i.program(); err != nil {
+				why += "; " + err.Error()
+			}
+		}
+		return State{WhyNot: why}
 	}
 	source, want, err := i.want()
 	if err != nil {

@@ -422,3 +422,21 @@ func TestANewProgramIsForTheNextDaemon(t *testing.T) {
 	assert.True(t, h.step(lookEvery).Installed)
 	assert.FileExists(t, h.ours())
 }
+
+// istio-cni put itself behind our plugin. The runtime still calls that.
+func TestTheProgramIsKeptInAChainThatAnotherProgramChanged(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	h.write(FileName, `{"plugins": [{"type": "`+ProgramName+`"}, {"type": "istio-cni"}]}`)
+	require.NoError(t, os.WriteFile(h.program(), []byte("#!/old"), 0o600))
+	for range 2 {
+		assert.Contains(t, h.step(lookEvery).WhyNot, "another program")
+		program, err := os.ReadFile(h.program())
+		require.NoError(t, err)
+		assert.Equal(t, "#!/bin/true", string(program))
+		require.NoError(t, os.Remove(h.program()))
+	}
+	require.NoError(t, os.Remove(h.o.Program))
+	assert.Contains(t, h.step(lookEvery).WhyNot, "no such file")
+}
