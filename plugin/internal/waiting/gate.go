@@ -85,8 +85,8 @@ func (g *Gate) Off() string {
 	return g.breaker.tripped()
 }
 
-// NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate from now
-// on.
+// NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate of this
+// daemon from now on.
 func (g *Gate) NotInstalled(why error) { g.missing.Store(&why) }
 
 // unusable returns why no container may wait in the gate, or "" if only the breaker may forbid it.
@@ -98,7 +98,7 @@ func (g *Gate) unusable(state starts.ValveState) string {
 		return "switched off by an empty --gate-path"
 	}
 	if why := g.missing.Load(); why != nil {
-		return "the hook cannot be installed: " + (*why).Error()
+		return "the hook cannot be installed: " + (*why).Error() + "; the daemon tries again when it is restarted"
 	}
 	if fault := HookFault(g.o.Gate.Path); fault != "" {
 		return fault
