@@ -16,13 +16,13 @@ type grouped struct {
 }
 
 // UnknownField returns the part of a valid groupBy up to the first field that no pod has, like .spec.contaners. It is
-// empty if there is none: all the fields exist, or cannot be told from the path.
+// empty if there is none: all the fields exist, or cannot be told from the path, as in a range.
 func UnknownField(groupBy string) string {
 	if !strings.HasPrefix(groupBy, "{") {
 		groupBy = "{" + groupBy + "}"
 	}
 	parsed, err := jsonpath.Parse("groupBy", groupBy)
-	if err != nil {
+	if err != nil || strings.Contains(groupBy, "{range") || strings.Contains(groupBy, "{@") {
 		return ""
 	}
 	for _, one := range parsed.Root.Nodes {

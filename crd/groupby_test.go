@@ -9,13 +9,15 @@ import (
 func TestUnknownField(t *testing.T) {
 	t.Parallel()
 	for groupBy, want := range map[string]string{
-		"":                                       "",
-		".spec.containers[0].image":              "",
-		"{.spec.containers[*].image}":            "",
-		"{.metadata.namespace}/{.spec.nodeName}": "",
-		"{$.metadata.namespace}":                 "",
-		"{..image}":                              "",
-		".metadata.labels.app":                   "",
+		"":                                               "",
+		".spec.containers[0].image":                      "",
+		"{.spec.containers[*].image}":                    "",
+		"{.metadata.namespace}/{.spec.nodeName}":         "",
+		"{$.metadata.namespace}":                         "",
+		"{range .spec.containers[*]}{.image}{end}":       "",
+		"{@.image}":                                      "",
+		"{..image}":                                      "",
+		".metadata.labels.app":                           "",
 		`.metadata.labels.app\.kubernetes\.io/name`:      "",
 		"{.metadata.labels['app']}":                      "",
 		".metadata.creationTimestamp":                    "",

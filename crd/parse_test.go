@@ -127,7 +127,7 @@ func TestParseRefusesTooMuch(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]byte(strings.Repeat("#", maxBytes+1)))
 	require.ErrorIs(t, err, ErrInvalid)
-	assert.ErrorContains(t, err, "larger than 262144 bytes")
+	assert.ErrorContains(t, err, "larger than 16777216 bytes")
 }
 
 func TestLoadNamesTheFile(t *testing.T) {

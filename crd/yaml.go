@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxBytes is far above the size of a config in which every list is full.
-const maxBytes = 1 << 18
+// maxBytes is far above the size of all the objects of a cluster.
+const maxBytes = 1 << 24
 
 // document is a YAML mapping, or why there is none.
 type document struct {
