@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,6 +43,47 @@ func TestDashboardShowsNoOtherProgramOfTheNode(t *testing.T) {
 		}
 	}
 	require.Positive(t, seen)
+}
+
+// The figures at the top count what their names say, in these cases too.
+func TestTheDashboardsFiguresCountWhatTheySay(t *testing.T) {
+	t.Parallel()
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	read(t, &board, "deploy", "dashboard", "pod-pacemaker.json")
+	series := promqltest.LoadedStorage(t, `load 1m
+		up{job="pod-pacemaker", instance="gone"} 1x89 0x10
+		pod_pacemaker_connected{job="pod-pacemaker", instance="gone"} 1x80
+		up{job="node-exporter", instance="gone"} 0x100
+		up{job="pod-pacemaker", instance="lost"} 1x100
+		pod_pacemaker_connected{job="pod-pacemaker", instance="lost"} 0x100
+		up{job="pod-pacemaker", instance="well"} 1x100
+		pod_pacemaker_connected{job="pod-pacemaker", instance="well"} 1x100
+		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Adopted"} 0+1x100
+		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Shadow"} 0+1x100
+		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Off"} 0+1x100
+		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="NotAsked"} 0+1x100
+	`)
+	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, 1e6)
+	want := map[string]float64{"Nodes not connected": 2, "Unpaced, 1 h": 60}
+	for _, panel := range board.Panels {
+		figure, asked := want[panel.Title]
+		if !asked {
+			continue
+		}
+		delete(want, panel.Title)
+		query, err := engine.NewInstantQuery(t.Context(), series, nil, strings.ReplaceAll(panel.Targets[0].Expr, "$instance", ".*"), time.Unix(95*60, 0))
+		require.NoError(t, err)
+		vector, err := query.Exec(t.Context()).Vector()
+		require.NoError(t, err)
+		assert.Equal(t, []float64{figure}, values(vector), panel.Title)
+		query.Close()
+	}
+	require.Empty(t, want)
 }
 
 func values(of promql.Vector) (all []float64) {
