@@ -258,6 +258,10 @@ func assertUnpaced(t *testing.T, d *daemon, underWay int) {
 	all := d.samples(t, unpaced)
 	assert.LessOrEqual(t, all[found], float64(underWay), "starts under way when the daemon began")
 	delete(all, found)
+	never := func(_ string, value float64) bool { return value == 0 } // series that alerts look at begin at 0
+	maps.DeleteFunc(all, never)
 	assert.Empty(t, all, "unpaced starts")
-	assert.NotEmpty(t, d.samples(t, "pod_pacemaker_admissions_total"), "the daemon admitted no pod, so there is nothing to check")
+	admitted := d.samples(t, "pod_pacemaker_admissions_total")
+	maps.DeleteFunc(admitted, never)
+	assert.NotEmpty(t, admitted, "the daemon admitted no pod, so there is nothing to check")
 }

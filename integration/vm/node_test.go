@@ -358,9 +358,9 @@ func unpaced(t *testing.T) (lines []string) {
 	t.Helper()
 	text, err := get(t.Context(), "tcp", "127.0.0.1:9464", "/metrics")
 	require.NoError(t, err)
-	require.Contains(t, string(text), "pod_pacemaker_admissions_total")
+	require.Regexp(t, `(?m)^pod_pacemaker_admissions_total\{.*\} [1-9]`, string(text))
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "pod_pacemaker_unpaced_total") {
+		if strings.HasPrefix(line, "pod_pacemaker_unpaced_total") && !strings.HasSuffix(line, " 0\n") {
 			lines = append(lines, line)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // metricsNamespace is the prefix of every metric.
@@ -51,7 +53,7 @@ func newMetrics() *metrics {
 	histogram := func(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
 		return add.NewHistogramVec(prometheus.HistogramOpts{Namespace: metricsNamespace, Name: name, Help: help, Buckets: buckets}, []string{label})
 	}
-	return &metrics{
+	m := &metrics{
 		registry:    registry,
 		waits:       histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets, "reason"),
 		admissions:  add.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon learned of it."), []string{"reason"}),
@@ -70,4 +72,16 @@ func newMetrics() *metrics {
 		costRatio:   histogram("start_cost_ratio", "CPU time that a start took, divided by the CPU time that it was expected to take.", ratioBuckets, "basis"),
 		handlers:    histogram("handler_seconds", "Time spent in an NRI handler, holds included; the runtime's locks are held meanwhile.", handlerBuckets, "handler"),
 	}
+	m.begin()
+	return m
+}
+
+// begin begins the series that alerts and the figures of the dashboard look at. A series that begins with its first
+// event shows no increase by it.
+func (m *metrics) begin() {
+	m.unpaced.WithLabelValues(string(NotAsked))
+	m.unpaced.WithLabelValues(string(Panic))
+	m.admissions.WithLabelValues(string(reasons.MaxWait))
+	m.admissions.WithLabelValues(string(reasons.GateDeadline))
+	m.starts.WithLabelValues(string(reasons.Stuck))
 }

@@ -43,6 +43,25 @@ pod_pacemaker_config_generation{config="test",origin="File"} 3
 `), "pod_pacemaker_config_generation"))
 }
 
+// increase() sees no increase where a series begins, so these begin with the daemon.
+func TestAlertsSeeTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
+	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
+# HELP pod_pacemaker_admissions_total Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon learned of it.
+# TYPE pod_pacemaker_admissions_total counter
+pod_pacemaker_admissions_total{reason="GateDeadline"} 0
+pod_pacemaker_admissions_total{reason="MaxWait"} 0
+# HELP pod_pacemaker_unpaced_total Starts that were not paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that.
+# TYPE pod_pacemaker_unpaced_total counter
+pod_pacemaker_unpaced_total{reason="NotAsked"} 0
+pod_pacemaker_unpaced_total{reason="Panic"} 0
+`), "pod_pacemaker_admissions_total", "pod_pacemaker_unpaced_total"))
+	n, err := testutil.GatherAndCount(o.Registry(), "pod_pacemaker_start_seconds")
+	require.NoError(t, err)
+	require.Equal(t, 1, n, "of the reason Stuck")
+}
+
 func TestSignalsThatNoLimitNeedsAreMetrics(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

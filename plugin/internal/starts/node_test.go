@@ -60,7 +60,7 @@ func (n *node) names() (waiting, starting []string) {
 	return waiting, starting
 }
 
-// counted returns the values of a metric by its label. For a histogram, it returns the counts.
+// counted returns the values of a metric by its label, except 0. For a histogram, it returns the counts.
 func (n *node) counted(name string) map[string]float64 {
 	n.t.Helper()
 	families, err := n.o.Observer.Registry().Gather()
@@ -68,8 +68,8 @@ func (n *node) counted(name string) map[string]float64 {
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == name {
-				all[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			if value := m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()); f.GetName() == name && value != 0 {
+				all[m.GetLabel()[0].GetValue()] = value
 			}
 		}
 	}
