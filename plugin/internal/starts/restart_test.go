@@ -3,6 +3,7 @@ package starts
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
@@ -50,6 +51,20 @@ func TestARestartIsPacedUnlessAnotherAppContainerRuns(t *testing.T) {
 			n.pod("first").runs().waits("app")
 		})
 	}
+}
+
+// Whoever reads the clock later may come first.
+func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("crashes").hasStarted("app")
+		p.exits("app")
+		n.limiter.Advance(time.Now().Add(10 * time.Millisecond))
+		p.starts("app")
+		p.getsReady()
+		p.is(throttle.Started, reasons.Ready)
+	})
 }
 
 func TestARestartBesideARunningContainerIsOverWhenItIsReady(t *testing.T) {

@@ -72,6 +72,9 @@ func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request thro
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
 	request.Groups = e.matcher.Groups(now, subject(p, pod))
+	if request.Arrived.IsZero() {
+		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start
+	}
 	return e.limiter.Join(now, request)
 }
 
