@@ -146,8 +146,8 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = struct{}{}
 	}
-	after := l.s.limiter.Snapshot(now).Settings.NoProgressAfter
-	_, waiting := l.s.limiter.Busy(now)
+	all := l.s.limiter.Snapshot(now)
+	after, waiting := all.Settings.NoProgressAfter, len(all.Waiting) > 0 // also those that a policy holds
 	for uid := range uids {
 		v, ok := l.s.limiter.View(now, uid)
 		if !ok {

@@ -157,3 +157,23 @@ func TestAStartThatOnlyWaitsLendsItsSlot(t *testing.T) {
 		p.is(throttle.Starting, reasons.WithinLimits)
 	})
 }
+
+// Where only a policy holds pods, too.
+func TestAStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t, withProc(root))
+		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}")
+		b := &burner{n: n, root: root}
+		b.idles(1)
+		client := n.pod("client", factsOf(nil, nil)).runs()
+		client.starts("app")
+		database := n.pod("database", factsOf(nil, nil)).runs()
+		database.waits("app")
+		database.is(throttle.Waiting, reasons.PolicyStarting)
+		b.idles(20)
+		database.is(throttle.Starting, "", "ten seconds without progress")
+		client.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
