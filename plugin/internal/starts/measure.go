@@ -132,8 +132,8 @@ func (l *Ledger) courseOfShadows() map[string]reasons.Reason {
 	return all
 }
 
-// measure measures every start under way, and informs the limiter which starts with a slot make no progress while
-// other pods wait. It returns the time of the next measurement; zero: none is needed.
+// measure measures every start under way, and informs the limiter which starts make no progress while other pods
+// wait. It returns the time of the next measurement; zero: none is needed.
 func (l *loop) measure(now time.Time) (next time.Time) {
 	if len(l.starting) == 0 && len(l.courses) == 0 {
 		return time.Time{}
@@ -161,7 +161,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if under && waiting && after >= 0 {
 			since = l.measured.StalledSince(uid, after)
 		}
-		if v.Slot && !since.Equal(v.StalledSince) {
+		if v.State == throttle.Starting && !since.Equal(v.StalledSince) {
 			l.s.limiter.SetStalled(now, uid, since)
 		}
 	}

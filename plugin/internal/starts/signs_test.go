@@ -177,3 +177,25 @@ func TestAStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
 		client.is(throttle.Starting, reasons.WithinLimits)
 	})
 }
+
+// A start without a slot counts for the policies as well.
+func TestAnExemptStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withProc(root))
+		n.configured(t, daemonSetsExempt, oneSlot)
+		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {starting: {pods: 1}}}")
+		b := &burner{n: n, root: root}
+		b.idles(1)
+		holder, agent := n.occupies("holder"), n.pod("agent", isDaemon, factsOf(ofT1, nil)).runs()
+		agent.starts("app")
+		assert.False(t, agent.view().Slot)
+		holder.getsReady()
+		next := n.pod("next", factsOf(ofT1, nil)).runs()
+		next.waits("app")
+		next.is(throttle.Waiting, reasons.PolicyStarting)
+		b.idles(20)
+		next.is(throttle.Starting, "", "ten seconds without progress")
+	})
+}
