@@ -158,8 +158,11 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 			l.s.limiter.SetUse(uid, use)
 		}
 		since := time.Time{}
-		if under && waiting && after >= 0 {
-			since = l.measured.StalledSince(uid, after)
+		if under && after >= 0 {
+			since = l.measured.StalledSince(uid, after) // also while none waits, or it would miss progress
+		}
+		if !waiting {
+			since = time.Time{}
 		}
 		if v.State == throttle.Starting && !since.Equal(v.StalledSince) {
 			l.s.limiter.SetStalled(now, uid, since)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -197,5 +198,27 @@ func TestAnExemptStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
 		next.is(throttle.Waiting, reasons.PolicyStarting)
 		b.idles(20)
 		next.is(throttle.Starting, "", "ten seconds without progress")
+	})
+}
+
+// Progress counts also while no pod waits.
+func TestAStallEndsWhileNoPodWaits(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withProc(root))
+		b := &burner{n: n, root: root}
+		b.idles(1)
+		p, first := n.occupies("jvm"), n.pod("first").runs()
+		first.waits("app")
+		b.idles(8)
+		assert.NotZero(t, p.view().StalledSince)
+		first.told(func(pod *podwatch.Pod) { pod.Deleting = true })
+		b.burns(60)
+		last := time.Now()
+		b.idles(6)
+		n.pod("second").runs().waits("app")
+		b.idles(1)
+		assert.WithinRange(t, p.view().StalledSince, last.Add(-time.Second), last.Add(time.Second))
 	})
 }
