@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -31,8 +32,8 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container, known map[string]podwatch.Pod) (adopted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, uid := range l.entries.book.Rebuild(now, sandboxes, ctrs, l.entries.matcher.Needs()) {
-		l.entries.matcher.Finished(now, uid)
+	lost := l.entries.book.Rebuild(now, sandboxes, ctrs, l.entries.matcher.Needs())
+	for _, uid := range lost {
 		sandboxGone(now, l.entries.limiter.Lookup(uid))
 	}
 	all, hooks := l.entries.book.UIDs(), map[string]bool{} // sandboxes with a container whose hook may wait
@@ -48,7 +49,9 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 		}
 	}
 	for _, uid := range all {
-		l.entries.countRunning(now, uid, known[uid])
+		if !l.entries.countRunning(now, uid, known[uid]) && slices.Contains(lost, uid) {
+			l.entries.matcher.Finished(now, uid) // not if it runs on: another would get its place in a group
+		}
 	}
 	return adopted
 }

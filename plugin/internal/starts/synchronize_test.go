@@ -129,3 +129,23 @@ func TestARestartWhileTheRuntimeWasAwayCounts(t *testing.T) {
 		assert.False(t, n.pod("behind").runs().asks("app").Decision.Admitted, "there is one slot")
 	})
 }
+
+// Another pod waits until the running one is gone, which has a new sandbox and runs on.
+func TestASandboxThatWasReplacedFreesNoPlaceOfItsRunningPod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		moved, next := n.pod("moved").hasStarted("app"), n.pod("next").runs()
+		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
+		next.waits("app")
+		next.latest["app"].State = api.ContainerState_CONTAINER_CREATED
+		moved.sandbox = &api.PodSandbox{Id: "another", Uid: moved.uid, Namespace: "default", Name: moved.uid, Pid: 9}
+		n.lists([]*testPod{moved, next}, moved.runsSince("app", time.Now()), next.latest["app"])
+		next.is(throttle.Waiting, reasons.PolicyRunning)
+		assert.EqualValues(t, 1, n.usage().Running.Pods)
+
+		moved.sandbox = &api.PodSandbox{Id: "third", Uid: moved.uid, Namespace: "default", Name: moved.uid, Pid: 9}
+		n.lists([]*testPod{moved, next}, next.latest["app"])
+		next.is(throttle.Starting, reasons.WithinLimits, "nothing of the other pod runs")
+	})
+}
