@@ -91,7 +91,9 @@ func (p *podState) adopt(ctr *api.Container, now time.Time) {
 	}
 	switch ctr.GetState() {
 	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
-		c.running, c.since = true, at(ctr.GetStartedAt())
+		if !c.running { // else the book knows it, and the wall clock may have been set back since
+			c.running, c.since = true, at(ctr.GetStartedAt())
+		}
 	case api.ContainerState_CONTAINER_STOPPED:
 		c.running = false
 		p.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}

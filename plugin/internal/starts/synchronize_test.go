@@ -149,3 +149,17 @@ func TestASandboxThatWasReplacedFreesNoPlaceOfItsRunningPod(t *testing.T) {
 		next.is(throttle.Starting, reasons.WithinLimits, "nothing of the other pod runs")
 	})
 }
+
+// The runtime tells by the wall clock since when a container runs.
+func TestAfterTheClockWasSetBackAPodThatRunsOnIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("p").hasStarted("app")
+		ctr := p.latest["app"]
+		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().Add(time.Hour).UnixNano()
+		n.passes(time.Minute)
+		n.lists([]*testPod{p}, ctr)
+		p.is(throttle.Started, reasons.Ready)
+	})
+}
