@@ -146,3 +146,31 @@ func TestAPodThatOnlySeemedReadyIsNotReadyForThePacer(t *testing.T) {
 		assert.Equal(t, reasons.PolicyPacer, n.pod("second", factsOf(nil, nil)).runs().asks("app").Decision.Reason)
 	})
 }
+
+// Without an API server nothing reports that a pod is ready. The runtime lists the pods again, to this daemon or another.
+func TestAPodThatTheWatchDoesNotKnowStaysReadyForThePacer(t *testing.T) {
+	t.Parallel()
+	const paced = "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {linear: {step: 1, maxStagger: 10}}}}"
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t, standalone)
+		n.enforce(t, paced)
+		p := n.stranger("first").runs()
+		p.starts("app")
+		ctr := p.latest["app"]
+		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+		n.lists([]*testPod{p}, ctr)
+		require.Zero(t, n.usage().Ready, "it starts")
+		n.passes(time.Minute)
+		p.is(throttle.Started, reasons.Inferred)
+		n.lists([]*testPod{p}, ctr)
+		assert.Equal(t, 1, n.usage().Ready)
+		n.stranger("second").runs().starts("app")
+
+		n.passes(time.Hour)
+		another := newUnlimitedNode(t, standalone)
+		another.enforce(t, paced)
+		another.lists([]*testPod{p}, ctr)
+		assert.Equal(t, 1, another.usage().Ready)
+		another.stranger("third").runs().starts("app")
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // subject returns what policies need to know of a pod: the facts that the pod watch extracted, or, until it has,
@@ -42,7 +43,8 @@ func (e *entries) regroup(now time.Time, pod podwatch.Pod, mirror bool) {
 }
 
 // countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
-// report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come.
+// report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come. A pod that
+// the watch does not know counts as ready once its start is over.
 func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
 	p, inBook := e.book.Get(uid)
 	run := e.book.Progress(uid, time.Time{}, pod)
@@ -54,6 +56,20 @@ func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool
 			return false
 		}
 	}
-	e.matcher.Runs(now, subject(p, pod), pod.ContainersReady && pod.Describes(run.IDs))
+	ready := pod.ContainersReady && pod.Describes(run.IDs)
+	if pod.UID == "" { // nothing reports whether it is ready
+		ready = e.seemsReady(uid)
+	}
+	e.matcher.Runs(now, subject(p, pod), ready)
 	return true
+}
+
+// seemsReady reports whether the start of a pod that runs is over, and was not stuck.
+func (e *entries) seemsReady(uid string) bool {
+	t := e.limiter.Lookup(uid)
+	if t == nil {
+		return true
+	}
+	state, reason := t.Status()
+	return state != throttle.Waiting && state != throttle.Starting && reason != reasons.Stuck
 }
