@@ -22,7 +22,7 @@ type door struct {
 	folder string
 	fd     int       // -1: not held
 	since  time.Time // when it was taken
-	retry  time.Time // when to try again; zero: no other hook held it
+	retry  time.Time // when to try again; zero: it was not tried in vain
 }
 
 func newDoor(socket string) door {
@@ -46,7 +46,8 @@ func (d *door) next(due time.Time, pace time.Duration) time.Time {
 // ask again.
 func (d *door) passes(now, due time.Time, pace time.Duration) bool {
 	if d.fd < 0 && !now.Before(d.next(due, pace)) && !d.take(now, pace) {
-		return !now.Before(due) // there is no folder, or it cannot be locked: hooks leave when they are due
+		d.retry = due // there is no folder, or it cannot be locked: hooks leave when they are due
+		return !now.Before(due)
 	}
 	return d.fd >= 0 && !now.Before(d.next(due, pace))
 }

@@ -60,8 +60,10 @@ func TestAMissingDoorKeepsNoHook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	d := newDoor("/nowhere/gate.sock")
-	assert.False(t, d.passes(now, now.Add(time.Second), time.Minute))
-	assert.True(t, d.passes(now.Add(time.Second), now.Add(time.Second), time.Minute))
+	due := now.Add(time.Second)
+	assert.False(t, d.passes(now, due, time.Minute))
+	assert.Equal(t, due, d.next(due, time.Minute), "until then the hook sleeps")
+	assert.True(t, d.passes(due, due, time.Minute))
 	assert.Equal(t, ".", newDoor("gate.sock").folder)
 }
 
