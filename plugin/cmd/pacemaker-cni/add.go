@@ -61,9 +61,7 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	files, readable := openFolder(c.confDir)
 	note := noteOf(c.socket, r.uid)
 	turn := wire.Answer{Kind: wire.Turn, LeaveAt: began.Add(daemonGrace), Pace: lonelyPace}
-	since, noted := note.take(began)
-	hasNote := !since.IsZero()
-	if hasNote {
+	if since, noted := note.take(began); !since.IsZero() {
 		hello.Since, turn = since, noted
 	}
 	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
@@ -71,9 +69,7 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 		leaveAt, pace, heard := w.LastTurn()
 		switch {
 		case readable && files.changed():
-			if heard || hasNote {
-				note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
-			}
+			note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
 		case !mayNotWait:
 			return nil
 		case heard:

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,8 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 	})
 	note := filepath.Join(filepath.Dir(path), wire.NoteFolder, "u1")
 	var first string
+	var since time.Time
+	var turn wire.Answer
 	require.Eventually(t, func() bool {
 		a := room(t, path)
 		p := call(t, a)
@@ -145,14 +148,38 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		write600(t, filepath.Join(a.confDir, "20-other"), "{}")
 		p.fails(t)
 		<-told
-		_, err := os.Stat(note)
-		return err == nil // otherwise it saw the change before it read its turn, and has no note to leave
+		since, turn = noteOf(path, "u1").take(time.Now())
+		return turn.LeaveAt.UnixMicro() == leaveAt.UnixMicro() // otherwise it saw the change before it read its turn
 	}, time.Minute, time.Millisecond)
-	since, turn := noteOf(path, "u1").take(time.Now())
-	assert.Equal(t, leaveAt.UnixMicro(), turn.LeaveAt.UnixMicro())
 	assert.Equal(t, 2*time.Second, turn.Pace)
 	assert.Contains(t, first, " since="+itoa(int(since.UnixMicro()))+" ")
 	assert.NoFileExists(t, note, "take removes the note")
+}
+
+// Without a daemon, a process waits for some seconds. If the folder changes sooner each time, the pod starts all the same.
+func TestChangesWithoutADaemonKeepNoPod(t *testing.T) {
+	t.Parallel()
+	path := gatetest.Socket(t) // its folder does not exist, as after a reboot
+	began := time.Now()
+	a := room(t, path)
+	p := call(t, a)
+	require.Eventually(t, func() bool { return opens(p.Process.Pid, a.confDir) && sleeps(p.Process.Pid) }, 20*time.Second, time.Millisecond)
+	write600(t, filepath.Join(a.confDir, "20-other"), "{}")
+	_, msg := p.fails(t)
+	assert.Contains(t, msg, "keeps its place")
+	since, turn := noteOf(path, "u1").take(time.Now())
+	assert.WithinRange(t, since, began.Truncate(time.Microsecond), time.Now())
+	assert.Equal(t, since.Add(daemonGrace).UnixMicro(), turn.LeaveAt.UnixMicro(), "the next process leaves when this one would have")
+	assert.Equal(t, lonelyPace, turn.Pace)
+}
+
+// opens reports whether a process has this folder open.
+func opens(pid int, dir string) bool {
+	fds, _ := filepath.Glob(filepath.Join("/proc", itoa(pid), "fd", "*"))
+	return slices.ContainsFunc(fds, func(fd string) bool {
+		to, err := os.Readlink(fd)
+		return err == nil && to == dir
+	})
 }
 
 func TestWithoutADaemonTheLastTurnCounts(t *testing.T) {

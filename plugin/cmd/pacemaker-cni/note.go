@@ -14,8 +14,10 @@ import (
 const noteLasts = 5 * time.Minute
 
 // note is a file of a pod. A process that has to leave the waiting room writes down since when
-// the pod waits, and the turn that the daemon sent last: a hello line and a turn line of the
-// protocol. The next process of the pod reads it, and keeps to it if it finds no daemon.
+// the pod waits, and the turn that the daemon sent last, or else when it would have left without
+// a daemon: a hello line and a turn line of the protocol. The next process of the pod reads it,
+// and keeps to it if it finds no daemon. So a pod starts also if its processes never have the time
+// to wait for a daemon, because the folder changes again and again.
 type note struct{ folder, path string }
 
 func noteOf(socket, uid string) note {
@@ -53,7 +55,7 @@ func (n note) leave(hello wire.Hello, turn wire.Answer) {
 	if n.path == "" {
 		return
 	}
-	_ = os.Mkdir(n.folder, 0o700) // it exists already, or the note cannot be written
+	_ = os.MkdirAll(n.folder, 0o700) // after an error the note cannot be written either
 	if os.WriteFile(n.path, wire.AppendAnswer(wire.AppendHello(nil, hello), turn), 0o600) != nil {
 		_ = os.Remove(n.path) // it is not complete
 	}
