@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,7 +108,13 @@ func (p Pod) Terminal() bool {
 // A container's own restartPolicy is honoured only by kubelets that know the field (for other containers than sidecars
 // from 1.35 on by default), which cannot be seen here: except for sidecars, both policies must say that it starts again.
 // Restart rules by exit code are not taken into account. A container that the pod does not have is not started again.
+//
+// It is false of all containers of a Job's pod with restartPolicy OnFailure: kubelet tries again, but the Job counts that
+// against its backoffLimit, which may be 0, over all its pods.
 func (p Pod) StartsAgain(container string) bool {
+	if p.RestartPolicy == string(corev1.RestartPolicyOnFailure) && strings.HasPrefix(p.Like.Owner, "Job/") {
+		return false
+	}
 	c := p.Containers[container]
 	switch c.Kind {
 	case Sidecar:

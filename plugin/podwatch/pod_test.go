@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestStartsAgain(t *testing.T) {
@@ -40,6 +41,22 @@ func TestStartsAgain(t *testing.T) {
 		require.False(t, pod.StartsAgain("other"), "a container that the pod does not have")
 	}
 	require.False(t, Pod{}.StartsAgain("c"))
+}
+
+// The Job controller fails a Job, and removes its pods, when the restarts of its pods reach the backoffLimit.
+func TestStartsAgainOfAJob(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for kind, want := range map[string]bool{"Job": false, "JobLike": true, "ReplicaSet": true} {
+		pod := trim(webPod(func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: kind, Name: "j", Controller: &yes}}
+			p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			p.Spec.InitContainers = []corev1.Container{container("init"), with(container("sidecar"), corev1.ContainerRestartPolicyAlways)}
+		}))
+		for name := range pod.Containers {
+			require.Equal(t, want, pod.StartsAgain(name), "%s of a %s", name, kind)
+		}
+	}
 }
 
 func TestDescribes(t *testing.T) {

@@ -46,6 +46,8 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	pod := func(policy string) podwatch.Pod {
 		return podwatch.Pod{RestartPolicy: policy, Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
 	}
+	ofAJob := pod("OnFailure")
+	ofAJob.Like.Owner = "Job/j"
 	for _, c := range []struct {
 		why    string
 		use    GateUse
@@ -55,6 +57,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	}{
 		{"restarted always", GateAuto, pod("Always"), true, true},
 		{"restarted on failure", GateAuto, pod("OnFailure"), true, true},
+		{"restarted on failure, which a Job counts", GateAuto, ofAJob, true, false},
 		{"never restarted", GateAuto, pod("Never"), true, false},
 		{"not known", GateAuto, podwatch.Pod{}, false, false},
 		{"not known, but always", GateAlways, podwatch.Pod{}, false, true},
