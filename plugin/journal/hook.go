@@ -2,9 +2,14 @@
 package journal
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
@@ -12,8 +17,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
 
-// identifier is the program's name in the journal.
-const identifier = "pod-pacemaker"
+const (
+	// identifier is the program's name in the journal.
+	identifier = "pod-pacemaker"
+	// socket is where journald listens.
+	socket = "/run/systemd/journal/socket"
+)
 
 // send sends one entry to journald.
 type send func(message string, priority journal.Priority, fields map[string]string) error
@@ -26,7 +35,7 @@ type hook struct {
 
 // Attach makes the logger send all its entries to journald, through the queue, and nowhere else. An entry that journald
 // refuses is dropped, which the queue counts.
-func Attach(log *logrus.Logger, q *logqueue.Queue) { attach(log, q, journal.Send) }
+func Attach(log *logrus.Logger, q *logqueue.Queue) { attach(log, q, toJournald) }
 
 func attach(log *logrus.Logger, q *logqueue.Queue, s send) {
 	log.SetOutput(io.Discard)
@@ -41,6 +50,32 @@ func (h *hook) Fire(e *logrus.Entry) error {
 	message, level, fields := message(e), priorities[e.Level], fields(e)
 	h.queue.Add(func() error { return h.send(message, level, fields) })
 	return nil
+}
+
+// toJournald does what journal.Send does, on a connected socket. The socket of journal.Send is not connected: while
+// journald's queue is full, the kernel reports such a socket as writable and refuses each write, so the sender would keep a
+// CPU busy.
+func toJournald(message string, priority journal.Priority, fields map[string]string) error {
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var entry []byte
+	add := func(name, value string) {
+		entry = binary.LittleEndian.AppendUint64(append(entry, name+"\n"...), uint64(len(value)))
+		entry = append(entry, value+"\n"...)
+	}
+	add("MESSAGE", message)
+	add("PRIORITY", strconv.Itoa(int(priority)))
+	for name, value := range fields {
+		add(name, value)
+	}
+	_, err = conn.Write(entry)
+	if errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, syscall.ENOBUFS) {
+		return journal.Send(message, priority, fields) // an entry of 200 KB, in a file
+	}
+	return err
 }
 
 // message returns the text of an entry with its error, as journalctl prints no other fields.

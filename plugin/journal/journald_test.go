@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,8 +31,6 @@ import (
 // stageVariable makes a copy of the test binary act, in folders of its own, as a machine with a journal.
 const stageVariable = "POD_PACEMAKER_JOURNAL_STAGE"
 
-const journaldSocket = "/run/systemd/journal/socket"
-
 func TestMain(m *testing.M) {
 	if kind := os.Getenv(stageVariable); kind != "" {
 		if err := stage(kind); err != nil {
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 // journalctl prints them.
 func TestJournalctlTellsOnePodsStory(t *testing.T) {
 	t.Parallel()
-	kinds := []string{"socket"}
+	kinds := []string{"socket", "full"}
 	if realJournald() {
 		kinds = append(kinds, "journald")
 	}
@@ -123,19 +122,25 @@ func stage(kind string) error {
 			return fmt.Errorf("a %s of its own: %w", dir, err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(journaldSocket), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return err
 	}
 	if kind == "journald" {
 		return stageJournald()
 	}
-	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: journaldSocket, Net: "unixgram"})
+	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	speak()
-	for range 3 {
+	if kind == "full" {
+		if err := speakToAFullQueue(); err != nil {
+			return err
+		}
+	} else {
+		speak()
+	}
+	for told := 0; told < 2; {
 		datagram := make([]byte, 1<<16)
 		if err := listener.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			return err
@@ -149,12 +154,66 @@ func stage(kind string) error {
 			return err
 		}
 		if entry["POD_NAME"] == "web-3" {
+			told++
 			if err := json.NewEncoder(os.Stdout).Encode(entry); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// speakToAFullQueue fills journald's queue with entries of another program, logs, and returns when the log sleeps until
+// there is room.
+func speakToAFullQueue() error {
+	other, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		err = unix.Sendto(other, []byte("MESSAGE=of another program\n"), 0, &unix.SockaddrUnix{Name: socket})
+	}
+	if !errors.Is(err, unix.EAGAIN) {
+		return err
+	}
+	go speak()
+	stacks := make([]byte, 1<<20)
+	for !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("[IO wait")) {
+		time.Sleep(time.Millisecond)
+	}
+	const look = 100 * time.Millisecond
+	for range 100 {
+		before, err := awake()
+		if err != nil {
+			return err
+		}
+		time.Sleep(look)
+		after, err := awake()
+		if err != nil {
+			return err
+		}
+		if after-before < look/10 {
+			return unix.Close(other)
+		}
+	}
+	return errors.New("the log keeps a CPU busy while journald's queue is full")
+}
+
+// awake returns for how long threads of this process have run, or waited for a CPU.
+func awake() (sum time.Duration, err error) {
+	threads, err := filepath.Glob("/proc/self/task/*/schedstat")
+	for _, thread := range threads {
+		var ran, waited time.Duration
+		content, err := os.ReadFile(thread)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := fmt.Sscan(string(content), &ran, &waited); err != nil {
+			return 0, err
+		}
+		sum += ran + waited
+	}
+	return sum, err
 }
 
 // speak logs entries of two pods.
