@@ -80,6 +80,16 @@ func TestRowsTellWhatKubeletReports(t *testing.T) {
 	}, rows)
 }
 
+// kubelet reports no container of a pod that it has rejected, such as one that the node has no room for.
+func TestARejectedPodDoesNotWait(t *testing.T) {
+	t.Parallel()
+	rejected := func(name string, bound int) corev1.Pod {
+		return pod(name, bound, func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
+	}
+	rows := Rows([]corev1.Pod{rejected("long-rejected", -3600), rejected("rejected", 0)}, at(60))
+	assert.Equal(t, []Row{{Namespace: "shop", Name: "rejected", Bound: at(0), Ended: at(0)}}, rows)
+}
+
 func TestTheLatestRowsAreShown(t *testing.T) {
 	t.Parallel()
 	var pods []corev1.Pod

@@ -24,7 +24,8 @@ type Row struct {
 	Started time.Time `json:"started,omitzero"`
 	// Ready is since when the pod is ready; zero if it is not.
 	Ready time.Time `json:"ready,omitzero"`
-	// Ended is when the pod succeeded or failed; zero if it did not.
+	// Ended is when the pod succeeded or failed; zero if it did not. It is Bound if kubelet reports no container that
+	// ended, as of a pod that it rejected.
 	Ended time.Time `json:"ended,omitzero"`
 	// Restarts is the number of restarts of its containers.
 	Restarts int `json:"restarts,omitempty"`
@@ -74,6 +75,9 @@ func rowOf(pod *corev1.Pod) Row {
 				row.Ended = t.FinishedAt.Time
 			}
 		}
+	}
+	if over && row.Ended.IsZero() {
+		row.Ended = row.Bound
 	}
 	return row
 }
