@@ -178,6 +178,11 @@ func (g *group) follow(limits GroupLimits) {
 	}
 }
 
+// claimed returns the bound by the claims of a group that has GroupLimits.Claims.
+func (g *group) claimed() *bound {
+	return &g.bounds[slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == reasons.PolicyClaim })]
+}
+
 // setAsks sets what the pod asks for of the bounds of its groups.
 func (p *pod) setAsks() {
 	p.asks = nil

@@ -461,3 +461,33 @@ func TestAGroupSaysWhatItsBoundsAreUsedFor(t *testing.T) {
 	require.Equal(t, Usage{Pods: 1, Requests: Amounts{"cpu": 300}}, g.Starting)
 	require.Equal(t, Usage{Pods: 2, Requests: Amounts{"cpu": 500}}, g.Running, "no bound names memory, so it is not counted")
 }
+
+// A claim of one group alone starts no pod that is in two. All nodes take claims in the same order, so that no two nodes
+// each wait for what the other one has.
+func TestAPodInTwoGroupsWithClaimsWantsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	t2 := GroupKey{Policy: "t2"}
+	slots := func(first, second int) {
+		n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{Slots: first}}, "t2": {Claims: &Claims{Slots: second}}})
+	}
+	wants := func(first, second int) {
+		t.Helper()
+		require.Equal(t, []int{first, second}, []int{n.group(t1).Wants, n.group(t2).Wants})
+	}
+	slots(2, 2)
+	for _, uid := range []string{"a", "b", "c"} {
+		n.grouped(uid, []Membership{{Key: t1}, {Key: t2}})
+	}
+	wants(2, 0) // there are two at most of the second group
+	slots(5, 2)
+	wants(0, 3)
+	n.l.SetClaims(n.now, t2, 1)
+	wants(1, 2)
+	n.requireStarting()
+	n.l.SetClaims(n.now, t1, 1)
+	n.requireStarting("a")
+	wants(0, 2)
+	n.l.SetClaims(n.now, t2, -1)
+	wants(2, 0)
+}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -169,8 +170,8 @@ type GroupView struct {
 	Waiting int
 	// Claims is the number that SetClaims set; below zero: any number.
 	Claims int
-	// Wants is how many more claims the group could use: with them, that many more pods would start
-	// now or within seconds.
+	// Wants is how many more claims the group could use: with them, and with claims of groups that have
+	// more slots, that many more pods would start now or within seconds.
 	Wants int
 }
 
@@ -206,15 +207,22 @@ func (g *group) usage(reason reasons.Reason, pods int) Usage {
 	return u
 }
 
-// wants returns how many more claims a group could use now.
+// wants returns how many more claims a group could use now. A pod in several groups with claims needs one of each. It
+// wants that of the group with the fewest slots first, on every node: then no two nodes wait for each other's, and few
+// claims are kept for pods that wait for another.
 func (d *admission) wants(now time.Time, g *group) (wants int) {
-	i := slices.IndexFunc(g.bounds, func(b bound) bool { return b.reason == reasons.PolicyClaim })
-	if i < 0 || g.claims < 0 || !d.held(now).none() {
+	if g.limits.Claims == nil || g.claims < 0 || !d.held(now).none() {
 		return 0
 	}
 	free := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
 	d.queue.begin()
-	g.bounds[i].allows = anyNumber
+	g.claimed().allows = anyNumber
+	for _, o := range d.queue.groups.all {
+		c := o.limits.Claims
+		if c != nil && cmp.Or(cmp.Compare(c.Slots, g.limits.Claims.Slots), o.key.compare(g.key)) > 0 {
+			o.claimed().allows = max(o.claimed().allows, float64(c.Slots)) // it can get as many later
+		}
+	}
 	d.queue.each(func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
 		wants += oneIf(heldBy == nil && t.pod.boundIn(g))
 		return wants < free
