@@ -84,15 +84,15 @@ func (l *Ledger) InShadow() map[string]bool {
 func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var waiting []string
-	for uid, sh := range l.entries.shadows {
+	var waiting []*shadow
+	for _, sh := range l.entries.shadows {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
-			waiting = append(waiting, uid)
+			waiting = append(waiting, sh)
 		}
 		sh.ticket.StopWaiting(now)
 	}
 	clear(l.entries.shadows)
-	for _, uid := range waiting {
-		l.entries.adopt(now, uid, known[uid], false)
+	for _, sh := range waiting {
+		l.entries.adopt(now, sh.ticket.UID(), known[sh.ticket.UID()], sh.ended != "")
 	}
 }

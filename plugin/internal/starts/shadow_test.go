@@ -121,3 +121,25 @@ func TestAnOldShadowThatIsNotReadyIsStuckInEnforce(t *testing.T) {
 		q.is(throttle.Started, reasons.Stuck)
 	})
 }
+
+// The loop may look for starts that take too long at any moment of the change.
+func TestAnOldShadowThatIsReadyIsNotStuckInEnforce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		timeout := throttle.Settings{}.WithDefaults().StartTimeout
+		n.configured(t, shadowMode, oneSlot)
+		n.occupies("holder")
+		p, q := n.pod("p").runs(), n.pod("q").runs()
+		p.starts("app")
+		q.starts("app")
+		n.passes(timeout - time.Minute)
+		p.getsReady()
+		q.getsReady()
+		n.passes(2 * time.Minute)
+		q.is(throttle.Waiting, "", "p has its turn")
+		n.watch.get = func(string) { n.limiter.Advance(time.Now()) }
+		n.configured(t, "spec: {}", oneSlot)
+		q.is(throttle.Started, reasons.Ready)
+	})
+}
