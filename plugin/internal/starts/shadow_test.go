@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -141,5 +142,24 @@ func TestAnOldShadowThatIsReadyIsNotStuckInEnforce(t *testing.T) {
 		n.watch.get = func(string) { n.limiter.Advance(time.Now()) }
 		n.configured(t, "spec: {}", oneSlot)
 		q.is(throttle.Started, reasons.Ready)
+	})
+}
+
+func TestAShadowWaitsThoughTheRuntimeListsItsPod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder, p := n.occupies("holder"), n.pod("p").runs()
+		p.starts("app")
+		var ctrs []*api.Container
+		for _, one := range []*testPod{holder, p} {
+			one.latest["app"].State = api.ContainerState_CONTAINER_RUNNING
+			one.latest["app"].StartedAt = time.Now().UnixNano()
+			ctrs = append(ctrs, one.latest["app"])
+		}
+		n.lists([]*testPod{holder, p}, ctrs...)
+		p.is(throttle.Waiting, reasons.Concurrency, "with Enforce it would still wait")
+		assert.Equal(t, map[string]float64{"Shadow": 1}, n.counted("pod_pacemaker_unpaced_total"))
 	})
 }
