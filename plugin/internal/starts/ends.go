@@ -55,7 +55,11 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 		t.End(now, terminal(pod))
 		return
 	}
-	if p, inBook := e.book.Get(pod.UID); inBook && pods.Exempt(e.config.Load().Spec.Exemptions, p, pod, true) {
+	p, inBook := e.book.Get(pod.UID)
+	if !inBook { // it waits in the waiting room
+		p.Namespace = pod.Namespace
+	}
+	if pods.Exempt(e.config.Load().Spec.Exemptions, p, pod, true) {
 		t.StartExempt(now)
 		return
 	}

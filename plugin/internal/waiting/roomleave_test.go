@@ -123,3 +123,26 @@ func TestTheRoomWaitsAMomentForThePodWatch(t *testing.T) {
 		assert.False(t, w.over())
 	})
 }
+
+func TestAPodThatBecomesExemptLeavesTheRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		isDaemon := func(pod *podwatch.Pod) { pod.DaemonSet = true }
+		known := n.pod("known", restarted("Never"), isDaemon).entersRoom()
+		require.False(t, known.over())
+		n.configure("spec: {exemptions: {daemonSets: {namespaces: [default]}}}", throttle.Settings{MaxConcurrent: 1})
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.Exempt}, known.result())
+
+		p := n.stranger("unknown")
+		unknown := p.entersRoom()
+		n.passes(roomKnownWithin)
+		require.False(t, unknown.over())
+		n.pod("unknown", restarted("Never"), isDaemon)
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.Exempt}, unknown.result())
+		p.runs().starts("app")
+		waiting, _ := n.names()
+		assert.Empty(t, waiting)
+	})
+}
