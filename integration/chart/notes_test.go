@@ -54,15 +54,17 @@ func TestNotesSwitchOffEachConfigOfTheInstance(t *testing.T) {
 		"{metadata: {name: big-nodes}, spec: {nodeSelector: {node-size: big}}}",
 		"{metadata: {name: of-another}, spec: {instance: second}}",
 		"{metadata: {name: small-nodes}, spec: {mode: Shadow}}",
+		"{metadata: {name: without-spec}}",
 	}
 	off := func(name string) string {
 		return "\n  kubectl patch pacemakerconfig " + name + ` --type merge -p '{"spec":{"mode":"Off"}}'` + "\n"
 	}
 	for values, has := range map[string][]string{
-		"{}": {"big-nodes", "small-nodes"}, "{instance: second}": {"of-another"}, "{instance: third}": nil,
+		"{}": {"big-nodes", "small-nodes", "without-spec"}, "{instance: second}": {"of-another"}, "{instance: third}": nil,
+		"instance:": {"big-nodes", "small-nodes", "without-spec"}, // null
 	} {
 		have := notesIn(t, values, configs...)
-		for _, name := range []string{"big-nodes", "of-another", "small-nodes"} {
+		for _, name := range []string{"big-nodes", "of-another", "small-nodes", "without-spec"} {
 			if slices.Contains(has, name) {
 				require.Contains(t, have, off(name), values)
 				require.Contains(t, have, "\n  PacemakerConfig "+name+": ", values)
