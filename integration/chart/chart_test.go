@@ -153,6 +153,19 @@ extraArgs: [--hold=100ms]
 	require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: "gate", MountPath: "/x/bin"}, "the daemon installs the hook")
 }
 
+// Flux and kustomize refuse an object with a key that stands there twice.
+func TestANodeSelectorMayNameTheSystem(t *testing.T) {
+	t.Parallel()
+	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{nodeSelector: {kubernetes.io/os: linux, pool: a}}"))
+	require.NoError(t, err)
+	for _, name := range []string{"daemonset.yaml", "tests/preflight.yaml", "tests/status.yaml"} {
+		var object map[string]any
+		require.NoError(t, yaml.UnmarshalStrict([]byte(files["templates/"+name]), &object), name)
+		require.Contains(t, files["templates/"+name], " kubernetes.io/os: linux\n", name)
+		require.Contains(t, files["templates/"+name], " pool: a\n", name)
+	}
+}
+
 func TestNamesFollowTheRelease(t *testing.T) {
 	t.Parallel()
 	files, err := Render(Release{Name: "blue", Namespace: "pacing"}, nil)

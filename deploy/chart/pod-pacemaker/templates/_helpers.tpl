@@ -38,6 +38,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
+{{- /* The daemon runs on Linux alone. The value may say so as well. */ -}}
+{{- define "pod-pacemaker.nodeSelector" -}}
+{{- merge (dict "kubernetes.io/os" "linux") (.Values.nodeSelector | default dict) | toYaml -}}
+{{- end -}}
+
 {{- /* Binds the cluster role FULLNAME-name to the daemon's service account. */ -}}
 {{- define "pod-pacemaker.binding" -}}
 {{- $name := include "pod-pacemaker.fullname" .top }}
