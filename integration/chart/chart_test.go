@@ -166,6 +166,15 @@ func TestANodeSelectorMayNameTheSystem(t *testing.T) {
 	}
 }
 
+// A key without a value in a file of values is null, which takes the default away.
+func TestValuesOfThePodMayBeNull(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"affinity", "nodeSelector", "tolerations", "podLabels", "podAnnotations", "imagePullSecrets", "kubeletConfig", "extraArgs"} {
+		_, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, name+":"))
+		require.NoError(t, err, name)
+	}
+}
+
 func TestNamesFollowTheRelease(t *testing.T) {
 	t.Parallel()
 	files, err := Render(Release{Name: "blue", Namespace: "pacing"}, nil)
