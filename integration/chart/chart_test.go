@@ -175,6 +175,14 @@ func TestValuesOfThePodMayBeNull(t *testing.T) {
 	}
 }
 
+// The port of the proxy is free where there is no proxy, such as for a second daemon.
+func TestTheProxysPortMayBeTheDaemons(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, daemon(t, "{http: {port: 19465}}").Containers[0].Args, "--http=127.0.0.1:19465")
+	_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{http: {port: 19465}, metricsProxy: {enabled: true}}"))
+	require.ErrorContains(t, err, "metricsProxy.port: is the same as http.port")
+}
+
 func TestNamesFollowTheRelease(t *testing.T) {
 	t.Parallel()
 	files, err := Render(Release{Name: "blue", Namespace: "pacing"}, nil)
@@ -252,7 +260,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{http: {address: 0.0.0.0}}":               "address",
 		"{metricsProxy: {image: proxy}}":           "image",
 		"{metricsProxy: {enabled: 'yes'}}":         "enabled",
-		"{metricsProxy: {port: 19464}}":            "metricsProxy.port: is the same as http.port",
 		"{kubeletConfig: /var/lib/kubelet/c.yaml}": "kubeletConfig",
 		"{kubeletConfig: [config.yaml]}":           "kubeletConfig",
 		"{instance: Blue}":                         "instance",

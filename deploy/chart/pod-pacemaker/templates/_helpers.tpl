@@ -17,7 +17,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if eq (int .Values.metricsProxy.port) (int .Values.http.port) -}}
+{{- if and .Values.metricsProxy.enabled (eq (int .Values.metricsProxy.port) (int .Values.http.port)) -}}
 {{- fail "metricsProxy.port: is the same as http.port" -}}
 {{- end -}}
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
