@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -103,6 +105,8 @@ func preRegisteredFlags(text string, env func(string) string) (*runFlags, error)
 	if err := f.resolve(cmd, env); err != nil {
 		return nil, err
 	}
+	// The runtime does not start if a program beside its plugins, such as pacemaker-cni, has no name of a plugin.
+	f.Programs = filepath.Dir(cmp.Or(f.GatePath, cmd.Flags().Lookup("gate-path").DefValue))
 	return f, nil
 }
 

@@ -173,6 +173,30 @@ func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	}
 }
 
+// The runtime does not start if there is a program beside its plugins whose name is none of a plugin. So the daemon does
+// not look for its other programs there.
+func TestNoOtherProgramStandsBesideThePlugins(t *testing.T) {
+	dir := shortDir(t)
+	for _, name := range []string{"05-pod-pacemaker", "pacemaker-cni"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	}
+	runtime, err := adaptation.New("containerd", "v2.4.2",
+		func(context.Context, adaptation.SyncCB) error { return nil },
+		func(context.Context, []*adaptation.ContainerUpdate) ([]*adaptation.ContainerUpdate, error) {
+			return nil, nil
+		},
+		adaptation.WithPluginPath(dir), adaptation.WithPluginConfigPath(dir), adaptation.WithSocketPath(filepath.Join(dir, "nri.sock")))
+	require.NoError(t, err)
+	require.ErrorContains(t, runtime.Start(), "invalid plugin")
+	for text, want := range map[string]string{
+		"cni: true\n": "/opt/pod-pacemaker/bin", "gate-path: /x/pacemaker-gate\n": "/x", "gate-path: ''\n": "/opt/pod-pacemaker/bin",
+	} {
+		f, err := preRegisteredFlags(text, newStage(nil).env)
+		require.NoError(t, err)
+		assert.Equal(t, want, f.Programs, text)
+	}
+}
+
 func TestAnEnvironmentThatNoRuntimeSetsIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, fd := range []string{"x", "1", "-1"} {
