@@ -188,6 +188,12 @@ func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
 	assert.False(t, o.Standalone())
 }
 
+// The unit sets NODE_NAME to the host's name as it is. kubelet registers the node in lower case.
+func TestTheNodesNameIsInLowerCase(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "worker-3", newStage(map[string]string{"NODE_NAME": "Worker-3"}).options(t).NodeName)
+}
+
 func TestGateTimeoutComesFromKubeletUnlessSet(t *testing.T) {
 	t.Parallel()
 	kubelet := file(t, "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nruntimeRequestTimeout: 15m\n")
@@ -212,7 +218,7 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 			`--hold: 2s: must be from 0s to 1s`,
 		}},
 		{[]string{"--kubeconfig=/k"}, nil, []string{"--node-name: must be set when an API server is used"}},
-		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`--node-name: "Worker_3": `}},
+		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`--node-name: "worker_3": `}},
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
 		{[]string{"--proc-root=proc"}, nil, []string{`--proc-root: "proc": must be an absolute path`}},
 		{[]string{"--namespace=Ns"}, nil, []string{`--namespace: "Ns": `}},

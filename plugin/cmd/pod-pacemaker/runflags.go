@@ -59,7 +59,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")
-	f.NodeName = cmp.Or(f.NodeName, env("NODE_NAME"))
+	f.NodeName = cmp.Or(f.NodeName, strings.ToLower(env("NODE_NAME"))) // the unit sets it to the host's name
 	if f.NodeName == "" && f.Standalone() {
 		host, err := os.Hostname()
 		if err != nil {
