@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -46,7 +47,7 @@ func (p *program) copyKubeletConfigCommand() *cobra.Command {
 func copyFirst(to string, candidates []string) (done string, err error) {
 	for _, candidate := range candidates {
 		content, err := os.ReadFile(candidate)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 func TestTheFirstKubeletConfigThatExistsCounts(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	underFile := filepath.Join(file(t, "KUBELET_ARGS="), "config.json") // the folder of one distribution is a file of another
 	patient := file(t, "kind: KubeletConfiguration\nruntimeRequestTimeout: 15m\n")
 	hasty := file(t, "kind: KubeletConfiguration\nruntimeRequestTimeout: 1m\n")
 	for _, c := range []struct {
@@ -23,6 +24,7 @@ func TestTheFirstKubeletConfigThatExistsCounts(t *testing.T) {
 	}{
 		{[]string{patient, hasty}, "copied " + patient, 12 * time.Minute},
 		{[]string{missing, hasty, patient}, "copied " + hasty, 48 * time.Second},
+		{[]string{underFile, hasty}, "copied " + hasty, 48 * time.Second},
 		{[]string{missing}, "none of [" + missing + "] exists", 96 * time.Second}, // 0.8 of kubelet's 2 minutes
 	} {
 		to := filepath.Join(t.TempDir(), "config.yaml")
