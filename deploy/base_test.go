@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -80,6 +81,10 @@ images: [{name: pod-pacemaker, newName: example.test/team/pod-pacemaker, newTag:
 		require.Equal(t, "elsewhere", binding.Subjects[0].Namespace)
 	}
 	require.Equal(t, "elsewhere", only[*corev1.Namespace](t, objects).Name)
+	// kustomize changes no namespace within an expression, so the policy must know the daemon without.
+	conditions := only[*admissionv1.ValidatingAdmissionPolicy](t, objects).Spec.MatchConditions
+	require.Len(t, conditions, 1)
+	require.NotContains(t, conditions[0].Expression, "serviceaccount:pod-pacemaker:", "it would not match the daemon elsewhere")
 }
 
 // everyContainer returns the init containers and the containers of the pods.
