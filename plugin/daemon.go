@@ -153,7 +153,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	}
 	observer.Collect(observe.Scraped{
 		Groups: paced.Limiter().Groups, Status: d.Status, Policies: d.policyStates, Claims: d.claims,
-		RegistrationWaits: connection.RegistrationWaits, LogDropped: o.LogDropped,
+		Standby: func() bool { return d.standby.Load() != nil }, RegistrationWaits: connection.RegistrationWaits, LogDropped: o.LogDropped,
 	})
 	return d
 }

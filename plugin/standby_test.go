@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +50,9 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	require.ErrorContains(t, second.Ready(), "version first")
 	assert.Equal(t, http.StatusOK, n.get("/healthz"))
 	assert.False(t, second.connection.State().Connected, "the second daemon does not register with the runtime")
+	says, err := testutil.GatherAndCount(second.observer.Registry(), "pod_pacemaker_connected")
+	require.NoError(t, err)
+	assert.Zero(t, says, "0 would raise PodPacemakerNotPacing")
 	s, ok := n.status()
 	require.True(t, ok)
 	assert.Equal(t, "first", s.Version)
@@ -56,6 +60,9 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 
 	stopFirst()
 	n.eventually("the second paces", func() bool { return second.Ready() == nil })
+	says, err = testutil.GatherAndCount(second.observer.Registry(), "pod_pacemaker_connected")
+	require.NoError(t, err)
+	assert.Equal(t, 1, says)
 	n.eventually("the second answers", func() bool { s, ok := n.status(); return ok && s.Version == "second" })
 	n.eventually("the hook found the second", func() bool { return second.waiting.Gate.Waiters() == 1 })
 	assert.False(t, waiting.over())

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -45,7 +46,7 @@ func statusOf(p Provider) Status {
 	s := p.Status()
 	s.Ready, s.NotReady = true, ""
 	if err := p.Ready(); err != nil {
-		s.Ready, s.NotReady = false, err.Error()
+		s.Ready, s.NotReady = errors.Is(err, ErrStandby), err.Error()
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -113,6 +114,15 @@ func TestNotReadyIsPartOfTheStatus(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, s.Ready)
 	assert.Equal(t, "no NRI socket", s.NotReady)
+}
+
+// The page of a daemon in standby must not say that pods start unpaced.
+func TestPodsArePacedOnStandby(t *testing.T) {
+	t.Parallel()
+	s := statusOf(&node{limiter: herd(t), unready: fmt.Errorf("%w: process 7", ErrStandby)})
+	assert.True(t, s.Ready)
+	assert.Equal(t, "another daemon paces the pods of this node: process 7", s.NotReady)
+	assert.Contains(t, page, "by(\"alarm\").hidden = !s.notReady;", "the page shows that")
 }
 
 func TestAFaultInTheAnswerIsAnErrorWithItsText(t *testing.T) {

@@ -34,8 +34,8 @@ type About struct {
 	Since   time.Time `json:"since"`
 	// Standalone reports whether the daemon works without an API server, by the runtime and a file.
 	Standalone bool `json:"standalone"`
-	// Ready reports whether pods are paced. If not, NotReady is the reason. The server sets both from
-	// Provider.Ready.
+	// Ready reports whether pods are paced. NotReady is why this daemon does not pace them: with Ready, another one does.
+	// The server sets both from Provider.Ready.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
 

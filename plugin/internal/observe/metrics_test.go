@@ -26,7 +26,7 @@ func anObserver(l *throttle.Limiter, measure func() throttle.Signals) *Observer 
 	}
 	o.Collect(Scraped{
 		Groups: l.Groups, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
-		RegistrationWaits: func() bool { return false },
+		Standby: func() bool { return false }, RegistrationWaits: func() bool { return false },
 	})
 	return o
 }

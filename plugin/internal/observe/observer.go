@@ -46,6 +46,7 @@ type Scraped struct {
 	Status            func() admin.Status // may block for 250 ms
 	Policies          func() []policies.State
 	Claims            func() leases.View // of policies with the scope Cluster
+	Standby           func() bool        // reports whether another daemon paces the pods of the node
 	RegistrationWaits func() bool        // reports whether registration waits until a container is stopped
 	LogDropped        func() uint64      // returns how many log entries were dropped; nil: none
 }
