@@ -10,9 +10,11 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
@@ -31,9 +33,9 @@ const (
 	noteGrace = time.Second
 )
 
-// uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, or those of the waiting room
-// if that was switched off, and blocks for some seconds then. It must be called when the daemon has ended. All files stay
-// if it is not known whether the DaemonSet was removed, or if another daemon has taken over.
+// uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, or does not select this node
+// any more, or those of the waiting room if that was switched off, and blocks for some seconds then. It must be called when
+// the daemon has ended. All files stay if it is not known whether that is so, or if another daemon has taken over.
 func (d *Daemon) uninstall(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
 	if !ok || d.cluster == nil {
@@ -41,13 +43,13 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 	}
 	ask, cancel := context.WithTimeout(ctx, uninstallAsk)
 	defer cancel()
-	gone, roomless, err := uninstalled(ask, d.cluster.kube, namespace, name)
+	gone, roomless, err := uninstalled(ask, d.cluster.kube, namespace, name, d.options.NodeName)
 	log := d.options.Log.WithField("daemonset", d.options.DaemonSet)
 	if err != nil {
 		log.WithError(err).Warn("cannot tell whether the DaemonSet was removed: the daemon's files stay on the host")
 		return nil
 	}
-	why, remove := "the DaemonSet was removed", d.options.removeFiles
+	why, remove := "the DaemonSet was removed, or does not select this node any more", d.options.removeFiles
 	if !gone {
 		why, remove = "the waiting room was switched off", d.options.removeRoom
 		if !roomless || !d.options.CNI {
@@ -71,20 +73,31 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 	return nil
 }
 
-// uninstalled reports whether a DaemonSet was removed or is being removed, and not only one of its pods, and whether it
-// has no waiting room. It fails unless the API server answers about the object itself: a missing permission, a rejected
+// uninstalled reports whether a DaemonSet was removed, is being removed or does not select the node, so that not only its
+// pod is replaced, and whether it has no waiting room. It fails unless the API server answers about the object itself: a missing permission, a rejected
 // token or a page of a proxy prove nothing, and without the hook's program, containers that have the hook fail.
-func uninstalled(ctx context.Context, client kube.Interface, namespace, name string) (gone, roomless bool, err error) {
+func uninstalled(ctx context.Context, client kube.Interface, namespace, name, node string) (gone, roomless bool, err error) {
 	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		roomless = !slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return asksForRoom(c.Args) })
-		return set.DeletionTimestamp != nil, roomless, nil
+		return set.DeletionTimestamp != nil || excludes(ctx, client, set, node), roomless, nil
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		return true, true, nil
 	default:
 		return false, false, err
 	}
+}
+
+// excludes reports whether the node selector or the affinity of a DaemonSet keeps its pods from a node. It is false if the
+// API server does not say that.
+func excludes(ctx context.Context, client kube.Interface, set *appsv1.DaemonSet, name string) bool {
+	node, err := client.Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	fits, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: set.Spec.Template.Spec}).Match(node)
+	return err == nil && !fits
 }
 
 // removeRoom removes the files of the waiting room from the host, and blocks for noteGrace.

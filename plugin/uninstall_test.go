@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,6 +73,41 @@ func TestFilesGoWithTheDaemonSet(t *testing.T) {
 			d, _ := endedDaemon(t, objects...)
 			require.NoError(t, d.uninstall(t.Context()))
 			assert.Zero(t, d.options.onHost(t), name)
+		})
+	}
+}
+
+// Nobody answers the waiting room where the DaemonSet has no pod any more: every pod of the node would start 10 s late.
+func TestFilesGoFromANodeThatTheDaemonSetLeaves(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		labels map[string]string
+		stay   bool
+	}{
+		"selected": {map[string]string{"pool": "paced", "more": "labels"}, true}, "not any more": {map[string]string{"pool": "other"}, false},
+		"the node is not known": {nil, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			narrow := set(false)
+			narrow.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "paced"}
+			narrow.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--cni"}}}
+			objects := []runtime.Object{narrow}
+			if c.labels != nil {
+				objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: c.labels}})
+			}
+			d, _ := endedDaemon(t, objects...)
+			d.options.NodeName, d.options.CNI, d.options.CNIConfDir, d.options.CNIBinDir = "worker", true, t.TempDir(), t.TempDir()
+			list := filepath.Join(d.options.CNIConfDir, cni.FileName)
+			require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
+			before := d.options.onHost(t)
+			require.NoError(t, d.uninstall(t.Context()))
+			if c.stay {
+				assert.FileExists(t, list, name)
+				assert.Equal(t, before, d.options.onHost(t), name)
+			} else {
+				assert.NoFileExists(t, list, name)
+				assert.Zero(t, d.options.onHost(t), name)
+			}
 		})
 	}
 }
