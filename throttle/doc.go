@@ -137,8 +137,9 @@
 // most f + T * (the sum of 1/max(12*median, 2*age)), and at least one for each slot: then a
 // pod near its turn gets it even if starts become ten times slower at this moment. Until a
 // start was observed, the quota is 2c+1 for c slots, and at most what the ages allow. The rate
-// limit and limits on signals bound the quota by what they admit in T/2. In a jam it is
-// what loans will allow within half a minute.
+// limit and limits on signals bound the quota by what they admit in T/2. While the next
+// token comes only after T, no pod may wait near its turn: its process would reach its
+// deadline. In a jam the quota is what loans will allow within half a minute.
 //
 // A reservation is a scan of the tickets with a waiter and the awaited ones, in which the
 // bounds on the starts of a group allow what the same estimate expects to start in time. A pod

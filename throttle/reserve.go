@@ -36,7 +36,8 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 // gateHolds returns what holds the ticket if each limit allows what it is expected to allow within waitable: a group,
 // or the quota of pods near their turn. A pod gets no reservation if as many pods as the quota go before it, if twice
 // the quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same
-// priority, a start of a container that exited before counts as one of a lower priority.
+// priority, a start of a container that exited before counts as one of a lower priority. The rate holds the ticket while
+// the next token comes only after waitable.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
 	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false
@@ -63,6 +64,9 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	})
 	if held.none() && (before >= quota || occupied >= 2*quota || occupiedByAny >= 4*quota) {
 		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(quota)}
+	}
+	if next := d.limits.heldByRate(now); held.none() && next.Until.After(now.Add(waitable)) {
+		held = next
 	}
 	return held
 }

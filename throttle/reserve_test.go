@@ -117,6 +117,23 @@ func TestTheRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
 	require.Equal(t, 6, n.reserve("pod", 30), "the least of the limits, also before anything was observed")
 }
 
+// Its wait in the gate would end before that, and it would start over the rate.
+func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
+	n.joinAndWait("first")
+	d := n.join("next").Reserve(n.now, waitable, false)
+	require.False(t, d.Admitted)
+	require.Equal(t, reasons.Rate, d.Reason)
+	require.InDelta(t, 600, d.Held.Measured, 1)
+	n.pass(10*time.Minute - waitable + time.Second)
+	next := n.l.Lookup("next")
+	require.True(t, next.Reserve(n.now, waitable, false).Admitted)
+	next.Wait(n.now)
+	n.pass(waitable)
+	n.requireState("next", Starting, reasons.WithinLimits)
+}
+
 func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})

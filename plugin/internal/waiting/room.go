@@ -112,7 +112,7 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 				close(w.reserved)
 			}
 			// Full for the pods behind this one, too, but perhaps not for an overdue one.
-			full = full || d.Reason == reasons.GateFull
+			full = full || d.Reason == reasons.GateFull || d.Reason == reasons.Rate
 		}
 	}
 	return inRoom, now.Add(roomRound)
