@@ -80,6 +80,9 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 		}
 	}
 	t.End(now, reason)
+	if pod.Terminal() {
+		e.matcher.Finished(now, pod.UID) // in the mode Shadow, it has counted since its turn came, after its end
+	}
 	return time.Time{}
 }
 

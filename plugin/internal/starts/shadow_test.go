@@ -7,6 +7,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -162,4 +163,31 @@ func TestAShadowWaitsThoughTheRuntimeListsItsPod(t *testing.T) {
 		p.is(throttle.Waiting, reasons.Concurrency, "with Enforce it would still wait")
 		assert.Equal(t, map[string]float64{"Shadow": 1}, n.counted("pod_pacemaker_unpaced_total"))
 	})
+}
+
+// Its turn comes when its pod has run already.
+func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newUnlimitedNode(t)
+			n.configured(t, shadowMode, throttle.Settings{})
+			n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
+			first, second := n.pod("first", factsOf(nil, nil)).runs(), n.pod("second", factsOf(nil, nil)).runs()
+			for _, p := range []*testPod{first, second} {
+				p.starts("app")
+			}
+			second.is(throttle.Waiting, reasons.PolicyRunning)
+			for _, p := range []*testPod{second, first} {
+				n.passes(time.Second)
+				p.reports(inPhase(phase))
+				n.Runtime.SandboxStopped(p.sandbox)
+			}
+			n.passes(time.Minute)
+			assert.NotEqual(t, throttle.Waiting, second.view().State)
+			assert.Zero(t, n.usage().Running.Pods)
+			n.configured(t, "spec: {}", throttle.Settings{})
+			n.pod("third", factsOf(nil, nil)).runs().starts("app")
+		})
+	}
 }
