@@ -48,7 +48,8 @@ func (e *entries) judge(now time.Time, pod podwatch.Pod) (again time.Time) {
 func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) {
 	if sh := e.shadows.of(t); sh != nil {
 		// It continued at once, and may be over while its ticket still waits.
-		if reason, since, _ := e.howItEnded(now, v, pod); reason != "" {
+		reason, since, again := e.howItEnded(now, v, pod)
+		if sh.settles = again; reason != "" {
 			sh.end(since, reason)
 		}
 	} else if pod.Terminal() {

@@ -104,10 +104,13 @@ func killed(after, patience time.Duration) bool {
 // their tickets.
 func (l *loop) followShadows(now time.Time) {
 	shadows := l.s.Ledger.courseOfShadows()
-	for uid, ended := range shadows {
+	for uid, sh := range shadows {
+		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
+			l.s.review(now, throttle.TicketView{UID: uid, Name: sh.ticket.Name()})
+		}
 		switch c := l.courses[uid]; {
-		case ended != "":
-			l.finish(now, uid, ended)
+		case sh.ended != "":
+			l.finish(now, uid, sh.ended)
 			l.measured.Forget(uid)
 		case c == nil:
 			l.begin(now, uid)
@@ -121,13 +124,13 @@ func (l *loop) followShadows(now time.Time) {
 	}
 }
 
-// courseOfShadows returns the starts that continued at once, and how each ended; empty: it has not ended.
-func (l *Ledger) courseOfShadows() map[string]reasons.Reason {
+// courseOfShadows returns a copy of the starts that continued at once.
+func (l *Ledger) courseOfShadows() map[string]shadow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make(map[string]reasons.Reason, len(l.entries.shadows))
+	all := make(map[string]shadow, len(l.entries.shadows))
 	for uid, sh := range l.entries.shadows {
-		all[uid] = sh.ended
+		all[uid] = *sh
 	}
 	return all
 }

@@ -18,6 +18,7 @@ type shadow struct {
 	began   time.Time      // when it continued
 	endedAt time.Time      // when it really ended; zero: it has not
 	ended   reasons.Reason // how it ended; empty: it has not
+	settles time.Time      // when to judge that again; zero: when its pod changes
 }
 
 // shadows are those starts, by the UID of the pod.

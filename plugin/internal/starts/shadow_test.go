@@ -191,3 +191,26 @@ func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is reported of a pod without a probe when it has settled.
+func TestAShadowWithoutAProbeIsLearnedWhenItHasSettled(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withProc(root))
+		b := &burner{n: n, root: root}
+		b.idles(1)
+		n.configured(t, shadowMode, oneSlot)
+		holder := n.occupies("holder")
+		p := n.pod("web", func(pod *podwatch.Pod) { pod.Probed, pod.Like = false, podwatch.Like{Images: "web"} }).runs()
+		p.starts("app")
+		p.reports()
+		b.burns(120)
+		p.is(throttle.Waiting, reasons.Concurrency)
+		holder.getsReady()
+		b.burns(5)
+		learned := n.o.Memory.Costs()["images=web"]
+		assert.Equal(t, 1, learned.Count)
+		assert.InDelta(t, 5, learned.CPU.Mean, 2)
+	})
+}
