@@ -137,7 +137,7 @@ func (m meter) family(pid int) []int {
 	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
 		family = append(family, m.children(family[i])...)
 	}
-	return family
+	return family[:min(len(family), mostProcesses)]
 }
 
 func (m meter) children(pid int) (pids []int) {

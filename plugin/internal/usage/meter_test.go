@@ -141,4 +141,11 @@ func TestAForkBombIsNotFollowedToItsEnd(t *testing.T) {
 		proc.process(pid+1, 10, 0, fmt.Sprint(pid+2))
 	}
 	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1), mostProcesses)
+
+	children := ""
+	for pid := range 2 * mostProcesses {
+		children += fmt.Sprint(pid+2, " ")
+	}
+	proc.process(1, 10, 0, children)
+	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1), mostProcesses, "all are children of one process")
 }
