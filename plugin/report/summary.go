@@ -58,10 +58,11 @@ func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPoli
 		r.begun = true
 		r.Log.WithField("lease", r.Lease).Info("this daemon takes turns with others to sum up the PacemakerNodes")
 	}
-	var faults []error
-	for _, policy := range policies() {
-		if err := r.sum(ctx, policy, nodes); err != nil && !apierrors.IsNotFound(err) {
-			faults = append(faults, fmt.Errorf("write the status of StartPolicy %s: %w", policy.Name, err))
+	all := policies()
+	faults := make([]error, len(all))
+	for _, i := range rand.Perm(len(all)) { // if time does not suffice for all, it is not always lacking for the same ones
+		if err := r.sum(ctx, all[i], nodes); err != nil && !apierrors.IsNotFound(err) {
+			faults[i] = fmt.Errorf("write the status of StartPolicy %s: %w", all[i].Name, err)
 		}
 	}
 	return true, errors.Join(faults...)

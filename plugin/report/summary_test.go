@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -329,6 +330,48 @@ func TestAFailedSumIsLoggedOnce(t *testing.T) {
 			stop()
 		})
 	}
+}
+
+// With many policies, or a slow API server, the time of a sum is not enough for all of them.
+func TestEachPolicyIsSummedUpAtSomeTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const policies, inTime = 12, 5
+		w := newSumming(t)
+		w.creates(usedOn("a", 1))
+		left, summed := 0, map[string]bool{}
+		w.api.PrependReactor("list", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+			left = inTime
+			return false, nil, nil
+		})
+		w.api.PrependReactor("get", "startpolicies", func(a clienttest.Action) (bool, runtime.Object, error) {
+			if left--; left < 0 {
+				return true, nil, context.DeadlineExceeded
+			}
+			get, _ := a.(clienttest.GetAction)
+			summed[get.GetName()] = true
+			return true, &unstructured.Unstructured{Object: map[string]any{}}, nil
+		})
+		w.api.PrependReactor("patch", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
+			return true, &unstructured.Unstructured{Object: map[string]any{}}, nil
+		})
+		var all []crd.KnownPolicy
+		for i := range policies {
+			known := knownPolicy(t, t1)
+			known.Name = fmt.Sprint("t", i)
+			all = append(all, known)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.s.RunSummary(ctx, func() []crd.KnownPolicy { return all })
+		}()
+		w.passes(20 * time.Minute)
+		cancel()
+		<-done
+		assert.Len(t, summed, policies)
+	})
 }
 
 // The daemon supervises the summary, and must learn of a panic.
