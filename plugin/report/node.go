@@ -89,7 +89,7 @@ func (r *Reporter) stop(ctx context.Context, f Facts) {
 	}
 }
 
-// write replaces the status, and creates the object if there is none. If only is not nil, it replaces only a status that
+// write replaces the status, and creates the object if there is none. If only is not nil, it only replaces a status that
 // was written at that time.
 func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, status v1alpha1.PacemakerNodeStatus, only *metav1.Time) error {
 	if uid == "" {
@@ -105,7 +105,7 @@ func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, stat
 	}
 	api := r.API.Resource(v1alpha1.NodeResource)
 	err := replaceStatus(ctx, api, r.Object, status, where)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && only == nil {
 		if err := r.create(ctx, api, uid); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}

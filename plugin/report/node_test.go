@@ -226,6 +226,17 @@ func TestAStoppedDaemonLeavesTheReportOfTheNextOne(t *testing.T) {
 	})
 }
 
+// An administrator who removes everything may delete the PacemakerNodes before the daemons.
+func TestAStoppedDaemonLeavesNoEmptyObject(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		require.NoError(t, w.api.Resource(v1alpha1.NodeResource).Delete(t.Context(), "node-1", metav1.DeleteOptions{}))
+		w.stop()
+		_, err := w.api.Resource(v1alpha1.NodeResource).Get(t.Context(), "node-1", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+	})
+}
+
 // The reporter continues after any answer of the API server, and logs a fault once. While the number of nodes is not
 // known, as here, the tries become less frequent.
 func TestANodeTriesAgain(t *testing.T) {
