@@ -15,6 +15,8 @@ type Event struct {
 	Ticket *Ticket
 	// Reason is why the ticket changed; empty if it joined.
 	Reason reasons.Reason
+	// Admission is why the ticket was admitted; empty if it was not.
+	Admission reasons.Reason
 	// Took is how long the ticket waited, if State is Starting. If the ticket ended, it is how long
 	// it was Starting. Else it is zero.
 	Took time.Duration

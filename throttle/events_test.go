@@ -16,16 +16,21 @@ func TestEventsTellTheLifeOfAStart(t *testing.T) {
 	n.pass(3 * time.Second)
 	n.end("a", reasons.Ready)
 	n.pass(2 * time.Second)
+	c := n.joinAndWait("c")
+	n.end("c", reasons.Deleted)
 	n.end("b", reasons.Deleted)
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	const within = reasons.WithinLimits
 	events := n.l.Drain()
 	require.Equal(t, []Event{
 		{State: Waiting, Time: at(0), Ticket: a, Waiting: 1},
-		{State: Starting, Time: at(0), Ticket: a, Reason: reasons.WithinLimits, Starting: 1},
+		{State: Starting, Time: at(0), Ticket: a, Reason: within, Admission: within, Starting: 1},
 		{State: Waiting, Time: at(0), Ticket: b, Waiting: 1, Starting: 1},
-		{State: Started, Time: at(3), Ticket: a, Reason: reasons.Ready, Took: 3 * time.Second, Waiting: 1},
-		{State: Starting, Time: at(3), Ticket: b, Reason: reasons.WithinLimits, Took: 3 * time.Second, Starting: 1},
-		{State: Gone, Time: at(5), Ticket: b, Reason: reasons.Deleted, Took: 2 * time.Second},
+		{State: Started, Time: at(3), Ticket: a, Reason: reasons.Ready, Admission: within, Took: 3 * time.Second, Waiting: 1},
+		{State: Starting, Time: at(3), Ticket: b, Reason: within, Admission: within, Took: 3 * time.Second, Starting: 1},
+		{State: Waiting, Time: at(5), Ticket: c, Waiting: 1, Starting: 1},
+		{State: Gone, Time: at(5), Ticket: c, Reason: reasons.Deleted, Starting: 1},
+		{State: Gone, Time: at(5), Ticket: b, Reason: reasons.Deleted, Admission: within, Took: 2 * time.Second},
 	}, events)
 	require.Empty(t, n.l.Drain(), "each is given once")
 }

@@ -124,7 +124,7 @@ func (a *tickets) remember(t *Ticket) {
 }
 
 func (a *tickets) addEvent(e Event, t *Ticket) {
-	e.Ticket, e.Waiting, e.Starting = t, len(a.queue.arrivals), a.slots.taken()
+	e.Ticket, e.Admission, e.Waiting, e.Starting = t, t.admission, len(a.queue.arrivals), a.slots.taken()
 	a.events = append(a.events, e)
 	a.notify()
 }

@@ -79,7 +79,7 @@ func (w *everywhere) Node(kind, reason, message string) {
 	*w = append(*w, fmt.Sprintf("on node: %s %s: %s", kind, reason, message))
 }
 
-// counted adds the metrics that are not zero.
+// counted adds the metrics that are not zero, and the histograms that are not empty.
 func (w *everywhere) counted(t *testing.T, r *prometheus.Registry) {
 	families, err := r.Gather()
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func (w *everywhere) counted(t *testing.T, r *prometheus.Registry) {
 		name, own := strings.CutPrefix(family.GetName(), "pod_pacemaker_")
 		for _, m := range family.GetMetric() {
 			value := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
-			if !own || value == 0 {
+			if !own || value == 0 && m.GetHistogram().GetSampleCount() == 0 {
 				continue
 			}
 			labels := ""
@@ -152,6 +152,9 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log warning: start of pod ns/web is stuck after 3s and no longer counts" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
 			"metric start_seconds Stuck: 3",
 			"on pod u1 ns/web: Warning StartStuck: Not ready 3s after it was admitted; the start no longer counts, and other pods may start",
+		}},
+		{StartEvent{Event: throttle.Event{State: throttle.Gone, Reason: reasons.Deleted, Ticket: ticket, Time: now}}, []string{
+			"log info: pod ns/web left the queue: Deleted" + pod + " reason=Deleted starting=0 waiting=0",
 		}},
 		{ShadowEvent{of(throttle.Starting, reasons.WithinLimits), reasons.Rate}, []string{
 			"log info: pod ns/web would have waited until now: the mode is Shadow" + pod + " reason=Rate starting=1 wait_ms=3000 waiting=2",

@@ -46,6 +46,10 @@ func (e StartEvent) report(o *Observer) {
 		o.metrics.expired.Inc()
 		log.Warnf("the wait of pod %s in the gate ended without a turn: kubelet tries again, the pod keeps its place", name)
 	case throttle.Started, throttle.Gone:
+		if e.State == throttle.Gone && e.Admission == "" {
+			log.Infof("pod %s left the queue: %s", name, e.Reason)
+			break
+		}
 		o.metrics.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
 		log = log.WithField("start_ms", e.Took.Milliseconds())
 		if e.Reason == reasons.Stuck {
