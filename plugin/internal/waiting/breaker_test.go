@@ -76,6 +76,21 @@ func TestOneFailureAmongWorkingHooksHasNoEffect(t *testing.T) {
 	assert.NotEmpty(t, b.bars(now0, "u4"))
 }
 
+// A container whose mounts cannot be made fails before its hook runs, each time that kubelet makes it again. kubelet may
+// remove several such containers at once.
+func TestAPodThatCannotStartDoesNotTripTheBreaker(t *testing.T) {
+	t.Parallel()
+	b := newBreaker(0)
+	b.contact("a hook works")
+	b.begins(now0, "first try", "u")
+	b.begins(now0, "second try", "u")
+	assert.Empty(t, b.gone(now0, "first try"))
+	assert.Empty(t, b.gone(now0, "second try"))
+	assert.NotEmpty(t, b.bars(now0, "u"))
+	assert.Empty(t, b.bars(now0, "u2"))
+	assert.NotEmpty(t, b.loses(now0, "of another pod"))
+}
+
 // Two failures at the same moment count as one.
 func TestEarlierFailuresDoNotProlongTheTrippedBreaker(t *testing.T) {
 	t.Parallel()
