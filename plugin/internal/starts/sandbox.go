@@ -67,7 +67,8 @@ func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool
 	return s.limiter.View(now, uid)
 }
 
-// join returns the ticket of a pod that starts, in its groups. request holds the details of this start.
+// join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod
+// that is known to be deleted ends: nothing may report that again.
 func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
@@ -75,7 +76,11 @@ func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request thro
 	if request.Arrived.IsZero() {
 		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start
 	}
-	return e.limiter.Join(now, request)
+	t := e.limiter.Join(now, request)
+	if pod.Deleting {
+		t.End(now, reasons.Deleted)
+	}
+	return t
 }
 
 // SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused

@@ -3,6 +3,7 @@ package waiting
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,5 +74,27 @@ func TestAStaticPodKeepsItsPlaceWhenItsMirrorIsDeleted(t *testing.T) {
 		p.getsReady()
 		assert.Equal(t, throttle.Started, p.view().State)
 		assert.Equal(t, reasons.Ready, p.view().Reason)
+	})
+}
+
+// The deletion was reported while no daemon ran, or before kubelet's worker for the pod saw it. kubelet does not end the
+// pod while a process waits for it.
+func TestAPodThatWasDeletedBeforeItCameDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		deleted := func(pod *podwatch.Pod) { pod.Deleting = true }
+		hook := n.asks(gate.Hello{PodUID: n.pod("a", deleted).uid, ContainerID: "c", Name: "default/a", Since: time.Now(), Deadline: time.Now().Add(time.Minute)})
+		assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, hook.result())
+		assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, n.pod("b", restarted("Never"), deleted).entersRoom().result())
+		p := n.pod("c", deleted)
+		if err := p.run(); err == nil {
+			_, err = p.create("app")
+			require.ErrorContains(t, err, string(reasons.Deleted))
+		}
+		waiting, starting := n.names()
+		assert.Empty(t, waiting)
+		assert.Equal(t, []string{"holder"}, starting)
 	})
 }
