@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -144,4 +145,19 @@ func TestOnlyAPodThatMayHaveToWaitIsHeldToBecomeKnown(t *testing.T) {
 		assert.Equal(t, want.plain, s.MayHold(plain), config)
 		assert.Equal(t, want.daemon, s.MayHold(daemon), config)
 	}
+}
+
+// It may have become exempt, or known, while no daemon ran.
+func TestAHookOfAnExemptPodDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, daemonSetsExempt, oneSlot)
+		n.occupies("holder")
+		n.pod("daemon", isDaemon)
+		n.HookTicket(pods.Pod{UID: "daemon", Namespace: "default", Name: "daemon"}, "container", time.Now())
+		v, _ := n.View(time.Now(), "daemon")
+		assert.Equal(t, throttle.Starting, v.State)
+		assert.Equal(t, reasons.Exempt, v.Reason)
+	})
 }

@@ -109,5 +109,9 @@ func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, 
 			return t, gone
 		}
 	}
-	return l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats}), gone
+	t = l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
+	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, pod.UID != "") {
+		t.StartExempt(now)
+	}
+	return t, gone
 }
