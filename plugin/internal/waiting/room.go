@@ -3,6 +3,7 @@ package waiting
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -128,7 +129,8 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
 	}
 	name := observe.PodName(h.Name)
-	t, waits := r.o.Starts.Arrive(time.Now(), pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, pod, known, h.Since)
+	who := pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name, Static: isHash(h.PodUID)}
+	t, waits := r.o.Starts.Arrive(time.Now(), who, pod, known, h.Since)
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
@@ -152,6 +154,12 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
 	r.o.Observer.Report(observe.LeftRoom{Reason: cmp.Or(reasons.Reason(reason), observe.HungUp), Waited: time.Since(began)})
 	return v, err
+}
+
+// isHash reports whether kubelet made the UID, as it does for a static pod. The UIDs of the API server have dashes.
+func isHash(uid string) bool {
+	hash, err := hex.DecodeString(uid)
+	return err == nil && len(hash) == 16
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know it yet, it waits a moment.

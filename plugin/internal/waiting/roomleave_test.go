@@ -146,3 +146,18 @@ func TestAPodThatBecomesExemptLeavesTheRoom(t *testing.T) {
 		assert.Empty(t, waiting)
 	})
 }
+
+// The API server may be away, or have no mirror of the pod yet.
+func TestAStaticPodThatIsNotKnownDoesNotWaitInTheRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		static := n.stranger("8e54bc8f2b8f0cf1a3a8a4a2f2f4d5c1").entersRoom()
+		n.passes(roomKnownWithin)
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.Exempt}, static.result())
+		other := n.stranger("0b5f3c1e-6f0a-4c53-9a52-1f1d9d0f6f11").entersRoom()
+		n.passes(roomKnownWithin)
+		assert.False(t, other.over())
+	})
+}
