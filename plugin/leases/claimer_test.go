@@ -93,6 +93,39 @@ func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
 	})
 }
 
+// Each start takes a slot of each policy.
+func TestPodsOfTwoPoliciesGetTheirSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api, team := newFakeAPI(), throttle.GroupKey{Policy: "team"}
+		var nodes []*claiming
+		for _, holder := range []string{"a", "b"} {
+			n := newClaiming(t, api, holder, 2)
+			n.setPolicies(map[string]throttle.GroupLimits{
+				"registry": {Claims: &throttle.Claims{Owner: "policy-uid", Slots: 2, OpenAfter: time.Hour}},
+				"team":     {Claims: &throttle.Claims{Owner: "team-uid", Slots: 1, OpenAfter: time.Hour}},
+			})
+			n.run()
+			for _, uid := range []string{"1", "2"} {
+				n.limiter.Join(time.Now(), throttle.Request{UID: uid, Groups: []throttle.Membership{{Key: registry}, {Key: team}}}).Wait(time.Now())
+			}
+			n.Wake()
+			nodes = append(nodes, n)
+		}
+		for range 4 {
+			time.Sleep(5 * time.Second)
+			require.Equal(t, 1, nodes[0].starting()+nodes[1].starting())
+			for _, n := range nodes {
+				for _, v := range n.limiter.Snapshot(time.Now()).Starting {
+					n.end(n.limiter.Lookup(v.UID))
+				}
+			}
+		}
+		time.Sleep(5 * time.Second)
+		require.Empty(t, api.held())
+	})
+}
+
 // The node's next daemon takes over the Leases of its starts.
 func TestTheNextDaemonFindsItsLeases(t *testing.T) {
 	t.Parallel()
