@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -79,6 +80,20 @@ func daemon(t *testing.T) (address string) {
 	return server.Listener.Addr().String()
 }
 
+// hosts is the number of addresses that unused has returned.
+var hosts atomic.Uint32
+
+// unused returns an address at which nobody listens. Each is of a host of its own in 127.0.0.0/8, so that no other test
+// gets its port.
+func unused(t *testing.T) string {
+	t.Helper()
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", fmt.Sprintf("127.0.1.%d:0", hosts.Add(1)))
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // served serves until the test ends, and returns its address.
 func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	t.Helper()
@@ -91,11 +106,7 @@ func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	require.NoError(t, err)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	var listen net.ListenConfig
-	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address = l.Addr().String()
-	require.NoError(t, l.Close())
+	address = unused(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -176,12 +187,7 @@ func TestOnlyPermittedUsersReadTheMetrics(t *testing.T) {
 
 func TestADaemonThatDoesNotAnswerIsABadGateway(t *testing.T) {
 	t.Parallel()
-	var listen net.ListenConfig
-	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	silent := l.Addr().String()
-	require.NoError(t, l.Close())
-	code, body, err := ask(t, served(t, silent, &cluster{t: t}), http.MethodGet, "/metrics", "Bearer token of prometheus")
+	code, body, err := ask(t, served(t, unused(t), &cluster{t: t}), http.MethodGet, "/metrics", "Bearer token of prometheus")
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusBadGateway, code)
 	assert.Equal(t, "the daemon of this node does not answer\n", body)
