@@ -167,6 +167,27 @@ func TestAllStartsCountTheirCores(t *testing.T) {
 	n.requireWaiting()
 }
 
+// A start that ended Stuck counts against its flow for some time. After that, another ticket may be next.
+func TestTheNextTicketMayChangeWhenAStuckStartIsForgotten(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Minute, MaxWait: time.Hour})
+	join := func(uid, flow string, cores float64) {
+		n.l.Join(n.now, Request{UID: uid, Flow: flow, Arrived: t0, Profile: Profile{Cost: peak(cores)}}).Wait(n.now)
+	}
+	join("hangs", "a", 1)
+	n.pass(time.Minute)
+	n.requireState("hangs", Started, reasons.Stuck)
+	n.pass(time.Second)
+	n.l.Join(n.now, Request{UID: "light", Flow: "a", Arrived: t0, Profile: Profile{Cost: peak(0.5)}})
+	join("other", "b", 1)
+	join("great", "c", 2)
+	n.l.Lookup("light").Wait(n.now)
+	require.Equal(t, t0.Add(2*time.Minute), n.pass(0))
+	n.requireStarting("other")
+	n.pass(59 * time.Second)
+	n.requireStarting("other", "light")
+}
+
 // slotsHeld reports for each start under way whether it holds a slot.
 func (n *node) slotsHeld() map[string]bool {
 	slots := map[string]bool{}

@@ -149,6 +149,9 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	if starts := d.slots.inFlight; len(starts) > 0 {
 		sooner(starts[0].admitted.Add(d.settings.StartTimeout))
 	}
+	if stuck := d.queue.stuck; len(stuck) > 0 && d.queue.couldStart((*Ticket).waits) > 0 { // then the order changes
+		sooner(stuck[0].ended.Add(d.settings.StartTimeout))
+	}
 	for _, t := range d.queue.arrivals {
 		if t.waits() {
 			if d.overLimit == nil {
