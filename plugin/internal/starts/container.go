@@ -216,16 +216,22 @@ func (l *Ledger) exited(now time.Time, uid string, pod podwatch.Pod) {
 	l.entries.endExited(now, uid, pod, false)
 }
 
-// endExited ends the start of a pod whose app containers have all exited since it was admitted. The next
-// container is a new start, and may come much later. again reports whether kubelet makes that container
-// now; before, only a pod with restartPolicy Always is sure to get one.
+// endExited ends the start of a pod whose app containers have all exited since it was admitted or, in the mode Shadow,
+// since it continued. The next container is a new start, and may come much later. again reports whether kubelet makes
+// that container now; before, only a pod with restartPolicy Always is sure to get one.
 func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
 	if !again && pod.RestartPolicy != "Always" {
 		return // the pod watch reports whether it completed or failed
 	}
 	v, ok := e.limiter.View(now, uid)
 	t := e.limiter.Lookup(uid)
-	if ok && v.State == throttle.Starting && e.shadows.of(t) == nil && e.book.AllExited(uid, v.Admitted, pod) {
+	switch sh := e.shadows[uid]; {
+	case !ok:
+	case sh != nil && sh.ticket == t:
+		if e.book.AllExited(uid, sh.began, pod) {
+			sh.end(now, reasons.Exited)
+		}
+	case v.State == throttle.Starting && e.book.AllExited(uid, v.Admitted, pod):
 		t.End(now, reasons.Exited)
 	}
 }

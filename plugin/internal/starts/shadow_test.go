@@ -214,3 +214,27 @@ func TestAShadowWithoutAProbeIsLearnedWhenItHasSettled(t *testing.T) {
 		assert.InDelta(t, 5, learned.CPU.Mean, 2)
 	})
 }
+
+// As in Enforce, the container that follows begins another start.
+func TestAShadowThatAProbeKilledIsLearnedAsKilled(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withProc(root))
+		b := &burner{n: n, root: root}
+		b.idles(1)
+		n.configured(t, shadowMode, oneSlot)
+		n.occupies("holder")
+		p := n.pod("web", func(pod *podwatch.Pod) { pod.Patience, pod.Like = 20*time.Second, podwatch.Like{Images: "web"} }).runs()
+		p.starts("app")
+		b.burns(20)
+		p.exits("app")
+		p.starts("app")
+		b.burns(20)
+		p.getsReady()
+		b.idles(2)
+		learned := n.o.Memory.Costs()["images=web"]
+		assert.Zero(t, learned.Count)
+		assert.InDelta(t, 20, learned.CPU.Mean, 2)
+	})
+}
