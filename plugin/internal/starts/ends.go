@@ -72,10 +72,14 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 // its slot for as long as the real start took.
 func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
 	reason, since, again := e.howItEnded(now, v, pod)
+	sh := e.shadows.of(t)
+	if sh != nil && sh.ended != "" {
+		reason = sh.ended
+	}
 	if reason == "" {
 		return again
 	}
-	if sh := e.shadows.of(t); sh != nil {
+	if sh != nil {
 		if until := v.Admitted.Add(sh.end(since, reason)); now.Before(until) {
 			return until
 		}

@@ -238,3 +238,23 @@ func TestAShadowThatAProbeKilledIsLearnedAsKilled(t *testing.T) {
 		assert.InDelta(t, 20, learned.CPU.Mean, 2)
 	})
 }
+
+// Whatever becomes of the pod afterwards, its turn takes as long as its start took.
+func TestAShadowOfAPodThatIsNoLongerReadyGivesItsSlotBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder, p := n.occupies("holder"), n.pod("p").runs()
+		p.starts("app")
+		n.passes(time.Minute)
+		p.getsReady()
+		p.told(func(pod *podwatch.Pod) { pod.ContainersReady = false })
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.passes(59 * time.Second)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.passes(2 * time.Second)
+		p.is(throttle.Started, reasons.Ready)
+	})
+}
