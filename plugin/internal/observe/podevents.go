@@ -116,11 +116,12 @@ func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapsho
 		if due := s.due(v); due.IsZero() || now.Before(due) {
 			continue
 		}
-		if !s.normal.allow(now) {
-			break
+		never := v.Reason == reasons.Unadmittable
+		if never && !s.rare.allow(now) || !never && !s.normal.allow(now) {
+			continue
 		}
 		s.written[v.UID] = writtenEvent{reason: v.Reason, at: now}
-		if v.Reason == reasons.Unadmittable {
+		if never {
 			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "Cannot start: this pod alone exceeds a limit of a StartPolicy, and waiting does not help: "+admin.HeldText(v.Held))
 			continue
 		}

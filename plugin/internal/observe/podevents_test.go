@@ -159,6 +159,21 @@ func TestAHerdMakesFewEvents(t *testing.T) {
 	assert.LessOrEqual(t, len(s.events.written), 501, "pods that are gone leave no entry")
 }
 
+// A user looks for the reason at the pod that never starts, whatever waits before it.
+func TestAHerdDoesNotHideThatAPodCanNeverStart(t *testing.T) {
+	t.Parallel()
+	s := newStory(t, throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	s.limiter.SetPolicies(s.now, map[string]throttle.GroupLimits{"db": {Running: throttle.Bound{Pods: new(int64)}}})
+	s.joins("holder").TryStart(s.now)
+	for i := range 500 {
+		s.joins(fmt.Sprintf("pod-%03d", i)).Wait(s.now)
+	}
+	s.passes(time.Minute)
+	group := []throttle.Membership{{Key: throttle.GroupKey{Policy: "db"}}}
+	s.limiter.Join(s.now, throttle.Request{UID: "never", Name: "default/never", Groups: group}).Wait(s.now)
+	assert.Contains(t, strings.Join(s.passes(2*lookEvery), "\n"), "Unadmittable default/never")
+}
+
 // A wait that was reported may end in the mode Shadow, which writes no events.
 func TestAWaitThatEndsInTheModeShadowIsForgotten(t *testing.T) {
 	t.Parallel()
