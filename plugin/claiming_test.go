@@ -155,15 +155,17 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	waits := second.waitsAtGate("app")
 	require.Equal(t, 1, server.held())
 	const throttled = "pod_pacemaker_policy_throttled"
-	n.eventually("the metric says that the slots are used up", func() bool {
+	tells := func(value string) bool {
 		text := "# HELP " + throttled + " 1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.\n" +
-			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} 1` + "\n"
+			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} ` + value + "\n"
 		return testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(text), throttled) == nil
-	})
+	}
+	n.eventually("the metric says that the slots are used up", func() bool { return tells("1") })
 	first.getsReady()
 	waits.succeeds()
 	second.getsReady()
 	n.eventually("the Lease is given back", func() bool { return server.held() == 0 })
+	n.eventually("the metric says that no pod is held", func() bool { return tells("0") })
 	assert.NoError(t, n.d.claims().Fault)
 }
 

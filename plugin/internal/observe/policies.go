@@ -56,7 +56,8 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	}
 	check("starting", v.Limits.Starting, v.Starting)
 	check("running", v.Limits.Running, v.Running)
-	if v.Limits.Claims != nil && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) {
+	// While no pod waits, this node claims no slot, and others may be free.
+	if c := v.Limits.Claims; c != nil && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) && (v.Waiting > 0 || v.Starting.Pods >= int64(c.Slots)) {
 		reached["starting.pods"] = true
 	}
 	if most, bounded := v.Limits.Pacer.Allows(v.Ready); bounded && v.Running.Pods-int64(v.Ready) >= int64(most) {
