@@ -54,19 +54,19 @@ func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 	}
 }
 
-// report writes the status if it has changed or if a heartbeat is due.
+// report writes the status if it has changed, if the Node was made again, or if a heartbeat is due.
 func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
-	status := f.Status()
+	status, uid := f.Status(), f.NodeUID()
 	status.NodeName, status.Instance = r.NodeName, r.Instance
 	status.Written = nil
-	if r.written != nil && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, status) {
+	if r.written != nil && r.owner == uid && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, status) {
 		return nil
 	}
 	r.written, r.at = nil, nil // until the write has succeeded
-	if err := r.write(ctx, now, f.NodeUID(), status, nil); err != nil {
+	if err := r.write(ctx, now, uid, status, nil); err != nil {
 		return err
 	}
-	r.written, r.due = &status, now.Add(spread(heartbeat))
+	r.written, r.owner, r.due = &status, uid, now.Add(spread(heartbeat))
 	return nil
 }
 

@@ -286,6 +286,18 @@ func TestANodeLeavesAnothersObjectAlone(t *testing.T) {
 	})
 }
 
+// Kubernetes collects the object with the Node that owns it. kubelet makes the Node again when it is restarted.
+func TestANodeThatWasMadeAgainReportsAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		require.NoError(t, w.api.Resource(v1alpha1.NodeResource).Delete(t.Context(), "node-1", metav1.DeleteOptions{}))
+		w.set(func(f *facts) { f.uid = "uid-2" })
+		w.pass(leastWrite + leastWrite/4)
+		assert.EqualValues(t, "uid-2", w.told().OwnerReferences[0].UID)
+		assert.True(t, w.told().Status.Ready)
+	})
+}
+
 func TestANodeThatIsNotKnownYetReportsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.set(func(f *facts) { f.uid = "" })

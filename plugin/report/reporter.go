@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
@@ -36,6 +37,7 @@ type Reporter struct {
 	// Only RunNode uses these.
 	nodeFaults faultLog
 	written    *v1alpha1.PacemakerNodeStatus // the last written status; nil if there is none, or if that is unknown
+	owner      types.UID                     // of the Node that owns the object in which written is
 	due        time.Time                     // of the next heartbeat
 	at         *metav1.Time                  // when written was written; nil as for written
 
