@@ -57,14 +57,14 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 }
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
-// review ends it if it is over. It returns false if no process of the pod runs, or its start counts already, or
-// it began longer ago than a start may take and its pod does not wait. over reports whether it may be over, because the
-// daemon may have been away, or is: then a start that began so long ago counts from now, because the review ends it, and
-// its timeout would report that it is stuck.
+// review ends it if it is over. It returns false if no process of the pod runs, or only beside a container that kubelet
+// holds back, or its start counts already or continued at once in the mode Shadow, or it began longer ago than a start may
+// take and its pod does not wait. over reports whether it may be over, because the daemon may have been away, or is: then a
+// start that began so long ago counts from now, because the review ends it, and its timeout would report that it is stuck.
 func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) bool {
 	p, _ := e.book.Get(uid)
 	run := e.book.Progress(uid, time.Time{}, podwatch.Pod{})
-	if len(run.IDs) == 0 {
+	if len(run.IDs) == 0 || pod.CrashLooping && pod.Describes(run.IDs) {
 		return false
 	}
 	began := run.Youngest

@@ -163,3 +163,30 @@ func TestAfterTheClockWasSetBackAPodThatRunsOnIsNotStartedAgain(t *testing.T) {
 		p.is(throttle.Started, reasons.Ready)
 	})
 }
+
+// An app beside a young sidecar crashed, and kubelet holds it back.
+func TestAfterARestartOfTheDaemonAPodThatCrashLoopsIsNotStarting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("p", containers(map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}))
+		p.sandbox.Id, p.sandbox.Pid = "sandbox", 7
+		sidecar := p.runsSince("sidecar", time.Now())
+		time.Sleep(time.Minute)
+		p.reports(crashLoops)
+		n.lists([]*testPod{p}, sidecar)
+		p.is("", "")
+		holder := n.occupies("holder")
+		p.waits("app")
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
+		p.begins("app")
+
+		app := p.latest["app"] // kubelet has not reported yet that it runs
+		app.State, app.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+		another := newNode(t, func(o *Options) { o.Pods = n.watch })
+		another.lists([]*testPod{p}, sidecar, app)
+		_, starting := another.names()
+		assert.Equal(t, []string{"p"}, starting)
+	})
+}
