@@ -121,12 +121,12 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 
 // wait blocks until a pod may have its sandbox.
 func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
+	if !r.o.Starts.Valve.Enforces() {
+		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
+	}
 	pod, known := r.identify(ctx, h.PodUID)
 	if err := ctx.Err(); err != nil {
 		return gate.Verdict{}, err
-	}
-	if !r.o.Starts.Valve.Enforces() {
-		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
 	}
 	name := observe.PodName(h.Name)
 	who := pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name, Static: isHash(h.PodUID)}

@@ -69,6 +69,7 @@ func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
 			n.configure("spec: {mode: "+mode+"}", one)
 			assert.True(t, stays.result().Go, "waiting pods leave the room, too")
 			assert.Equal(t, gate.Verdict{Go: true, Reason: why}, n.pod("late").entersRoom().result())
+			assert.Equal(t, gate.Verdict{Go: true, Reason: why}, n.stranger("unknown").entersRoom().result(), "the pod watch is not asked")
 		}
 		waiting, _ = n.names()
 		assert.Equal(t, []string{"stays"}, waiting, "the others have not joined the queue")
