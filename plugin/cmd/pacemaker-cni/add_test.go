@@ -307,3 +307,23 @@ func TestFolderOfAClockThatWasSetBack(t *testing.T) {
 	assert.False(t, f.changedSince(changed.Add(-time.Hour), changed.Add(-time.Minute)), "the change is in the future")
 	assert.False(t, f.changed())
 }
+
+// Multus and whereabouts keep their credentials in a folder there. The runtime does not notice changes in that.
+func TestAChangeInAFolderInTheFolderDoesNotCount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	inner := filepath.Join(dir, "multus.d")
+	require.NoError(t, os.Mkdir(inner, 0o700))
+	f, ok := openFolder(dir)
+	require.True(t, ok)
+	before := changeOf(t, inner)
+	for i := 0; changeOf(t, inner) == before; i++ {
+		write600(t, filepath.Join(inner, itoa(i)), "x")
+	}
+	assert.False(t, f.changed())
+	again, ok := openFolder(dir)
+	require.True(t, ok)
+	assert.False(t, again.changedSince(time.Unix(0, changeOf(t, inner)), time.Now()))
+	require.NoError(t, os.RemoveAll(inner))
+	assert.True(t, f.changed(), "the runtime notices that")
+}

@@ -52,8 +52,14 @@ func openFolder(path string) (*folder, bool) {
 	}
 }
 
+// keep keeps an open file of the folder, or the folder itself first. It closes a folder in the folder: the runtime does
+// not notice what changes in that.
 func (f *folder) keep(fd int) bool {
 	s, ok := f.look(fd)
+	if len(f.fds) > 0 && f.st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		_ = unix.Close(fd) // nothing was written
+		return ok
+	}
 	f.fds, f.stamps = append(f.fds, fd), append(f.stamps, s)
 	f.newest = max(f.newest, s.ctime)
 	return ok

@@ -181,7 +181,8 @@ func letPass(path string) error {
 	return err
 }
 
-// look returns a text that describes the files of a folder. It changes when any file changes, and is never empty.
+// look returns a text that describes the files of a folder. It changes when any file changes, and is never empty. Of a
+// folder in the folder it has the name only: the runtime does not notice what changes in that.
 func look(dir string) (seen string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -189,7 +190,9 @@ func look(dir string) (seen string, err error) {
 	}
 	seen = dir
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // else the file was removed meanwhile
+		if e.IsDir() {
+			seen += fmt.Sprintf("\n%q", e.Name())
+		} else if info, err := e.Info(); err == nil { // else the file was removed meanwhile
 			seen += fmt.Sprintf("\n%q %d %d", e.Name(), info.ModTime().UnixNano(), info.Size())
 		}
 	}

@@ -24,6 +24,7 @@
 //   - It reads the folder again when a file or the folder is written, removed or renamed (fsnotify's
 //     Write, Remove, Rename), but not when a file is created (Create) or its mode changes (Chmod). So it
 //     notices a file that is renamed within the folder, but not one that is moved in from another folder.
+//     It does not notice what changes in a folder in the folder, such as multus.d.
 //   - Reading the folder (Load) takes go-cni's write lock. kubelet's UpdateRuntimeConfig takes it
 //     only if containerd writes the configuration from a template, and only while there is none.
 //   - ADD, DEL, CHECK, Status and GetConfig take the read lock. From go-cni 1.1.11 on they hold it until

@@ -391,6 +391,23 @@ func TestTheRoomIsShutWhileTheFolderChangesOften(t *testing.T) {
 	assert.Equal(t, 3, h.Changes())
 }
 
+// The runtime does not notice them.
+func TestChangesInAFolderInTheFolderDoNotCount(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.NoError(t, os.Mkdir(filepath.Join(h.o.ConfDir, "multus.d"), 0o700))
+	for i := range 3 {
+		h.step(time.Hour)
+		at := time.Unix(int64(i), 0)
+		require.NoError(t, os.Chtimes(filepath.Join(h.o.ConfDir, "multus.d"), at, at))
+	}
+	assert.Zero(t, h.Changes())
+	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "multus.d")))
+	h.step(time.Hour)
+	assert.Equal(t, 1, h.Changes())
+}
+
 func TestAFolderThatCannotBeReadHasChangedOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
