@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,7 +96,7 @@ func (s *podEvents) forget(e throttle.Event) {
 func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reasons.GateDeadline }
 
 // look writes events on pods that have waited for a while and have no event yet, or wait for another reason now,
-// in the order of the queue. It returns when to look again, or zero if no event is due before a reason changes.
+// in the order of the queue, but first on pods that can never start. It returns when to look again, or zero if no event is due before a reason changes.
 func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapshot) (next time.Time) {
 	waiting := snapshot.Waiting
 	for _, v := range waiting {
@@ -112,22 +114,34 @@ func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapsho
 		return next
 	}
 	s.last = now
+	waiting = slices.Clone(waiting)
+	slices.SortStableFunc(waiting, neverFirst) // behind a herd, their events would come too late
 	for _, v := range waiting {
 		if due := s.due(v); due.IsZero() || now.Before(due) {
 			continue
 		}
-		never := v.Reason == reasons.Unadmittable
-		if never && !s.rare.allow(now) || !never && !s.normal.allow(now) {
-			continue
+		if !s.normal.allow(now) {
+			break
 		}
 		s.written[v.UID] = writtenEvent{reason: v.Reason, at: now}
-		if never {
+		if v.Reason == reasons.Unadmittable {
 			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "Cannot start: this pod alone exceeds a limit of a StartPolicy, and waiting does not help: "+admin.HeldText(v.Held))
 			continue
 		}
 		n.Pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.PaceObserved))
 	}
 	return now.Add(lookEvery)
+}
+
+// neverFirst compares pods that wait: those that can never start come first.
+func neverFirst(a, b throttle.TicketView) int {
+	rank := func(v throttle.TicketView) int {
+		if v.Reason == reasons.Unadmittable {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Compare(rank(a), rank(b))
 }
 
 // due returns when an event on a pod that waits is due; zero: when its reason changes.
