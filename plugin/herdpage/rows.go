@@ -78,6 +78,9 @@ func rowOf(pod *corev1.Pod) Row {
 	}
 	if over && row.Ended.IsZero() {
 		row.Ended = row.Bound
+		if row.Started.After(row.Ended) {
+			row.Ended = row.Started // kubelet lost its containers, and knows of an earlier start alone
+		}
 	}
 	return row
 }

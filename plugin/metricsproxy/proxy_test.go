@@ -87,8 +87,9 @@ var hosts atomic.Uint32
 // gets its port.
 func unused(t *testing.T) string {
 	t.Helper()
+	n := hosts.Add(1)
 	var listen net.ListenConfig
-	l, err := listen.Listen(t.Context(), "tcp", fmt.Sprintf("127.0.1.%d:0", hosts.Add(1)))
+	l, err := listen.Listen(t.Context(), "tcp", fmt.Sprintf("127.0.%d.%d:0", 1+n/250, 1+n%250))
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
