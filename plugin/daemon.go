@@ -188,9 +188,9 @@ func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
 }
 
 // Run paces pods until ctx ends, and returns nil then. If the DaemonSet that runs the daemon was removed, or does not
-// select the node any more, Run then removes the daemon's files from the host. While another daemon uses the same run folder, this one stands by, and takes
-// over when the other ends. Run returns early if the run folder cannot be locked, if one of the daemon's sockets cannot be
-// served, or if the runtime that started the daemon closes its connection.
+// select the node any more, Run then removes the daemon's files from the host. While another daemon uses the same run
+// folder, this one stands by, and takes over when the other ends. Run returns early if the run folder cannot be locked, if
+// one of the daemon's sockets cannot be served, or if the runtime that started the daemon closes its connection.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// uninstallAsk bounds the request for the DaemonSet.
+	// uninstallAsk bounds the requests for the DaemonSet and the node.
 	uninstallAsk = 3 * time.Second
 	// hookGrace is how long the hook's program stays after the last container got a hook: the runtime has started the hook
 	// by then. It is also long enough for another daemon in standby to take the lock of the run folder.
@@ -74,8 +74,9 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 }
 
 // uninstalled reports whether a DaemonSet was removed, is being removed or does not select the node, so that not only its
-// pod is replaced, and whether it has no waiting room. It fails unless the API server answers about the object itself: a missing permission, a rejected
-// token or a page of a proxy prove nothing, and without the hook's program, containers that have the hook fail.
+// pod is replaced, and whether it has no waiting room. It fails unless the API server answers about the object itself: a
+// missing permission, a rejected token or a page of a proxy prove nothing, and without the hook's program, containers that
+// have the hook fail.
 func uninstalled(ctx context.Context, client kube.Interface, namespace, name, node string) (gone, roomless bool, err error) {
 	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {

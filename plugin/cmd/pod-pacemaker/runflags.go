@@ -49,7 +49,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "(advanced) where pods that are far back in the queue are refused; auto: at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "(advanced) how long one call of the runtime may be held for a pod that is next in the queue, at most 1s (0: never)")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz, /readyz and the page (empty: none)")
-	fs.StringVar(&f.DaemonSet, "daemonset", "", "(advanced) `NAMESPACE/NAME` of the DaemonSet that runs this daemon; once it is deleted, the daemon removes its files from the host (empty: they stay)")
+	fs.StringVar(&f.DaemonSet, "daemonset", "", "(advanced) `NAMESPACE/NAME` of the DaemonSet that runs this daemon; once it is deleted or does not select the node, the daemon removes its files from the host (empty: they stay)")
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "(advanced) `key` of a taint to remove from the node once pods are paced (empty: none)")
 	f.log.add(cmd)
 }

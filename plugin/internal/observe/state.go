@@ -13,7 +13,7 @@ func newStateMetrics(s Scraped) *scrape {
 	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: no pod waits.")
 	maxWait := m.gauge("max_wait_seconds", "How long a pod waits at most, by the configuration in force.")
 	buildInfo := m.gauge("build_info", "Always 1; the label is the version of the program.", "version")
-	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon paces the pods of the node.")
+	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
