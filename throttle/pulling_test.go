@@ -54,19 +54,6 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// As a pod does whose sandbox cannot be made for long.
-func TestAPodThatComesBackAfterItsPullPermitTakesAnother(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
-	n.joinAndWait("holder")
-	a := n.join("a")
-	require.True(t, a.Reserve(n.now, waitable, false).Admitted)
-	n.pass(Settings{}.WithDefaults().StartTimeout)
-	require.True(t, a.Reserve(n.now, waitable, false).Admitted)
-	require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
-	require.False(t, n.join("b").Reserve(n.now, waitable, false).Admitted)
-}
-
 func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})

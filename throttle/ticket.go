@@ -200,7 +200,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Dec
 		return d
 	}
 	t.awaitedUntil = now.Add(arrivalGrace)
-	if !t.pulled && !l.admission.pulls(now, t) {
+	if !t.pulled && t.pullsSince.IsZero() {
 		t.pullsSince = now
 	}
 	return d
