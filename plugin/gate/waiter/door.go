@@ -77,5 +77,5 @@ func (d *door) release() {
 	if d.fd >= 0 {
 		_ = unix.Close(d.fd)
 	}
-	d.fd = -1
+	d.fd, d.retry = -1, time.Time{}
 }

@@ -64,6 +64,9 @@ func TestAMissingDoorKeepsNoHook(t *testing.T) {
 	assert.False(t, d.passes(now, due, time.Minute))
 	assert.Equal(t, due, d.next(due, time.Minute), "until then the hook sleeps")
 	assert.True(t, d.passes(due, due, time.Minute))
+	d.release() // a daemon came, told an earlier turn, and is gone
+	sooner := due.Add(-time.Millisecond)
+	assert.True(t, d.passes(sooner, sooner, time.Minute))
 	assert.Equal(t, ".", newDoor("gate.sock").folder)
 }
 
