@@ -62,11 +62,11 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 		}
 		return true
 	})
-	if held.none() && (before >= quota || occupied >= 2*quota || occupiedByAny >= 4*quota) {
-		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(quota)}
-	}
 	if next := d.limits.heldByRate(now); held.none() && next.Until.After(now.Add(waitable)) {
 		held = next
+	}
+	if held.none() && (before >= quota || occupied >= 2*quota || occupiedByAny >= 4*quota) {
+		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(quota)}
 	}
 	return held
 }

@@ -134,6 +134,16 @@ func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 	n.requireState("next", Starting, reasons.WithinLimits)
 }
 
+// A full gate holds no pod that left the waiting room, but the rate does.
+func TestAFullGateDoesNotHideTheRate(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
+	require.True(t, n.join("first").Reserve(n.now, waitable, false).Admitted)
+	room := n.join("room")
+	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
+	require.Equal(t, reasons.Rate, room.Reserve(n.now, waitable, true).Reason)
+}
+
 func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{})
