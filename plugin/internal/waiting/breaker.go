@@ -10,8 +10,8 @@ import (
 // Limits of the breaker.
 const (
 	// failuresMost is how many containers with a hook may fail in a row, without any hook contacting the
-	// gate between, until the breaker trips. Those of one pod count once. If no hook ever contacted the gate,
-	// one is enough.
+	// gate between, until the breaker trips. Those of one pod that are removed count once. If no hook ever
+	// contacted the gate, one is enough.
 	failuresMost = 2
 	// tripsFirst is for how long the breaker trips first. Each time after that it trips for twice as long,
 	// up to tripsMost. Pods that are deleted before they start look like failures, and must not make the
