@@ -79,15 +79,15 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 	if reason == "" {
 		return again
 	}
+	if pod.Terminal() {
+		e.matcher.Finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
+	}
 	if sh != nil {
 		if until := v.Admitted.Add(sh.end(since, reason)); now.Before(until) {
 			return until
 		}
 	}
 	t.End(now, reason)
-	if pod.Terminal() {
-		e.matcher.Finished(now, pod.UID) // in the mode Shadow, it has counted since its turn came, after its end
-	}
 	return time.Time{}
 }
 

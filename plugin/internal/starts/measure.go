@@ -103,7 +103,7 @@ func killed(after, patience time.Duration) bool {
 // followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
 // their tickets.
 func (l *loop) followShadows(now time.Time) {
-	shadows := l.s.Ledger.courseOfShadows()
+	shadows := l.s.Ledger.shadowsUnderWay()
 	for uid, sh := range shadows {
 		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
 			l.s.review(now, throttle.TicketView{UID: uid, Name: sh.ticket.Name()})
@@ -124,13 +124,15 @@ func (l *loop) followShadows(now time.Time) {
 	}
 }
 
-// courseOfShadows returns a copy of the starts that continued at once.
-func (l *Ledger) courseOfShadows() map[string]shadow {
+// shadowsUnderWay returns a copy of the starts that continued at once and whose tickets have not ended.
+func (l *Ledger) shadowsUnderWay() map[string]shadow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make(map[string]shadow, len(l.entries.shadows))
 	for uid, sh := range l.entries.shadows {
-		all[uid] = *sh
+		if state, _ := sh.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {
+			all[uid] = *sh
+		}
 	}
 	return all
 }
@@ -197,7 +199,7 @@ func (l *Ledger) underWay(uid string) (name string, target usage.Target, under b
 	if !inBook {
 		return "", usage.Target{}, false
 	}
-	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() {
+	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() && l.entries.limiter.Lookup(uid) == sh.ticket {
 		return "", usage.Target{}, false
 	}
 	return p.NamespacedName(), l.entries.book.Target(uid), true

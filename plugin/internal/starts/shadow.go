@@ -61,7 +61,7 @@ func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reas
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, inBook := l.entries.book.Get(t.UID())
-	if !inBook || l.entries.shadows.of(t) != nil || l.entries.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
+	if state, _ := t.Status(); state != throttle.Waiting || !inBook || l.entries.shadows.of(t) != nil || l.entries.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
 		return false
 	}
 	l.entries.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
@@ -92,8 +92,11 @@ func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 		}
 		sh.ticket.StopWaiting(now)
 	}
-	clear(l.entries.shadows)
+	clear(l.entries.shadows) // adopt takes no shadow
 	for _, sh := range waiting {
-		l.entries.adopt(now, sh.ticket.UID(), known[sh.ticket.UID()], sh.ended != "")
+		adopted := l.entries.adopt(now, sh.ticket.UID(), known[sh.ticket.UID()], sh.ended != "")
+		if adopted && (sh.ended == reasons.Ready || sh.ended == reasons.Settled) {
+			sh.ticket.End(now, sh.ended) // it may not be ready at this moment
+		}
 	}
 }

@@ -168,7 +168,7 @@ func TestAShadowWaitsThoughTheRuntimeListsItsPod(t *testing.T) {
 // Its turn comes when its pod has run already.
 func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
 	t.Parallel()
-	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+	for phase, took := range map[corev1.PodPhase]time.Duration{corev1.PodSucceeded: time.Second, corev1.PodFailed: 6 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newUnlimitedNode(t)
 			n.configured(t, shadowMode, throttle.Settings{})
@@ -179,11 +179,11 @@ func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
 			}
 			second.is(throttle.Waiting, reasons.PolicyRunning)
 			for _, p := range []*testPod{second, first} {
-				n.passes(time.Second)
+				n.passes(took)
 				p.reports(inPhase(phase))
 				n.Runtime.SandboxStopped(p.sandbox)
 			}
-			n.passes(time.Minute)
+			n.passes(20 * time.Minute)
 			assert.NotEqual(t, throttle.Waiting, second.view().State)
 			assert.Zero(t, n.usage().Running.Pods)
 			n.configured(t, "spec: {}", throttle.Settings{})
@@ -255,6 +255,60 @@ func TestAShadowOfAPodThatIsNoLongerReadyGivesItsSlotBack(t *testing.T) {
 		n.passes(59 * time.Second)
 		p.is(throttle.Starting, reasons.WithinLimits)
 		n.passes(2 * time.Second)
+		p.is(throttle.Started, reasons.Ready)
+	})
+}
+
+func TestAShadowWhoseTicketIsOverIsFollowedNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		holder := n.occupies("holder")
+		never, killed := n.pod("never").runs(), n.pod("killed").runs()
+		never.starts("app")
+		killed.starts("app")
+		killed.exits("app")
+		holder.getsReady()
+		n.passes(20 * time.Minute)
+		never.is(throttle.Started, reasons.Stuck)
+		killed.is(throttle.Started, reasons.Exited)
+		assert.Empty(t, n.Ledger.shadowsUnderWay())
+		killed.starts("app")
+		_, _, under := n.Ledger.underWay(killed.uid)
+		assert.True(t, under, "another start, which has its turn")
+	})
+}
+
+// The container of a pod that is deleted meanwhile starts nothing that would have waited.
+func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		p := n.pod("p").hasStarted("app")
+		p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
+		p.exits("app")
+		assert.True(t, p.asks("app").Decision.Admitted)
+		assert.Empty(t, n.counted("pod_pacemaker_unpaced_total"))
+		assert.Empty(t, n.Ledger.shadowsUnderWay())
+	})
+}
+
+// It was over, though its ticket waited.
+func TestAShadowThatWasReadyOnceIsOverInEnforce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, shadowMode, oneSlot)
+		n.occupies("holder")
+		p := n.pod("p").runs()
+		p.starts("app")
+		p.getsReady()
+		n.passes(time.Minute)
+		p.told(func(pod *podwatch.Pod) { pod.ContainersReady = false })
+		p.is(throttle.Waiting, reasons.Concurrency)
+		n.configured(t, "spec: {}", oneSlot)
 		p.is(throttle.Started, reasons.Ready)
 	})
 }

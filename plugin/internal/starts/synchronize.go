@@ -57,10 +57,13 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 }
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
-// review ends it if it is over. It returns false if no process of the pod runs, or only beside a container that kubelet
-// holds back, or its start counts already or continued at once in the mode Shadow, or it began longer ago than a start may
-// take and its pod does not wait. over reports whether it may be over, because the daemon may have been away, or is: then a
-// start that began so long ago counts from now, because the review ends it, and its timeout would report that it is stuck.
+// review ends it if it is over. It returns false if
+//   - no process of the pod runs, or only beside a container that kubelet holds back,
+//   - the start counts already, or continued at once in the mode Shadow, or
+//   - it began longer ago than a start may take, and its pod does not wait.
+//
+// over reports whether the start may be over, as after a time without the daemon. Then one that began so long ago counts
+// from now: its timeout would report that it is stuck, before the review ends it.
 func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) bool {
 	p, _ := e.book.Get(uid)
 	run := e.book.Progress(uid, time.Time{}, podwatch.Pod{})

@@ -91,7 +91,7 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Deci
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
 // or replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that
-// outlived an earlier daemon gets back its place in the queue.
+// outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at once.
 func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
 	pod, _ := s.Known(who.UID)
 	t, gone := s.Ledger.hookTicket(who, pod, containerID, since)
