@@ -254,6 +254,11 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	require.EqualError(t, err, "NODE is missing")
 	_, err = c.call("status", "n3")
 	require.ErrorContains(t, err, "no daemon runs on node n3")
+	evicted := daemonPod("evicted")
+	evicted.Status.Phase = corev1.PodFailed
+	c.daemons["n4"] = evicted
+	_, err = c.call("status", "n4")
+	require.ErrorContains(t, err, "no daemon runs on node n4")
 }
 
 // A daemon that died cannot report it, so its last report stays as it is.

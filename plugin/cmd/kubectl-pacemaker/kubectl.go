@@ -73,8 +73,11 @@ func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error
 	if err := a.get(ctx, &found, "pods", "--namespace", a.daemons, "--selector", daemonLabel, "--field-selector", "spec.nodeName="+node); err != nil {
 		return nil, err
 	}
+	found.Items = slices.DeleteFunc(found.Items, func(p corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodFailed // such as one that kubelet evicted, beside the one that runs
+	})
 	if len(found.Items) == 0 {
-		return nil, fmt.Errorf("no daemon runs on node %s, and without one no pod waits: namespace %s, set by --daemon-namespace, has no pod with the label %s there",
+		return nil, fmt.Errorf("no daemon runs on node %s, and without one no pod waits: namespace %s, set by --daemon-namespace, has no pod with the label %s that runs there",
 			node, a.daemons, daemonLabel)
 	}
 	isReady := slices.DeleteFunc(slices.Clone(found.Items), func(p corev1.Pod) bool { return !ready(p) })
