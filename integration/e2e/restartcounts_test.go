@@ -8,12 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
 // A restart of kubelet or containerd costs each pod that waits in the gate one restart, whether its
-// policy is Always or OnFailure, and the starting pod none.
+// policy is Always or OnFailure, and the starting pod none. A Job that allows no failure, whose pod would be
+// restarted, does not fail: its pod waits by refusal.
 func TestRestartCounts(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
@@ -28,6 +30,9 @@ func TestRestartCounts(t *testing.T) {
 		createPod(t, ns, name, herdPod(0.1, func(spec *corev1.PodSpec) { spec.RestartPolicy = policies[i] }))
 		eventually(t, name+" waits at the gate", func() bool { return created(t, ns, name) })
 	}
+	jobs := namespace(t)
+	createJob(t, jobs, "job", herdPod(0.1, runOnce, func(spec *corev1.PodSpec) { spec.RestartPolicy = corev1.RestartPolicyOnFailure }))
+	eventually(t, "the pod of the Job waits as well", func() bool { return len(d.status(t).Waiting) == len(waiting)+1 })
 	for i, part := range []*lab.Service{node.Kubelet, node.Containerd} {
 		require.NoError(t, part.Stop(t.Context()))
 		require.NoError(t, part.Start(t.Context()))
@@ -45,6 +50,13 @@ func TestRestartCounts(t *testing.T) {
 		}
 		assert.Equal(t, want, restarts(p), "restarts of %s", p.Name)
 	}
+	eventually(t, "the Job has ended", func() bool {
+		job, err := node.Client().BatchV1().Jobs(jobs).Get(t.Context(), "job", metav1.GetOptions{})
+		require.NoError(t, err)
+		return len(job.Status.Conditions) > 0
+	})
+	require.Equal(t, 1, doneOf(t, jobs), "the Job has succeeded")
+	assert.Zero(t, restarts(pods(t, jobs)[0]), "restarts of the Job's pod")
 	all := lives(t, ns)
 	logLives(t, all[0].started, all)
 	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
