@@ -14,7 +14,8 @@ import (
 const shadowRatio = 1.3
 
 // In Shadow, a herd that never gets ready runs as soon as without the daemon, although the only
-// slot is taken: kubelet sees no refusal, and the daemon reports which pods would have waited.
+// slot is taken: kubelet sees no refusal, and the daemon reports which pods would have waited. One
+// herd takes up to a third longer than another, so the medians of three are compared.
 func TestShadowHoldsNothing(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
 		without := untilAllRun(t)
@@ -24,23 +25,32 @@ func TestShadowHoldsNothing(t *testing.T) {
 		createPod(t, holds, "holds", herdPod(0, newLatch(t).holds))
 		eventually(t, "the slot is taken", func() bool { return len(begun(t, holds)) == 1 })
 		with := untilAllRun(t)
-		figure(t, "%d pods run after %.2f s, after %.2f s without the daemon, ratio %.2f", shadowed, with.Seconds(), without.Seconds(), with.Seconds()/without.Seconds())
-		return above("ratio of the time until all run to that without the daemon", with.Seconds()/without.Seconds(), shadowRatio)
+		figure(t, "%d pods run after %.2f s, after %.2f s without the daemon, ratio %.2f", shadowed, with, without, with/without)
+		return above("ratio of the time until all run to that without the daemon", with/without, shadowRatio)
 	})
 }
 
-// shadowed is how many pods start at the same time.
-const shadowed = 6
+// shadowed is how many pods start at the same time, and shadowHerds how often.
+const (
+	shadowed    = 6
+	shadowHerds = 3
+)
 
-// untilAllRun creates pods that do not get ready. It returns the time from the creation of the
-// first to the process of the last.
-func untilAllRun(t *testing.T) time.Duration {
+// untilAllRun creates herds of pods that do not get ready, one after the other, and deletes each once
+// all its pods run. It returns the median of the seconds from the creation of the first pod to the
+// process of the last.
+func untilAllRun(t *testing.T) float64 {
 	t.Helper()
-	ns, begin := namespace(t), time.Now()
-	deploy(t, ns, "herd", shadowed, herdPod(0, newLatch(t).holds))
-	eventually(t, "all run", func() bool { return len(begun(t, ns)) == shadowed })
-	all := containers(t, ns)
-	require.Len(t, all, shadowed, "containers, each created once")
-	assertNotRefused(t, ns)
-	return all[shadowed-1].started.Sub(begin)
+	var took []time.Duration
+	for range shadowHerds {
+		ns, begin := namespace(t), time.Now()
+		deploy(t, ns, "herd", shadowed, herdPod(0, newLatch(t).holds))
+		eventually(t, "all run", func() bool { return len(begun(t, ns)) == shadowed })
+		all := containers(t, ns)
+		require.Len(t, all, shadowed, "containers, each created once")
+		assertNotRefused(t, ns)
+		took = append(took, all[shadowed-1].started.Sub(begin))
+		deletion(t, ns, "herd")
+	}
+	return middle(took)
 }
