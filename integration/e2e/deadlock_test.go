@@ -43,9 +43,10 @@ func needsDatabase(spec *corev1.PodSpec) {
 	)
 }
 
-// withExecProbe adds a probe that kubelet executes in the pod every second, as in many images.
+// withExecProbe adds a probe that kubelet executes in the pod every second, as in many images. On a
+// busy node it may take longer than the usual second, which would kill the pod.
 func withExecProbe(spec *corev1.PodSpec) {
-	spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+	spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 30, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
 		Command: []string{"/herd", "--cpu-seconds", "0", "--wait-for", "", "--done"},
 	}}}
 }
