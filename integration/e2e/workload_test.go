@@ -28,7 +28,8 @@ var names atomic.Int64
 // unique returns a unique part of a name.
 func unique() string { return strconv.FormatInt(names.Add(1), 10) }
 
-// namespace creates a namespace. It is removed with all its pods when the test ends.
+// namespace creates a namespace in which pods can be created. It is removed with all its pods when the
+// test ends.
 func namespace(t *testing.T) string {
 	t.Helper()
 	name := "e2e-" + unique()
@@ -52,6 +53,11 @@ func namespace(t *testing.T) string {
 			}
 			time.Sleep(200 * time.Millisecond)
 		}
+	})
+	// Until a controller has made it, the API server refuses the pods of the namespace, after a second or two.
+	watched(t, "the namespace has its service account", func() bool {
+		_, err := api.ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
 	})
 	return name
 }
