@@ -57,9 +57,7 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 	if err := c.Kubelet.Start(ctx); err != nil {
 		return err
 	}
-	soon, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	return c.Kubelet.await(soon, "cAdvisor", c.cadvisorSeesContainerd)
+	return c.Kubelet.await(ctx, "cAdvisor", c.cadvisorSeesContainerd)
 }
 
 func labels(all map[string]string) string {
