@@ -93,7 +93,7 @@ e2e-vm-full: build lab $(GOTESTSUM) ## The same, and the scenarios that boot ano
 	$(E2E) -tags vm,full -timeout 90m $(E2EFLAGS) ./vm
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
-	export CHAOS_SEED=$(SEED) CHAOS_MINUTES=$(or $(MINUTES),5) && \
+	export CHAOS_SEED=$(or $(SEED),$$(date -u +%Y%m%d)) CHAOS_MINUTES=$(or $(MINUTES),5) && \
 	$(E2E) -tags e2e -timeout $$(($(or $(MINUTES),5) + 20))m -run '^TestChaos$$' $(E2EFLAGS) ./e2e
 
 lab:
