@@ -37,7 +37,9 @@ const (
 // the restarts are paced too.
 func TestCrashStorm(t *testing.T) {
 	const limit = 2
-	d := startDaemon(t)
+	// With the usual time in the gate, fewer pods may wait there the longer the slow pods hold the slots. How long that
+	// is depends on when kubelet restarts 10 pods.
+	d := startDaemon(t, "--gate-timeout", "1h")
 	// Slots are not lent, and a pod without probes does not count as started before it has crashed.
 	d.configure(t, "{settleTime: 2m, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
 	ns := namespace(t)
