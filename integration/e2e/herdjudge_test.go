@@ -29,7 +29,9 @@ import (
 //
 // If processes outside the run took more than that third, a herd can still pass by the same bounds.
 // It cannot fail for the ratio or for restarts: 19 s of liveness are then less than a start of 4
-// CPU-seconds may take. The try is discarded.
+// CPU-seconds may take. The try is discarded. If those processes and the services together took more,
+// the ratio contains CPU time that the node did not have for its pods: then a herd cannot fail for the
+// ratio either, but it can fail for restarts.
 const tolerableForeign = 1.0 / 3
 
 // Bounds of the herd with a limit of two. On a quiet machine the ratio is 1.28 to 1.31: 4
@@ -65,11 +67,19 @@ func (h herd) ratioWithout(share float64) float64 {
 // unjudged says why a herd with this ratio cannot be judged, or returns nothing.
 func (h herd) unjudged(ratio, bound float64) string {
 	killed := restarted(h.all)
-	if h.machine.share() <= tolerableForeign || (killed == 0 && ratio <= bound && !h.late) {
+	harmed := killed > 0 || h.late
+	if !harmed && ratio <= bound {
 		return ""
 	}
-	return fmt.Sprintf("ratio %.2f (bound %.2f), %d restarts, some pods never ready: %t; other work took %.0f %% of the machine, more than %.0f %%",
-		ratio, bound, killed, h.late, 100*h.machine.share(), 100*tolerableForeign)
+	share, what := h.machine.besidePods(), "other work and the node's services"
+	if harmed {
+		share, what = h.machine.share(), "other work"
+	}
+	if share <= tolerableForeign {
+		return ""
+	}
+	return fmt.Sprintf("ratio %.2f (bound %.2f), %d restarts, some pods never ready: %t; %s took %.0f %% of the machine, more than %.0f %%",
+		ratio, bound, killed, h.late, what, 100*share, 100*tolerableForeign)
 }
 
 func (h herd) String() string {
