@@ -134,7 +134,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	chooser := waiting.New(waiting.Options{
 		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board,
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
-		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot,
+		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
 	var room *cni.Installer
 	if o.CNI {

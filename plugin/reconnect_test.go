@@ -101,6 +101,31 @@ func TestADeadSandboxThatIsListedLastIsNotTheCurrentOne(t *testing.T) {
 	assert.Equal(t, throttle.Gone, p.is())
 }
 
+// The shim of a sandbox that this runtime made supports waiting hooks, whether or not the daemon saw it being made.
+func TestAContainerOfAnOlderSandboxWaitsInTheGateIfTheRuntimeMadeThat(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	p := n.occupy("older")
+	p.getsReady()
+	p.becomes(throttle.Started, reasons.Ready)
+	n.stopDaemon()
+	n.startDaemon()
+	n.connected()
+	n.occupy("holder")
+	sandbox, _ := message(p, &attempt{ctr: p.started[0]})
+	sandbox.Pid = uint32(os.Getpid())
+	makes := func(began time.Time, id string) (*api.ContainerAdjustment, error) {
+		require.NoError(t, os.Chtimes(n.options.NRISocket, time.Time{}, began), "when the runtime began")
+		adjustment, _, err := n.d.handler.CreateContainer(n.ctx, sandbox, &api.Container{Id: id, Name: "app", PodSandboxId: sandbox.GetId()})
+		return adjustment, err
+	}
+	_, err := makes(time.Now(), "refused")
+	require.ErrorContains(t, err, "kubelet tries again")
+	adjustment, err := makes(time.Unix(1, 0), "waits")
+	require.NoError(t, err)
+	assert.NotEmpty(t, adjustment.GetHooks().GetCreateRuntime())
+}
+
 func TestAnEarlierSidecarDoesNotStartItsWaitingPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)

@@ -75,8 +75,8 @@ func (b *Book) at(uid string) *podState {
 }
 
 // Unseen is Pod.NoGate in a sandbox that the daemon did not see being made. A shim outlives the runtime that started
-// it, so the version of the runtime says nothing about it.
-const Unseen = "the pod's sandbox is older than the daemon: its shim may hold up statistics while a hook waits"
+// it, so the version of the runtime says nothing about it, unless the sandbox is younger than the runtime.
+const Unseen = "the pod's sandbox may be older than this containerd: its shim may hold up statistics while a hook waits"
 
 // SetSandbox makes a sandbox that is being made the pod's present one. A new sandbox is a first start: earlier exits no
 // longer count. noGate becomes Pod.NoGate.

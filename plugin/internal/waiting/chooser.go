@@ -33,6 +33,7 @@ type Options struct {
 	SavedHold time.Duration
 	Cores     int    // of the node
 	ProcRoot  string // where the host's /proc is
+	NRISocket string // of the runtime, which makes another when it starts; empty: the runtime starts the daemon
 }
 
 // shared is what all ways of waiting use.
@@ -44,6 +45,7 @@ type shared struct {
 // heldContainer is a container that may not start now, because a limit holds its pod.
 type heldContainer struct {
 	starts.ContainerStart
+	sandbox *api.PodSandbox
 	id      string       // of the container
 	cgroup  string       // of the container, see cgroupOf
 	kubelet podwatch.Pod // what the pod watch knows of the pod
@@ -117,7 +119,7 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	pod, known := c.identify(ctx, sandbox)
 	now := time.Now()
 	start := c.o.Starts.Runtime.Container(now, sandbox, ctr, pod, known)
-	held := &heldContainer{ContainerStart: start, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
+	held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
 	switch {
 	case start.Decision.Admitted:
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 )
@@ -126,7 +127,11 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	if bars := g.breaker.bars(now, held.UID); bars != "" {
 		return bars
 	}
-	switch bars := held.NoGate; {
+	noGate := held.NoGate
+	if noGate == pods.Unseen && g.made(held.sandbox) {
+		noGate = g.runtime.Load().bars(held.sandbox, g.o.ProcRoot)
+	}
+	switch bars := noGate; {
 	case bars != "" && g.o.Gate.Use == GateAuto:
 		return bars
 	case bars != "" && held.Beside:

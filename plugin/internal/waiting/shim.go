@@ -2,8 +2,10 @@ package waiting
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/prometheus/procfs"
@@ -20,6 +22,29 @@ func (r *runtime) bars(sandbox *api.PodSandbox, procRoot string) string {
 		return r.barsGate
 	}
 	return shimFault(sandbox, shimOf(procRoot, sandbox))
+}
+
+// made reports whether the connected runtime made the sandbox, and with it the shim. A sandbox that is older than the
+// runtime's socket may have the shim of an earlier version. made reads files of the host.
+func (s *shared) made(sandbox *api.PodSandbox) bool {
+	socket, err := os.Stat(s.o.NRISocket)
+	if err != nil {
+		return false
+	}
+	fs, err := procfs.NewFS(s.o.ProcRoot)
+	if err != nil {
+		return false
+	}
+	proc, err := fs.Proc(int(sandbox.GetPid()))
+	if err != nil {
+		return false
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return false
+	}
+	began, err := stat.StartTime() // of the sandbox's first process, rounded down by up to a second
+	return err == nil && time.UnixMicro(int64(began*1e6)).After(socket.ModTime())
 }
 
 // shimFault returns why a pod's shim is not known to support waiting hooks, or "" if it is. If the name of

@@ -56,6 +56,27 @@ func TestVirtualMachinesBarTheGate(t *testing.T) {
 	assert.Equal(t, "too old", old.bars(&api.PodSandbox{Id: "gpu", Pid: 301}, string(root)))
 }
 
+// The shims of the others may be those of an earlier containerd.
+func TestTheRuntimeMadeTheSandboxesThatAreYoungerThanItsSocket(t *testing.T) {
+	t.Parallel()
+	root, socket := procRoot(t.TempDir()), filepath.Join(t.TempDir(), "nri.sock")
+	c := aChooser(Options{ProcRoot: string(root), NRISocket: socket})
+	root.process(t, 301, 300, "/pause")
+	pod := &api.PodSandbox{Id: "pod", Pid: 301}
+	const booted = 1_000_000 // the process began 0.07 s later
+	require.NoError(t, os.WriteFile(filepath.Join(string(root), "stat"), fmt.Appendf(nil, "btime %d\n", booted), 0o600))
+	require.False(t, c.made(pod), "there is no socket")
+	require.NoError(t, os.WriteFile(socket, nil, 0o600))
+	require.False(t, c.made(pod), "the socket is younger")
+	require.NoError(t, os.Chtimes(socket, time.Time{}, time.Unix(booted, 0)))
+	require.True(t, c.made(pod))
+	for _, other := range []*api.PodSandbox{{Id: "dead"}, {Id: "ended", Pid: 999}} {
+		require.False(t, c.made(other), other.Id)
+	}
+	require.NoError(t, os.Remove(filepath.Join(string(root), "stat")))
+	require.False(t, c.made(pod), "nobody knows when it began")
+}
+
 // Reading from a process that hangs may block the reader.
 func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	t.Parallel()
