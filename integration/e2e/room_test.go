@@ -18,8 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// startDaemonWithRoom starts a daemon that installs the waiting room. The room is removed when the
-// test ends.
+// roomSettles is for how long after its installation, a change in the folder of the CNI
+// configurations, no pod begins to wait in the room.
+const roomSettles = 10 * time.Second
+
+// startDaemonWithRoom starts a daemon that installs the waiting room, and waits until pods may wait
+// there. The room is removed when the test ends.
 func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	configs, plugins := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
@@ -29,6 +33,7 @@ func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 	})
 	d := startDaemon(t, append([]string{"--cni", "--cni-conf-dir", configs, "--cni-bin-dir", plugins}, args...)...)
 	eventually(t, "the waiting room is installed", func() bool { return d.status(t).Room.Installed })
+	after(t.Context(), roomSettles)
 	return d
 }
 

@@ -65,12 +65,13 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 		hello.Since, turn = since, noted
 	}
 	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
+	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
 	check := func(w *waiter.Waiter) *waiter.Outcome {
 		leaveAt, pace, heard := w.LastTurn()
 		switch {
-		case readable && files.changed():
+		case readable && files.changed(), settles && w.Alone() && time.Now().Before(leaveAt):
 			note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
-		case !mayNotWait:
+		case !mayNotWait && !settles:
 			return nil
 		case heard:
 		case w.Alone(), time.Since(began) > askMost:

@@ -286,6 +286,34 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 	})
 }
 
+// The runtime reads the folder again for each event of a change. After the first time, the ADDs that began meanwhile run,
+// and the second time it waits for these, and the node with it.
+func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
+	t.Parallel()
+	soonAfter := func(path string) ask {
+		a := room(t, path) // its network namespace is a little younger than the last change
+		a.settleMillis = 3600_000
+		return a
+	}
+	b, path := gatetest.NewBackend(), gatetest.Socket(t)
+	gatetest.Serve(t, path, b)
+	p := call(t, soonAfter(path))
+	b.Next(t).SendTurn(time.Now().Add(time.Hour), 2, time.Second)
+	_, msg := p.fails(t)
+	assert.Contains(t, msg, "the CNI configuration changed")
+	p = call(t, soonAfter(path))
+	b.Next(t).Decide(gate.Verdict{Go: true})
+	assert.Empty(t, p.passes(t), "the daemon admits the pod")
+
+	alone := gatetest.Socket(t)
+	_, msg = call(t, soonAfter(alone)).fails(t)
+	assert.Contains(t, msg, "the CNI configuration changed", "a daemon may come until kubelet tries again")
+	_, turn := noteOf(alone, "u1").take(time.Now())
+	assert.WithinRange(t, turn.LeaveAt, time.Now(), time.Now().Add(daemonGrace))
+	noteOf(alone, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Turn, LeaveAt: time.Now()})
+	assert.Contains(t, call(t, soonAfter(alone)).passes(t), "unpaced", "no daemon has come")
+}
+
 func TestBegunIsNeverAfterTheAddBegan(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

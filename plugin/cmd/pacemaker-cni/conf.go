@@ -17,7 +17,8 @@ type conf struct {
 	socket     string // the daemon's; empty: the pod does not wait
 	confDir    string // the folder of the CNI configurations
 	timeout    time.Duration
-	prevResult string // the result of the plugins before this one, unchanged
+	settle     time.Duration // for how long after a change of the folder no pod begins to wait
+	prevResult string        // the result of the plugins before this one, unchanged
 }
 
 var errNoJSON = errors.New("it is no JSON object")
@@ -39,12 +40,16 @@ func parseConf(read string) (c conf, err error) {
 		}
 		return value
 	}
+	millis := func(name string) time.Duration {
+		n, bad := strconv.ParseInt(get(name), 10, 32)
+		if bad != nil || n < 0 {
+			return 0
+		}
+		return time.Duration(n) * time.Millisecond
+	}
 	c = conf{
 		cniVersion: text(get("cniVersion")), socket: text(get("socket")), confDir: text(get("confDir")),
-		prevResult: get("prevResult"), timeout: defaultTimeout,
-	}
-	if millis, bad := strconv.ParseInt(get("timeoutMillis"), 10, 32); bad == nil && millis > 0 {
-		c.timeout = time.Duration(millis) * time.Millisecond
+		prevResult: get("prevResult"), timeout: cmp.Or(millis("timeoutMillis"), defaultTimeout), settle: millis("settleMillis"),
 	}
 	return c, err
 }

@@ -30,10 +30,10 @@ func TestFields(t *testing.T) {
 
 func TestConf(t *testing.T) {
 	t.Parallel()
-	c, err := parseConf(`{"cniVersion":"1.0.0","socket":"/run/s","confDir":"/etc","timeoutMillis":1500,"prevResult":{"x": [1 , 2]}}`)
+	c, err := parseConf(`{"cniVersion":"1.0.0","socket":"/run/s","confDir":"/etc","timeoutMillis":1500,"settleMillis":20,"prevResult":{"x": [1 , 2]}}`)
 	require.NoError(t, err)
-	assert.Equal(t, conf{"1.0.0", "/run/s", "/etc", 1500 * time.Millisecond, `{"x": [1 , 2]}`}, c)
-	for _, odd := range []string{`{}`, `{"timeoutMillis":"1500","socket":["x"]}`, `{"timeoutMillis":-1}`, `{"timeoutMillis":9e9}`} {
+	assert.Equal(t, conf{"1.0.0", "/run/s", "/etc", 1500 * time.Millisecond, 20 * time.Millisecond, `{"x": [1 , 2]}`}, c)
+	for _, odd := range []string{`{}`, `{"timeoutMillis":"1500","socket":["x"]}`, `{"timeoutMillis":-1,"settleMillis":-1}`, `{"timeoutMillis":9e9}`} {
 		c, err := parseConf(odd)
 		require.NoError(t, err)
 		assert.Equal(t, conf{timeout: defaultTimeout}, c, odd)

@@ -48,6 +48,7 @@ const result = `{"cniVersion":"1.0.0", "interfaces":[{"name":"eth0","sandbox":"/
 type ask struct {
 	command, uid, namespace, netns string
 	socket, confDir                string
+	settleMillis                   int
 	stdin                          string // replaces the input that follows from the other fields
 }
 
@@ -95,7 +96,7 @@ func (a ask) conf(tb testing.TB, prev string) string {
 	tb.Helper()
 	text, err := json.Marshal(map[string]any{
 		"cniVersion": "1.0.0", "name": "net", "type": "pacemaker-cni", "socket": a.socket, "confDir": a.confDir,
-		"timeoutMillis": 3600_000,
+		"timeoutMillis": 3600_000, "settleMillis": a.settleMillis,
 	})
 	require.NoError(tb, err)
 	return strings.TrimSuffix(string(text), "}") + `,"prevResult":` + prev + "}"

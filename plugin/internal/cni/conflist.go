@@ -98,7 +98,8 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("its CNI version %q is older than 0.3.1", given.CNIVersion)
 	}
 	last, err := json.Marshal(map[string]any{
-		"type": ProgramName, "socket": o.Socket, "confDir": o.ConfDir, "timeoutMillis": o.Timeout.Milliseconds(),
+		"type": ProgramName, "socket": o.Socket, "confDir": o.ConfDir,
+		"timeoutMillis": o.Timeout.Milliseconds(), "settleMillis": settleFor.Milliseconds(),
 	})
 	if err != nil {
 		return nil, err

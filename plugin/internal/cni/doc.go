@@ -25,12 +25,15 @@
 //     Write, Remove, Rename), but not when a file is created (Create) or its mode changes (Chmod). So it
 //     notices a file that is renamed within the folder, but not one that is moved in from another folder.
 //     It does not notice what changes in a folder in the folder, such as multus.d.
+//   - It reads the folder once for each such event, one after the other. A file that is written in place, or as another
+//     file that is renamed, is at least two events.
 //   - Reading the folder (Load) takes go-cni's write lock. kubelet's UpdateRuntimeConfig takes it
 //     only if containerd writes the configuration from a template, and only while there is none.
 //   - ADD, DEL, CHECK, Status and GetConfig take the read lock. From go-cni 1.1.11 on they hold it until
 //     the plugins have ended: in containerd 2.0.11 and all later versions, not in 1.7 and 2.0.0. So
 //     while Load waits for an ADD that waits, no sandbox of the node is made or removed. This is why
-//     pacemaker-cni ends at once when anything in the folder changes.
+//     pacemaker-cni ends at once when anything in the folder changes. The ADDs that came meanwhile run before
+//     Load is called for the next event, so none of them may wait either.
 //   - The lock that registrations of NRI plugins wait for is taken after the network is
 //     made, so a pod that waits in ADD does not hold it.
 //   - ADD runs the plugin as a child of containerd. containerd kills it when kubelet's call ends,

@@ -25,6 +25,10 @@ const (
 	quietFor = time.Minute
 	// burst is the time within which several changes count as one.
 	burst = 6 * time.Second
+	// settleFor is for how long after a change of the folder no pod begins to wait. The runtime reads the folder again
+	// for each event of a change, one after the other, and each time waits for every ADD that began meanwhile. kubelet
+	// tries the pods that have left at the change no sooner than this.
+	settleFor = 10 * time.Second
 )
 
 // Options say what to install, and where.

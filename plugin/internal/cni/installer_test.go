@@ -76,7 +76,7 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[
 		{"type":"ptp","ipam":{"type":"host-local"}},
-		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000}]}`, string(text))
+		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000,"settleMillis":10000}]}`, string(text))
 	info, err := os.Stat(h.program())
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o755), info.Mode())
