@@ -136,15 +136,15 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
-	var room *cni.Installer
-	if o.CNI {
-		room = newCNI(o, chooser.Room.Shut)
-	}
 	calls, limits := handler{starts: paced, waiting: chooser, observer: observer}, make(chan struct{})
 	connection := nri.New(nri.Options{
 		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
 		Handler: calls, Limits: limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
 	})
+	var room *cni.Installer
+	if o.CNI {
+		room = newCNI(o, connection.Synced(), chooser.Room.Shut)
+	}
 	*d = Daemon{
 		options: o, since: time.Now(), cores: cores, file: file, observer: observer, claimer: claimer,
 		signals: signals.New(o.ProcRoot, paced.Limiter(), observer.Report),

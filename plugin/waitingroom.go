@@ -14,11 +14,12 @@ import (
 const roomReturns = time.Second
 
 // newCNI returns the installer of the waiting room. It calls shut when no pod may wait in the room, with the reason.
-func newCNI(o Options, shut func(why string)) *cni.Installer {
+// connected is closed once the daemon is connected to the runtime.
+func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.Installer {
 	return cni.New(cni.Options{
 		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: filepath.Join(o.Programs, cni.ProgramName), Socket: o.SocketPath(),
 		// kubelet gives a sandbox twice the time that it gives a container.
-		Timeout: 2 * o.GateTimeout, Log: o.Log,
+		Timeout: 2 * o.GateTimeout, Connected: connected, Log: o.Log,
 	}, shut)
 }
 

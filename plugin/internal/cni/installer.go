@@ -42,7 +42,10 @@ type Options struct {
 	Socket string
 	// Timeout is the longest wait of a pod.
 	Timeout time.Duration
-	Log     logrus.FieldLogger
+	// Connected is closed once the daemon is connected to the runtime. Before, it answers no pod, and each would wait for
+	// some seconds in vain: the configuration is not written where there is none.
+	Connected <-chan struct{}
+	Log       logrus.FieldLogger
 }
 
 // State says whether the waiting room is installed.
@@ -164,6 +167,13 @@ func (i *Installer) reconcile() State {
 			}
 		}
 		return State{WhyNot: why}
+	}
+	select {
+	case <-i.o.Connected:
+	default:
+		if have == nil {
+			return State{WhyNot: "the daemon is not connected to the runtime yet"}
+		}
 	}
 	source, want, err := i.want()
 	if err != nil {

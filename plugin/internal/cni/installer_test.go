@@ -33,11 +33,13 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	dir := t.TempDir()
 	h := &host{t: t, now: time.Now()}
+	connected := make(chan struct{})
+	close(connected)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	o := Options{
 		ConfDir: filepath.Join(dir, "net.d"), BinDir: filepath.Join(dir, "bin"), Program: filepath.Join(dir, "program"),
-		Socket: "/run/gate.sock", Timeout: 200 * time.Second, Log: log,
+		Socket: "/run/gate.sock", Timeout: 200 * time.Second, Connected: connected, Log: log,
 	}
 	require.NoError(t, os.Mkdir(o.ConfDir, 0o700))
 	require.NoError(t, os.Mkdir(o.BinDir, 0o755))
@@ -115,6 +117,31 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	assert.NoFileExists(t, h.program())
 	require.NoError(t, os.RemoveAll(h.o.ConfDir))
 	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "neither is a missing folder")
+}
+
+// A node where the runtime has no NRI gets no room: the daemon would answer no pod, and each would start 10 s late.
+func TestNothingIsInstalledBeforeTheDaemonIsConnected(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	connected := make(chan struct{})
+	h.o.Connected = connected
+	for range 3 {
+		assert.Equal(t, State{WhyNot: "the daemon is not connected to the runtime yet"}, h.step(time.Hour))
+		assert.NoFileExists(t, h.ours())
+		assert.NoFileExists(t, h.program())
+	}
+	close(connected)
+	assert.True(t, h.step(time.Hour).Installed)
+
+	next := New(h.o, func(string) {})
+	next.o.Connected = make(chan struct{})
+	h.write("10-net.conflist", `{"cniVersion":"0.4.0","name":"net","plugins":[{"type":"bridge"}]}`)
+	next.Step(h.now)
+	assert.True(t, next.State().Installed, "what an earlier daemon has installed follows the original")
+	text, err := os.ReadFile(h.ours())
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "bridge")
 }
 
 func TestTheInstallerDoesNotFightOtherPrograms(t *testing.T) {
