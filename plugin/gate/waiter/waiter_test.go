@@ -87,8 +87,8 @@ func TestADaemonThatHangsCountsAsGone(t *testing.T) {
 	path := gatetest.Listen(t, func(c net.Conn) {
 		_, _ = io.Copy(io.Discard, c) // until the hook closes the connection
 	})
-	w := impatient(path, 50*time.Millisecond, time.Second)
 	begin := time.Now()
+	w := impatient(path, 50*time.Millisecond, time.Second)
 	assert.True(t, w.Wait().Starts)
 	assert.GreaterOrEqual(t, time.Since(begin), time.Second)
 	assert.Equal(t, " at "+path+": "+errSilent.Error(), w.because())
