@@ -36,10 +36,25 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 	})
 	var left []time.Time
-	var running sync.WaitGroup
+	var running, unheard sync.WaitGroup
+	unheard.Add(hooks)
 	for range hooks {
 		running.Go(func() {
-			w := impatient(path, silence, time.Hour)
+			w := impatient(path, time.Hour, time.Hour)
+			w.connect(time.Now())
+			for !w.heard { // however long the daemon takes
+				_, answered, err := w.poll(time.Now())
+				if !assert.NoError(t, err) {
+					break
+				}
+				if answered {
+					w.listen()
+				}
+			}
+			unheard.Done()
+			unheard.Wait()
+			w.daemon.close()
+			w.silence = silence
 			assert.True(t, w.Wait().Starts)
 			mu.Lock()
 			left = append(left, time.Now())
