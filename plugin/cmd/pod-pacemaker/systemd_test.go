@@ -146,5 +146,7 @@ func TestTheWatchdogPingStopsWithTheDecisions(t *testing.T) {
 	d.sticks(false)
 	assert.Equal(t, "WATCHDOG=1", told(t, conn))
 	cancel()
+	for told(t, conn) != "STOPPING=1" { // the unit waits while its socket is full
+	}
 	<-done
 }
