@@ -91,12 +91,17 @@ func hearNRI(t *testing.T) *written {
 	return said
 }
 
-// launchSettings are the settings of a daemon that uses only one folder and admits one start at a time. Without
-// noProgressAfter, it lends no second slot while the first pod, which has no process, makes no progress.
+// oneAtATime is a configuration that admits one start at a time. Without noProgressAfter, the daemon lends no second slot
+// while the first pod, which has no process, makes no progress.
+func oneAtATime(t *testing.T) (path string) {
+	t.Helper()
+	return file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 1}\n    noProgressAfter: 0s", 1))
+}
+
+// launchSettings are the settings of a daemon that uses only one folder and admits one start at a time.
 func launchSettings(t *testing.T, dir string) string {
 	t.Helper()
-	return fmt.Sprintf("config: %s\nrun-dir: %s/run\nstate-dir: ''\nhttp: ''\ngate-path: ''\nhold: 0s\nlog-format: text\n",
-		file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 1}\n    noProgressAfter: 0s", 1)), dir)
+	return fmt.Sprintf("config: %s\nrun-dir: %s/run\nstate-dir: ''\nhttp: ''\ngate-path: ''\nhold: 0s\nlog-format: text\n", oneAtATime(t), dir)
 }
 
 // The runtime starts the daemon, and the limit is in force before it serves the first pod. The first pod is counted,
