@@ -23,11 +23,7 @@ const (
 // serveCrowd serves at an address of the loopback until the test ends.
 func serveCrowd(t *testing.T) (addr string) {
 	t.Helper()
-	var listen net.ListenConfig
-	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr = l.Addr().String()
-	require.NoError(t, l.Close())
+	addr = unused(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, n := make(chan error, 1), &node{limiter: herd(t)}
 	go func() { ended <- ServeHTTP(ctx, addr, n, prometheus.NewRegistry()) }()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,12 +85,24 @@ func TestHealthAndMetrics(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 }
 
+// hosts is the number of addresses that unused has returned.
+var hosts atomic.Uint32
+
+// unused returns an address at which nobody listens. Its host belongs to this process and this call alone, so neither
+// another process nor another test takes the port meanwhile.
+func unused(t *testing.T) (addr string) {
+	t.Helper()
+	own := net.IPv4(127, 83+byte(hosts.Add(1)), byte(os.Getpid()>>8), byte(os.Getpid()))
+	l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
 func TestServeHTTPUntilTheEnd(t *testing.T) {
 	t.Parallel()
-	// A port that another process uses is an error at once. Once it is free, it is served. The address belongs to
-	// this process alone, so no other process takes the port meanwhile.
-	own := net.IPv4(127, 83, byte(os.Getpid()>>8), byte(os.Getpid()))
-	l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
+	// A port that another process uses is an error at once. Once it is free, it is served.
+	l, err := net.Listen("tcp", unused(t))
 	require.NoError(t, err)
 	addr := l.Addr().String()
 	require.ErrorContains(t, ServeHTTP(t.Context(), addr, &node{}, prometheus.NewRegistry()), addr)
