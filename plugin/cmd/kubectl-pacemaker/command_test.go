@@ -220,13 +220,13 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	broken := pacemakerNode("n3", 0, 0)
 	broken.Status.Ready = false
 	c := &cluster{
-		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, time.Minute), broken},
+		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, 30*time.Hour), broken},
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
 		says:    map[string]string{"pp-2 status": "n2: all of it\n", "pp-2 costs -o json": "{n2}"},
 	}
 	out, err := c.call("status")
 	require.NoError(t, err)
-	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +6\ds +Concurrency +-$`, out)
+	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +30h +Concurrency +-$`, out)
 	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 0; pods waiting: 5, starting: 6\n")
 
 	out, err = c.call("top")
