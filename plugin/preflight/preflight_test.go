@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,11 +16,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// write makes a file under a folder, with the folders that lead to it.
+// write makes a file under a folder, with the folders that lead to it. A program that is open for writing cannot be
+// executed, so no process that another test starts meanwhile may inherit the open file.
 func write(t *testing.T, mode os.FileMode, path, content string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(content), 0o600)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	require.NoError(t, os.Chmod(path, mode))
 	return path
 }
