@@ -18,13 +18,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// script writes an executable shell script and returns its path. The script must work without PATH: hooks have only
-// their own environment.
-func script(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "hook")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
-	return path
+// shell returns a hook that runs a shell script with arguments. The script must work without PATH: hooks have only
+// their own environment. It is no file: the kernel refuses to execute one ("text file busy") while a process that
+// another test starts has it open, from its fork to its exec.
+func shell(script string, args ...string) *api.Hook {
+	return &api.Hook{Path: "/bin/sh", Args: append([]string{"sh", "-c", script, "hook"}, args...)}
 }
 
 // hooked is a plugin that adds the hooks to every container.
@@ -46,9 +44,8 @@ func newWaitingHook(t *testing.T) waitingHook {
 	return w
 }
 
-func (w waitingHook) hook(t *testing.T) *api.Hook {
-	t.Helper()
-	return &api.Hook{Path: script(t, `echo "$PPID $$" > "$1/pids"; read -r code < "$1/go"; exit "$code"`), Args: []string{"hook", w.dir}}
+func (w waitingHook) hook() *api.Hook {
+	return shell(`echo "$PPID $$" > "$1/pids"; read -r code < "$1/go"; exit "$code"`, w.dir)
 }
 
 // awaitWaiting waits until the hook waits, and returns its parent's and its own pid.
@@ -74,10 +71,9 @@ func (w waitingHook) end(t *testing.T, code int) {
 func TestHookRunsBeforeTheContainer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	plugin := hooked(
-		&api.Hook{Path: script(t, `read -r state; echo "$state" > "$1/state"; echo "$WORD" > "$1/word"; pwd > "$1/pwd"`), Args: []string{"any", dir}, Env: []string{"WORD=ours"}},
-		&api.Hook{Path: script(t, `[ -s "$1/word" ]`), Args: []string{"any", dir}},
-	)
+	first := shell(`read -r state; echo "$state" > "$1/state"; echo "$WORD" > "$1/word"; pwd > "$1/pwd"`, dir)
+	first.Env = []string{"WORD=ours"}
+	plugin := hooked(first, shell(`[ -s "$1/word" ]`, dir))
 	rt := start(t, plugin, runtimetest.Options{})
 	_, ctr := runContainer(t, rt, sleeping)
 	require.NoError(t, ctr.Start(within(t)))
@@ -100,10 +96,7 @@ func TestHookRunsBeforeTheContainer(t *testing.T) {
 func TestFailingHookFailsTheStartWithoutEvents(t *testing.T) {
 	t.Parallel()
 	ran := filepath.Join(t.TempDir(), "ran")
-	plugin := hooked(
-		&api.Hook{Path: script(t, `echo the reason >&2; exit 7`)},
-		&api.Hook{Path: script(t, `echo > "$1"`), Args: []string{"any", ran}},
-	)
+	plugin := hooked(shell(`echo the reason >&2; exit 7`), shell(`echo > "$1"`, ran))
 	rt := start(t, plugin, runtimetest.Options{})
 	_, ctr := runContainer(t, rt, sleeping)
 	plugin.clear()
@@ -123,7 +116,7 @@ func TestFailingHookFailsTheStartWithoutEvents(t *testing.T) {
 func TestWaitingHookBlocksNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	wait := newWaitingHook(t)
-	plugin := hooked(wait.hook(t))
+	plugin := hooked(wait.hook())
 	rt := start(t, plugin, runtimetest.Options{})
 	_, ctr := runContainer(t, rt, sleeping)
 	started := make(chan error, 1)
@@ -155,7 +148,7 @@ func TestWaitingHookBlocksNoOtherRequest(t *testing.T) {
 func TestEndedRequestLeavesTheHookAnOrphan(t *testing.T) {
 	t.Parallel()
 	wait := newWaitingHook(t)
-	plugin := hooked(wait.hook(t))
+	plugin := hooked(wait.hook())
 	rt := start(t, plugin, runtimetest.Options{})
 	_, ctr := runContainer(t, rt, sleeping)
 	plugin.clear()
@@ -188,7 +181,7 @@ func parentOf(t *testing.T, pid int) int {
 
 func TestRejectedHooks(t *testing.T) {
 	t.Parallel()
-	plugin := hooked(&api.Hook{Path: script(t, "exit 0")})
+	plugin := hooked(shell("exit 0"))
 	rt := start(t, plugin, runtimetest.Options{RejectHooks: true})
 	pod, err := rt.RunPod(within(t), somePod)
 	require.NoError(t, err)

@@ -76,8 +76,7 @@ func TestKeepAsksForARefusedCreateOnceAtOnce(t *testing.T) {
 
 func TestKeepStartsAFailedStartAgain(t *testing.T) {
 	t.Parallel()
-	plugin := hooked(&api.Hook{Path: script(t, `[ -e "$1/failed" ] && exit 0
-: > "$1/failed"; exit 1`), Args: []string{"hook", t.TempDir()}})
+	plugin := hooked(shell(`[ -e "$1/failed" ] && exit 0; : > "$1/failed"; exit 1`, t.TempDir()))
 	rt := start(t, plugin, runtimetest.Options{})
 	c, err := rt.Keep(t.Context(), somePod, time.Millisecond, sleeping)
 	require.NoError(t, err)

@@ -111,7 +111,7 @@ func TestKilledRuntimeKeepsItsPods(t *testing.T) {
 func TestKillEndsRequestsUnderWay(t *testing.T) {
 	t.Parallel()
 	wait := newWaitingHook(t)
-	rt := start(t, hooked(wait.hook(t)), runtimetest.Options{})
+	rt := start(t, hooked(wait.hook()), runtimetest.Options{})
 	_, ctr := runContainer(t, rt, sleeping)
 	started := make(chan error, 1)
 	go func() { started <- ctr.Start(within(t)) }()
