@@ -33,7 +33,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	begin := func(version string) (d *Daemon, address string, stop func()) {
 		o := n.options
 		o.Version, o.HTTPAddress = version, freeAddress(t)
-		d, err := New(o)
+		d, err := newWith(o, slowly())
 		require.NoError(t, err)
 		return d, o.HTTPAddress, n.runs(d)
 	}
