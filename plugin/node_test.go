@@ -71,10 +71,10 @@ var holdsLong nodeOption = func(n *node) {
 }
 
 // slowly returns the tuning of a daemon that behaves the same on a slow machine: it does not measure starts without
-// progress, whose slots it would lend after 20 s.
+// progress, whose slots it would lend after 10 s, and ends no start because its pod has run for 10 s.
 func slowly() tuning {
 	r := defaultTuning()
-	r.timing.Stalls.Every = 24 * time.Hour
+	r.timing.Stalls.Every, r.timing.RunFor = 24*time.Hour, 24*time.Hour
 	return r
 }
 
