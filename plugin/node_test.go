@@ -29,6 +29,11 @@ const (
 	oneAtATime = "spec: {throttleConfig: {maxConcurrent: {value: 1}}}"
 	twoAtATime = "spec: {throttleConfig: {maxConcurrent: {value: 2}}}"
 	noLimit    = "spec: {}"
+
+	// By the rate, which holds no pod of a test, hooks expect their turns so late that none leaves by itself while no
+	// daemon runs, however long that takes.
+	oneAtATimeLate = "spec: {throttleConfig: {maxConcurrent: {value: 1}, rateLimit: {fillFactor: 1h, burst: 100}}}"
+	twoAtATimeLate = "spec: {throttleConfig: {maxConcurrent: {value: 2}, rateLimit: {fillFactor: 1h, burst: 100}}}"
 )
 
 // node is a runtime in this process with the real plugin, the real gate and the real hook.

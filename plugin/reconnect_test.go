@@ -18,7 +18,7 @@ import (
 
 func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, twoAtATime)
+	n := newNode(t, twoAtATimeLate)
 	holders := []*testPod{n.occupy("holder-0"), n.occupy("holder-1")}
 	var waiting []*attempt
 	for i := range 4 {
@@ -53,7 +53,7 @@ func TestHooksThatOutliveTheDaemonKeepTheirOrderAndTheLimit(t *testing.T) {
 
 func TestTheGateIsNotUsedUntilTheRuntimeHasListedItsPods(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime)
+	n := newNode(t, oneAtATimeLate)
 	holder := n.occupy("holder")
 	a := n.pod("waits").runs().waitsAtGate("app")
 	n.stopDaemon()

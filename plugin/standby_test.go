@@ -28,7 +28,7 @@ func (n *node) status() (admin.Status, bool) {
 
 func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	t.Parallel()
-	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.ConfigFile, o.Gate = writeConfig(t, oneAtATime), waiting.GateAlways }))
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.ConfigFile, o.Gate = writeConfig(t, oneAtATimeLate), waiting.GateAlways }))
 	require.NoError(t, n.rt.Start())
 	begin := func(version string) (d *Daemon, address string, stop func()) {
 		o := n.options
