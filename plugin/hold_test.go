@@ -12,7 +12,8 @@ import (
 
 func TestSlowHandlersHoldNoPod(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = maxHold }))
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = maxHold }),
+		tuned(func(r *tuning) { r.savedHold = patience })) // as much can be owed, which takes ten minutes to earn
 	n.occupy("holder")
 	n.d.handler.Took(time.Now(), "RunPodSandbox", time.Hour)
 	p := n.pod("job", restarted("Never")).runs()
