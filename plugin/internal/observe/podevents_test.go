@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -211,14 +212,16 @@ func TestAnAdmissionIsReportedAfterALookThatDoesNotSeeThePodWait(t *testing.T) {
 
 func TestAnUnpacedStartIsAnEventOfThePod(t *testing.T) {
 	t.Parallel()
-	var heard heardEvents
-	o := New(Options{Log: discard(), Events: &heard, Nodes: func() int { return 1 }})
-	o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: NotAsked})
-	assert.Equal(t, []string{"Warning StartUnpaced default/web: NotAsked: it started without a decision of the daemon; its start counts from now on"}, heard.take())
-	for range 2 * eventBurst {
-		o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: Panic})
-	}
-	assert.Less(t, len(heard.take()), eventBurst+2)
+	synctest.Test(t, func(t *testing.T) { // no time passes, in which the budget would grow
+		var heard heardEvents
+		o := New(Options{Log: discard(), Events: &heard, Nodes: func() int { return 1 }})
+		o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: NotAsked})
+		assert.Equal(t, []string{"Warning StartUnpaced default/web: NotAsked: it started without a decision of the daemon; its start counts from now on"}, heard.take())
+		for range 2 * eventBurst {
+			o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: Panic})
+		}
+		assert.Less(t, len(heard.take()), eventBurst+2)
+	})
 	for _, reason := range []reasons.Reason{NotAsked, Panic} {
 		assert.NotEmpty(t, unpacedTexts[reason])
 	}
