@@ -54,12 +54,13 @@ func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 	}
 }
 
-// report writes the status if it has changed, if the Node was made again, or if a heartbeat is due.
+// report writes the status if it has changed, but for a limit that no pod needs, if the Node was made again, or if a
+// heartbeat is due.
 func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
 	status, uid := f.Status(), f.NodeUID()
 	status.NodeName, status.Instance = r.NodeName, r.Instance
 	status.Written = nil
-	if r.written != nil && r.owner == uid && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, status) {
+	if r.written != nil && r.owner == uid && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, settled(status, *r.written)) {
 		return nil
 	}
 	r.written, r.at = nil, nil // until the write has succeeded
@@ -68,6 +69,15 @@ func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
 	}
 	r.written, r.owner, r.due = &status, uid, now.Add(spread(heartbeat))
 	return nil
+}
+
+// settled returns a status with the limit that was written if no pod waits or starts: the adaptive limit follows the load
+// of the node then, too, and no pod needs it.
+func settled(status, written v1alpha1.PacemakerNodeStatus) v1alpha1.PacemakerNodeStatus {
+	if status.Waiting == 0 && status.Starting == 0 {
+		status.Limit = written.Limit
+	}
+	return status
 }
 
 // stop reports that the daemon was stopped, if it has written a status before.

@@ -164,6 +164,30 @@ func TestANodeWritesChanges(t *testing.T) {
 	})
 }
 
+// The adaptive limit follows the load of the node, also while no pod starts.
+func TestALimitThatNoPodNeedsIsNoChange(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.set(func(f *facts) { f.status.Limit = 12 })
+		w.pass(leastWrite)
+		w.writes()
+		for range 30 {
+			w.set(func(f *facts) { f.status.Limit = 10 + f.status.Limit%4 })
+			w.pass(leastWrite)
+		}
+		assert.Zero(t, w.writes())
+
+		w.set(func(f *facts) { f.status.Limit, f.status.Starting = 7, 1 })
+		w.pass(leastWrite + leastWrite/4)
+		assert.EqualValues(t, 7, w.told().Status.Limit)
+		w.set(func(f *facts) { f.status.Limit = 8 })
+		w.pass(leastWrite + leastWrite/4)
+		assert.EqualValues(t, 8, w.told().Status.Limit, "a pod starts")
+		w.set(func(f *facts) { f.status.Limit, f.status.Starting, f.status.ConfigGeneration = 2, 0, 2 })
+		w.pass(leastWrite + leastWrite/4)
+		assert.EqualValues(t, 2, w.told().Status.Limit, "another config is in force")
+	})
+}
+
 // For any number of events, a node writes once in the interval, which grows with the cluster.
 func TestWritesAreBounded(t *testing.T) {
 	t.Parallel()
