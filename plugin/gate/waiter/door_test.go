@@ -44,7 +44,8 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 			w.connect(time.Now())
 			for !w.heard { // however long the daemon takes
 				_, answered, err := w.poll(time.Now())
-				if !assert.NoError(t, err) {
+				if err != nil {
+					t.Error(err)
 					break
 				}
 				if answered {
