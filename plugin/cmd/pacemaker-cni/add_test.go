@@ -319,12 +319,18 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	}
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
-	p := call(t, soonAfter(path))
-	b.Next(t).SendTurn(time.Now().Add(time.Hour), 2, time.Second)
+	p := inTime(t, func() *plugin {
+		p := call(t, soonAfter(path))
+		b.Next(t).SendTurn(time.Now().Add(time.Hour), 2, time.Second)
+		return p
+	})
 	_, msg := p.fails(t)
 	assert.Contains(t, msg, "the CNI configuration changed")
-	p = call(t, soonAfter(path))
-	b.Next(t).Decide(gate.Verdict{Go: true})
+	p = inTime(t, func() *plugin {
+		p := call(t, soonAfter(path))
+		b.Next(t).Decide(gate.Verdict{Go: true})
+		return p
+	})
 	assert.Empty(t, p.passes(t), "the daemon admits the pod")
 
 	alone := gatetest.Socket(t)
