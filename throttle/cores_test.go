@@ -132,6 +132,31 @@ func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
 	n.requireStarting("great", "late", "later")
 }
 
+// The next start fits into the cores that are left when it is the turn of one that is overdue and does not.
+func TestAnOverdueStartExceedsTheCoresThoughTheNextWouldFit(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 4, CountCores: true, MaxWait: time.Minute})
+	for uid, cores := range map[string]float64{"holder": 2.5, "leaves": 1.5} {
+		n.joinKnown(uid, peak(cores))
+	}
+	for i := range 3 {
+		n.joinKnown(fmt.Sprint("great-", i), peak(2))
+	}
+	n.pass(time.Minute - 1)
+	for i := range 2 {
+		n.l.Join(n.now, Request{UID: fmt.Sprint("light-", i), Priority: 1, Profile: Profile{Cost: peak(0.4)}}).Wait(n.now)
+	}
+	n.pass(1)
+	n.requireState("great-0", Starting, reasons.MaxWait)
+	n.end("great-0", reasons.Ready)
+	n.end("leaves", reasons.Ready)
+	n.requireStarting("holder", "light-0", "great-1")
+	n.pass(time.Minute)
+	n.requireWaiting("light-1", "great-2")
+	n.end("great-1", reasons.Ready)
+	n.requireWaiting()
+}
+
 func TestCoresAreGivenInTheCurrentOrder(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, FillEvery: time.Minute, StartTimeout: time.Hour, MaxWait: time.Hour})

@@ -93,6 +93,7 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	case overdue != nil && (allowed || !othersAllow || !queuesSlot):
 		if c.held || !fits {
 			d.overLimit, d.overOtherLimits = overdue, c.held || !othersAllow
+			d.slots.planned = false // the limit may be that of a smaller start, and seem to include this one
 		}
 		d.admitOverdue(now, overdue, overdue == last)
 	case c.next != nil && !slotFree && othersAllow && d.slots.lend(now, len(d.queue.arrivals)):
