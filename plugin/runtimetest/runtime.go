@@ -18,6 +18,11 @@ import (
 // maxSocketPath is the longest address of a unix socket.
 const maxSocketPath = 107
 
+// registrationTimeout is how long a plugin may take from its connection to its registration. After NRI's default of 5 s,
+// NRI closes the connection without a lock, and the race detector fails every test that runs if the plugin registers just
+// then, on a machine that stood still for a moment.
+const registrationTimeout = time.Hour
+
 // tick is the pause between two looks at a state without a signal for its changes.
 const tick = time.Millisecond
 
@@ -92,6 +97,7 @@ func (r *Runtime) Start() error {
 	if r.current() != nil {
 		return errors.New("runtime runs already")
 	}
+	adaptation.SetPluginRegistrationTimeout(registrationTimeout)
 	adaptation.SetPluginRequestTimeout(r.opts.RequestTimeout)
 	nriLog.set(r.log)
 	s, err := startSession(r)
