@@ -31,7 +31,6 @@ func (h handler) Connected(runtime, version string, requestTimeout time.Duration
 
 // Lost implements nri.Handler.
 func (h handler) Lost(why error) {
-	h.starts.Runtime.Lost()
 	h.observer.Report(observe.RuntimeLost{Why: why})
 }
 

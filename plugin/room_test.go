@@ -13,8 +13,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -92,36 +90,4 @@ func TestPodsGoFromTheRoomToTheGateInTheirOrderOverARestart(t *testing.T) {
 	pods["1"].getsReady()
 	next.succeeds()
 	assert.Equal(t, reasons.WithinLimits, n.view(pods["2"].uid).Reason)
-}
-
-// While the runtime is not connected, it reports no container of a pod that leaves the room.
-func TestTheRoomGoesOnWhileTheRuntimeIsNotConnected(t *testing.T) {
-	t.Parallel()
-	s := &stops{}
-	n := newNode(t, oneAtATime, with(func(o *Options) { o.Gate = waiting.GateNever }), func(n *node) { n.stopping = s })
-	holder := n.occupy("holder")
-	s.set("slow")
-	_, err := n.rt.DropPlugins()
-	require.NoError(t, err)
-	n.eventually("the daemon does not register", s.askedOften)
-	pods := []*testPod{holder}
-	var verdicts []<-chan wire.Answer
-	for i := range 3 {
-		p := n.pod(strconv.Itoa(i))
-		pods, verdicts = append(pods, p), append(verdicts, p.entersRoom(time.Now()))
-	}
-	for i, verdict := range verdicts {
-		before := pods[i]
-		assert.Equal(t, throttle.Starting, before.is())
-		assert.Empty(t, verdict, "the pod before it starts")
-		before.getsReady()
-		n.eventually("the pod leaves the room", func() bool { return len(verdict) > 0 })
-		assert.Equal(t, wire.Go, (<-verdict).Kind)
-		pods[i+1].runs().startsNow("app")
-	}
-	s.set("")
-	n.connected()
-	assert.Equal(t, throttle.Starting, pods[3].is())
-	pods[3].getsReady()
-	n.slotsFree()
 }

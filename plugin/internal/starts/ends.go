@@ -105,11 +105,8 @@ func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}
-	switch {
-	case run.Begun && pod.Describes(run.IDs):
-	case e.away && !run.Begun && v.State == throttle.Starting:
-		run.Youngest = v.Admitted // only kubelet reports its containers
-	default: // a report about earlier containers does not describe this start
+	// A report about earlier containers does not describe this start.
+	if !run.Begun || !pod.Describes(run.IDs) {
 		return "", time.Time{}, time.Time{}
 	}
 	if pod.Probed && pod.ContainersReady {

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -87,40 +86,6 @@ func TestAPodWithoutProbesKeepsItsSlotUntilAllOfItRuns(t *testing.T) {
 		p.starts("other")
 		p.reports()
 		p.is(throttle.Started, reasons.Settled)
-	})
-}
-
-// The runtime does not report the containers that it makes while it is not connected.
-func TestKubeletsReportIsEnoughWhileTheRuntimeIsAway(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
-		n.configured(t, "spec: {settleTime: 7s}", oneSlot)
-		admitted := func(name string, changes ...func(*podwatch.Pod)) *testPod {
-			p := n.pod(name, changes...)
-			ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], true, time.Now())
-			ticket.Wait(time.Now())
-			require.Equal(t, throttle.Starting, p.view().State, name)
-			return p
-		}
-		n.Runtime.Lost()
-		probed := admitted("probed")
-		probed.reports()
-		probed.is(throttle.Starting, reasons.WithinLimits, "it is not ready")
-		probed.getsReady()
-		probed.is(throttle.Started, reasons.Ready)
-
-		p := admitted("unprobed", unprobed)
-		p.reports()
-		n.passes(time.Until(p.view().Admitted.Add(7*time.Second)) - 1)
-		p.is(throttle.Starting, reasons.WithinLimits)
-		n.passes(1)
-		p.is(throttle.Started, reasons.Settled)
-
-		n.Runtime.Synchronize(nil, nil)
-		p = admitted("later")
-		p.getsReady()
-		p.is(throttle.Starting, reasons.WithinLimits, "the report may be older than the start")
 	})
 }
 

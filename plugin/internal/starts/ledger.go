@@ -25,7 +25,6 @@ type entries struct {
 	config   *atomic.Pointer[crd.Effective]
 	waitable time.Duration // Options.Waitable
 	book     *pods.Book
-	away     bool // the runtime reports nothing: it was connected, and is not any more
 	matcher  *policies.Matcher
 	shadows  shadows                     // starts that continued at once in the mode Shadow
 	byRoom   map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID

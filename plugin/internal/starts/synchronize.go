@@ -28,19 +28,10 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 	r.s.Hooks.expect(ctrs)
 }
 
-// Lost notes that the runtime reports nothing until the next Synchronize. Pods that are admitted in the waiting room start
-// meanwhile, and only kubelet reports when their starts are over.
-func (r *RuntimeEvents) Lost() {
-	r.s.Ledger.mu.Lock()
-	defer r.s.Ledger.mu.Unlock()
-	r.s.Ledger.entries.away = true
-}
-
 // rebuild is RuntimeEvents.Synchronize, and returns how many starts it found under way.
 func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container, known map[string]podwatch.Pod) (adopted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries.away = false
 	lost := l.entries.book.Rebuild(now, sandboxes, ctrs, l.entries.matcher.Needs())
 	for _, uid := range lost {
 		sandboxGone(now, l.entries.limiter.Lookup(uid))
