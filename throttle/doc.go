@@ -148,15 +148,11 @@
 // lower priority do not count among these, until all together are four times the quota. Its
 // own groups allow this pod in any case, and a group without claims allows any number.
 //
-// kubelet retries a pod that ran before (Request.RanBefore), as before a reboot, ever more seldom: a
-// refusal may cost it minutes, in which slots stay empty. It gets a reservation if fewer tickets than
-// f + T*rate/2 come before it, without the bound for a slowdown, and at most three times the quota.
-//
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
 // first pod that comes back, unless it is kept for a pod of a higher priority that is awaited. (With
 // permits kept for the first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
-// What each part of this rule is for, by what happens without it (make sim; the last row: reboot_test.go):
+// What each part of this rule is for, by what happens without it (make sim):
 //
 //	without                    what happens                                with all parts
 //	the median of the last     24 deadlines in the gate, at times two at   10
@@ -164,8 +160,6 @@
 //	twice the quota            57 deadlines in the gate                    10
 //	the 25 seconds             a herd of 16 takes 1.18 times its work      1.06 times
 //	the quota for loans        a jam of 40 clients takes 92 seconds        65 seconds
-//	three times the quota      60 pods that ran before, in two slots,      205 seconds
-//	                           take 355 seconds instead of 150
 //
 // # Time and concurrency
 //

@@ -13,8 +13,8 @@ import (
 )
 
 // kubelet plays kubelet and the gate of one node against a limiter, on a clock of its own. A refused pod comes back
-// after 10 to 15 seconds, or, if it ran before the node was booted at t0, after kubelet's back-off. A pod with a
-// reservation reaches its container a moment later, and waits there until its deadline.
+// after 10 to 15 seconds. A pod with a reservation reaches its container a moment later, and waits there until its
+// deadline.
 type kubelet struct {
 	t    *testing.T
 	l    *Limiter
@@ -40,8 +40,6 @@ type simPod struct {
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // the pod that must be ready before this one; nil: none
 	groups  []Membership
-	again   bool // it ran before, and has its sandbox
-	refused int  // how often its container was refused
 	waiting bool // in the gate
 	began   time.Time
 	ended   time.Time
@@ -90,11 +88,7 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 	p.uid = fmt.Sprintf("%03d", len(k.pods))
 	k.pods[p.uid] = p
 	k.left++
-	begin := k.sandbox
-	if p.again {
-		begin = k.container
-	}
-	k.after(after, func() { begin(p) })
+	k.after(after, func() { k.sandbox(p) })
 	return p
 }
 
@@ -107,12 +101,12 @@ func (k *kubelet) sandbox(p *simPod) {
 }
 
 func (k *kubelet) container(p *simPod) {
-	ticket := k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups, RanBefore: p.again})
+	ticket := k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups})
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
 	if !ticket.Reserve(k.now, waitable, false).Admitted {
-		k.after(k.retry(p), func() { k.container(p) })
+		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 		return
 	}
 	deadline := k.now.Add(waitable)
@@ -121,21 +115,6 @@ func (k *kubelet) container(p *simPod) {
 		p.waiting = true
 		k.after(deadline.Sub(k.now), func() { k.deadline(p, ticket) })
 	})
-}
-
-// retry returns the time until kubelet makes a container again that was refused. It counts the back-off since the end of
-// the earlier container, doubles it with each attempt, and looks late whether it is over.
-func (k *kubelet) retry(p *simPod) time.Duration {
-	soon := k.between(10*time.Second, 15*time.Second)
-	if !p.again {
-		return soon
-	}
-	left := t0.Add(min(10*time.Second<<p.refused, 5*time.Minute)).Sub(k.now)
-	p.refused++
-	if left <= soon {
-		return soon
-	}
-	return k.between(left, left*3/2)
 }
 
 func (k *kubelet) deadline(p *simPod, ticket *Ticket) {

@@ -62,7 +62,6 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 		return l.tickets.join(l, now, r)
 	}
 	l.seenLocked(now, t)
-	t.ranBefore = t.ranBefore || r.RanBefore
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		l.queue.move(t, func() { t.arrived = arrived })
 		l.tickets.notify()

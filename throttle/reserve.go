@@ -36,18 +36,11 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 // gateHolds returns what holds the ticket if each limit allows what it is expected to allow within waitable: a group,
 // or the quota of pods near their turn. A pod gets no reservation if as many pods as the quota go before it, if twice
 // the quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same
-// priority, a start of a container that exited before counts as one of a lower priority. A pod that ran before gets one
-// for up to three times the quota if it is expected to start within half of waitable: a refusal would cost it minutes. The
-// rate holds the ticket while the next token comes only after waitable.
+// priority, a start of a container that exited before counts as one of a lower priority. The rate holds the ticket while
+// the next token comes only after waitable.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
 	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false
-	most := quota
-	if t.ranBefore {
-		steady := f
-		steady.steady = true
-		most = min(3*quota, d.quota(now, &steady))
-	}
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(g)
@@ -72,8 +65,8 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	if next := d.limits.heldByRate(now); held.none() && next.Until.After(now.Add(waitable)) {
 		held = next
 	}
-	if held.none() && (before >= most || occupied >= max(most, 2*quota) || occupiedByAny >= 4*quota) {
-		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(most)}
+	if held.none() && (before >= quota || occupied >= 2*quota || occupiedByAny >= 4*quota) {
+		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(quota)}
 	}
 	return held
 }

@@ -73,29 +73,6 @@ func TestOfManyPodsAFewGetAReservationInCaseOfASlowdown(t *testing.T) {
 	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 100 s / (12 * 1 s)")
 }
 
-// A refusal costs such a pod minutes. A pod of a higher priority gets a reservation all the same.
-func TestPodsThatRanBeforeGetAReservationForThreeTimesTheRoom(t *testing.T) {
-	t.Parallel()
-	for start, room := range map[time.Duration]int{
-		time.Second: 48, 12 * time.Second: 6, // three times the quota
-		20 * time.Second: 5, time.Minute: 1, // 2 slots * 50 s / start
-	} {
-		n := newNode(t, Settings{MaxConcurrent: 2})
-		n.observe(start)
-		n.joinAndWait("a", "b")
-		reserve := func(waitable time.Duration) (up int) {
-			for i := range 60 {
-				t := n.l.Join(n.now, Request{UID: fmt.Sprintf("pod-%02d", i), RanBefore: true})
-				up += oneIf(t.Reserve(n.now, waitable, false).Admitted)
-			}
-			return up
-		}
-		reserve(0) // they come, and no pod can wait: all but one are refused
-		require.Equal(t, room, reserve(waitable), start)
-		require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Reserve(n.now, waitable, false).Admitted, start)
-	}
-}
-
 func TestEachSlotHasAReservationForAnySpeedOfStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})

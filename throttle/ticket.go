@@ -36,9 +36,6 @@ type Request struct {
 	Arrived time.Time
 	// Repeats is how often a container of this pod has exited and started again in its sandbox.
 	Repeats int
-	// RanBefore: a container of the pod was made before. kubelet retries it after 10, 20, 40, 80, 160
-	// and 300 seconds, since that container ended, if each attempt is refused.
-	RanBefore bool
 	// MaxWait bounds the wait of this pod if it is less than Settings.MaxWait. Less than 30 seconds
 	// counts as 30. Zero or less: only Settings.MaxWait counts.
 	MaxWait time.Duration
@@ -77,7 +74,6 @@ type Ticket struct {
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
-	ranBefore bool
 	key       int64 // order in the queue: band, round, arrival
 	passes    bool  // it starts first in its band, by the plan
 	pod       *pod

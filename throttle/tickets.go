@@ -42,7 +42,7 @@ func (a *tickets) join(l *Limiter, now time.Time, r Request) *Ticket {
 	t := &Ticket{
 		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
-		ranBefore: r.RanBefore, profile: r.Profile, seq: a.seq, flow: a.queue.joinFlow(r.Flow), pod: a.groups.pod(r.UID),
+		profile: r.Profile, seq: a.seq, flow: a.queue.joinFlow(r.Flow), pod: a.groups.pod(r.UID),
 	}
 	t.pod.ticket = t
 	if r.Groups != nil {

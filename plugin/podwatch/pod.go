@@ -126,17 +126,6 @@ func (p Pod) StartsAgain(container string) bool {
 	}
 }
 
-// RanBefore reports whether kubelet's report names a container of the pod that was made before, as before a reboot.
-// kubelet then takes each attempt to make the container for one more restart after a crash.
-func (p Pod) RanBefore() bool {
-	for _, c := range p.Containers {
-		if c.ID != "" && c.Kind != Ephemeral {
-			return true
-		}
-	}
-	return false
-}
-
 func restarts(policy string) bool {
 	return policy == string(corev1.RestartPolicyAlways) || policy == string(corev1.RestartPolicyOnFailure)
 }

@@ -43,18 +43,6 @@ func TestStartsAgain(t *testing.T) {
 	require.False(t, Pod{}.StartsAgain("c"))
 }
 
-func TestRanBefore(t *testing.T) {
-	t.Parallel()
-	for want, c := range map[bool][]Container{
-		false: {{Kind: App}, {Kind: Ephemeral, ID: "debugger"}},
-		true:  {{Kind: App, ID: "app"}, {Kind: Init, ID: "init"}, {Kind: Sidecar, ID: "sidecar"}},
-	} {
-		for _, one := range c {
-			require.Equal(t, want, Pod{Containers: map[string]Container{"first": {Kind: App}, "second": one}}.RanBefore(), "%+v", one)
-		}
-	}
-}
-
 // The Job controller fails a Job, and removes its pods, when the restarts of its pods reach the backoffLimit.
 func TestStartsAgainOfAJob(t *testing.T) {
 	t.Parallel()

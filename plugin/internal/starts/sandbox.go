@@ -71,7 +71,7 @@ func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool
 // that is known to be deleted ends: nothing may report that again.
 func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
-	request.Priority, request.MaxWait, request.RanBefore = pod.Priority, pod.ActiveDeadline/10, pod.RanBefore()
+	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
 	request.Groups = e.matcher.Groups(now, subject(p, pod))
 	if request.Arrived.IsZero() {
 		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start

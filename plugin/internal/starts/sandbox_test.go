@@ -145,34 +145,6 @@ func (n *node) nothingIsLeft() {
 	})
 }
 
-// After a reboot, kubelet retries a refused container ever more seldom.
-func TestMorePodsThatRanBeforeGetASandbox(t *testing.T) {
-	t.Parallel()
-	for id, want := range map[string]int{"": 1, "earlier": 3} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
-			observed := n.occupies("observed")
-			n.passes(10 * time.Second)
-			observed.getsReady()
-			n.occupies("holder")
-			ask := func() (up int) {
-				for i := range 10 {
-					p := n.pod(strconv.Itoa(i), func(pod *podwatch.Pod) {
-						pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: id}}
-					})
-					if p.run().Admitted {
-						up++
-					}
-				}
-				return up
-			}
-			ask()
-			n.passes(11 * time.Second) // then all are known to come
-			assert.Equal(t, want, ask(), id)
-		})
-	}
-}
-
 // A pod whose images take long to pull asks for nothing.
 func TestAPodWithASandboxKeepsItsPlaceHoweverLongItPulls(t *testing.T) {
 	t.Parallel()
