@@ -68,13 +68,15 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
 	check := func(w *waiter.Waiter) *waiter.Outcome {
 		leaveAt, pace, heard := w.LastTurn()
+		early := settles && time.Now().Before(leaveAt) // later, a pod leaves the room one by one
+		silent := w.Alone() || time.Since(began) > askMost
 		switch {
-		case readable && files.changed(), settles && w.Alone() && time.Now().Before(leaveAt):
+		case readable && files.changed(), early && silent && !heard:
 			note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
-		case !mayNotWait && !settles:
+		case !mayNotWait && !early:
 			return nil
 		case heard:
-		case w.Alone(), time.Since(began) > askMost:
+		case silent:
 			return &waiter.Outcome{Starts: true, Unpaced: true, Reason: "no daemon, and no pod can wait here while the CNI configuration changes"}
 		default:
 			return nil

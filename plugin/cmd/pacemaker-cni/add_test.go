@@ -333,6 +333,12 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	})
 	assert.Empty(t, p.passes(t), "the daemon admits the pod")
 
+	silent := gatetest.Listen(t, func(c net.Conn) {
+		_, _ = io.Copy(io.Discard, c) // until the plugin closes the connection
+	})
+	_, msg = call(t, soonAfter(silent)).fails(t)
+	assert.Contains(t, msg, "the CNI configuration changed", "the daemon hangs")
+
 	alone := gatetest.Socket(t)
 	_, msg = call(t, soonAfter(alone)).fails(t)
 	assert.Contains(t, msg, "the CNI configuration changed", "a daemon may come until kubelet tries again")
