@@ -43,10 +43,15 @@
 //     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
-//     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report].
+//     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
+//     containers continue this start: after step 3 they start at once. The end of an init container ends nothing.
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
 //  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod.
+//
+// If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
+// forecast turn is over. The next daemon rebuilds the book ([starts.RuntimeEvents.Synchronize]), and freezes admissions
+// ([starts.Rejoin.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric
@@ -74,5 +79,6 @@ var _ = []any{
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
 	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
+	(*starts.RuntimeEvents).Synchronize, (*starts.Rejoin).Freeze,
 	(*observe.Observer).Report, (*throttle.Ticket).TryStart,
 }

@@ -75,7 +75,8 @@ func TestEveryMutexIsALeaf(t *testing.T) {
 			if underLedger.MatchString(what) {
 				continue
 			}
-			assert.NotEmpty(t, underLocks[what], "%s: %s", l.files.Position(at), what)
+			assert.NotEmpty(t, underLocks[what], "%s: %s is called under a mutex. If it only computes, add it to underLedger or to underLocks, with the reason",
+				l.files.Position(at), what)
 		}
 	}
 	for what := range underLocks {

@@ -15,6 +15,8 @@ import (
 // The status part (Phase and everything below it) is kubelet's latest report, which can be about the past:
 // after a reboot of the node it describes the containers from before, until kubelet reports again.
 // [Pod.Describes] tells whether it is about the containers that run now.
+//
+// What pacing has to know of a pod besides, such as another annotation, is a field here, which trim.go fills.
 type Pod struct {
 	// UID is the pod's uid in NRI. For a static pod that is the hash its mirror pod carries in the
 	// annotation kubernetes.io/config.mirror, not the uid of the mirror pod in the API.

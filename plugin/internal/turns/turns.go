@@ -28,8 +28,8 @@ const noticeGrace = wire.SilenceMost + leaveTolerance
 
 // Forecast is when a pod that waits with a process is expected to start. The zero value: there is no forecast yet.
 type Forecast struct {
-	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: at its turn at the
-	// expected pace. If the last turn were after the deadline, all processes share the time that is left instead.
+	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: RestartGrace after its turn
+	// at the expected pace. If the last turn were after the deadline, all processes share the time that is left instead.
 	LeaveAt time.Time
 	// Position is the pod's position among the pods that wait with a process, from 1.
 	Position int

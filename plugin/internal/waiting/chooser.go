@@ -57,8 +57,9 @@ type way interface {
 	// bars returns why the container cannot wait in this way now, or "" if it can. It may read the files of the host.
 	bars(now time.Time, held *heldContainer) string
 	// take makes the container wait, and returns the hook in which it waits. If it returns an error, the container
-	// is refused; if it returns neither a hook nor an error, the container starts. If take itself fails, the container
-	// must start. It may block for as long as a hold.
+	// is refused; if it returns neither a hook nor an error, the container starts. It may return neither only if the
+	// ticket is admitted, or the start counts as unpaced. A limit of a StartPolicy's running pods may hold the ticket for
+	// hours: no way may end that wait. If take itself fails, the container must start. It may block for as long as a hold.
 	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 
@@ -67,8 +68,8 @@ type way interface {
 type follower interface {
 	// connected is called when the daemon is connected to a runtime.
 	connected()
-	// started is called when a container started, gone when one ended or was never started. id is that of the container;
-	// pod is "namespace/name".
+	// started is called when a container started, gone when one ended or was never started. pod is "namespace/name", id
+	// is that of the container.
 	started(pod, id string)
 	gone(pod, id string)
 	// forget is called for the UID of a pod that is gone.

@@ -17,7 +17,8 @@
 // refused.
 //
 // Each of the three is a type with the two methods of the interface way. A new way for containers is one more such type
-// in the list that New makes. One that must know what becomes of its containers is a follower, too. refusal.go also
+// in the list that New makes. One that must know what becomes of its containers is a follower, too. One with a hook
+// needs the answers to it besides: [Chooser.Wait] knows the room and the gate. refusal.go also
 // decides whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some versions of
 // containerd do not clean up refused sandboxes.
 package waiting

@@ -48,7 +48,8 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 
 // await blocks until a waiting process has its answer, and sends it its turn each time that the forecast
 // changes. ends returns the answer if there is one. It is called again when the ticket is decided, when
-// done is closed, and when the valve or the forecasts change; sent reports whether the process was sent a turn.
+// done is closed, and when the valve or the forecasts change, but not because time passes; sent reports whether the
+// process was sent a turn.
 // expired returns the answer at the deadline.
 func (s *shared) await(
 	ctx context.Context, h gate.Hello, t starts.Ticket, done <-chan struct{}, sendTurn gate.SendTurn,
