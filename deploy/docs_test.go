@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"html"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,6 +161,34 @@ func headings(t *testing.T, document string) (anchors []string) {
 		anchors = append(anchors, strings.ReplaceAll(strings.ToLower(h[1]), " ", "-"))
 	}
 	return anchors
+}
+
+// A name with our domain is an annotation, label or taint that a user may meet.
+func TestTheManualSaysWhatOurNamesMean(t *testing.T) {
+	t.Parallel()
+	var manual strings.Builder
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		manual.Write(text)
+	}
+	name, seen := regexp.MustCompile(`"(pod-pacemaker\.io/[a-z0-9-]+)"`), 0
+	for _, folder := range []string{"../crd", "../plugin"} {
+		require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range name.FindAllSubmatch(text, -1) {
+				seen++
+				if !strings.Contains(manual.String(), string(m[1])) { // the message would contain the manual
+					t.Errorf("%s: the manual does not say what %s means", path, m[1])
+				}
+			}
+			return err
+		}))
+	}
+	require.Greater(t, seen, 3)
 }
 
 // The manual shows the output of status that a test expects.
