@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
@@ -76,6 +77,14 @@ type follower interface {
 	forget(uid string)
 }
 
+// host answers the processes that wait in one way.
+type host interface {
+	// hosts reports whether the process waits in this way. It does not block.
+	hosts(h gate.Hello) bool
+	// wait is [gate.Backend.Wait] for the process.
+	wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error)
+}
+
 // Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting
 // room: it is a [gate.Backend]. Make it with New. Its methods are safe for concurrent use.
 type Chooser struct {
@@ -84,7 +93,8 @@ type Chooser struct {
 	Room     *Room
 	Refusals *Refusals
 	hold     *hold
-	ways     []way // the first that does not bar a container takes it
+	ways     []way  // the first that does not bar a container takes it
+	hosts    []host // the first that hosts a process answers it; the gate hosts all
 }
 
 // New returns a Chooser that is not connected to a runtime yet.
@@ -93,7 +103,8 @@ func New(o Options) *Chooser {
 	s.runtime.Store(notConnected)
 	refusals := newRefusals(s)
 	g, h := newGate(s, refusals), newHold(s, refusals)
-	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: refusals, hold: h, ways: []way{g, h, refusals}}
+	room := newRoom(s, g)
+	return &Chooser{shared: s, Gate: g, Room: room, Refusals: refusals, hold: h, ways: []way{g, h, refusals}, hosts: []host{room, g}}
 }
 
 // Sandbox decides whether the runtime may make a pod's sandbox now. An error refuses the sandbox. It may block for as

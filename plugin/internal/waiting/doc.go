@@ -16,9 +16,9 @@
 // asks when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still
 // refused.
 //
-// Each of the three is a type with the two methods of the interface way. A new way for containers is one more such type
-// in the list that New makes. One that must know what becomes of its containers is a follower, too. One with a hook
-// needs the answers to it besides: [Chooser.Wait] knows the room and the gate. refusal.go also
-// decides whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some versions of
+// Each of the three is a type with the two methods of the interface way. A new way for containers is one more such
+// type in the list that New makes. One that must know what becomes of its containers is a follower, too. One that
+// answers its own hooks is a host, and has a place in that list, too. anotherway_test.go has an example. refusal.go decides
+// whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some versions of
 // containerd do not clean up refused sandboxes.
 package waiting

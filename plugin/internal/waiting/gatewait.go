@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -21,18 +22,19 @@ func (c *Chooser) Alive(ctx context.Context) error { return c.o.Starts.Alive(ctx
 
 // Wait implements [gate.Backend]: it blocks until the start of the pod is decided.
 func (c *Chooser) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
-	if h.Room {
-		return c.Room.wait(ctx, h, sendTurn)
-	}
-	return c.Gate.wait(ctx, h, sendTurn)
+	i := slices.IndexFunc(c.hosts, func(of host) bool { return of.hosts(h) })
+	return c.hosts[i].wait(ctx, h, sendTurn) // the gate hosts all
 }
 
+// hosts implements host. The gate also answers hooks of an earlier daemon that no way of this one knows.
+func (g *Gate) hosts(gate.Hello) bool { return true }
+
+// wait implements host.
 func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
 	g.waiters.Add(1)
 	defer g.waiters.Add(-1)
 	g.breaker.contact(h.ContainerID)
-	name := observe.PodName(h.Name)
-	t, gone := g.o.Starts.HookTicket(pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}, h.ContainerID, h.Since)
+	t, gone := g.o.Starts.HookTicket(podOf(h), h.ContainerID, h.Since)
 	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return g.ended(state, t, gone) }
 	// Before the wait begins: it would take a free slot.
 	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown || state.Pressure {
@@ -44,6 +46,12 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	defer stop()
 	g.o.Starts.Hooks.Back(h.ContainerID)
 	return g.await(ctx, h, t, gone, sendTurn, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
+}
+
+// podOf returns the pod that a process says it waits for.
+func podOf(h gate.Hello) pods.Pod {
+	name := observe.PodName(h.Name)
+	return pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}
 }
 
 // await blocks until a waiting process has its answer, and sends it its turn each time that the forecast

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -119,7 +118,10 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 	return inRoom, now.Add(roomRound)
 }
 
-// wait blocks until a pod may have its sandbox.
+// hosts implements host.
+func (r *Room) hosts(h gate.Hello) bool { return h.Room }
+
+// wait implements host: it blocks until a pod may have its sandbox.
 func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
 	if !r.o.Starts.Valve.Enforces() {
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
@@ -128,8 +130,8 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	if err := ctx.Err(); err != nil {
 		return gate.Verdict{}, err
 	}
-	name := observe.PodName(h.Name)
-	who := pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name, Static: isHash(h.PodUID)}
+	who := podOf(h)
+	who.Static = isHash(h.PodUID)
 	t, waits := r.o.Starts.Arrive(time.Now(), who, pod, known, h.Since)
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
