@@ -42,7 +42,6 @@ func (d *Daemon) Status() admin.Status {
 	s.Room = d.roomStatus()
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()
-	s.Refused.CPUShare = d.waiting.Refusals.CPUShare(now)
 	return s
 }
 

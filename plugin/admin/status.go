@@ -148,9 +148,6 @@ type Gate struct {
 type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
-	// CPUShare estimates the share of the node's CPU time that refusals cost in the last minute, from 0 to 1. It is
-	// based on their cost on a small node.
-	CPUShare float64 `json:"cpuShare,omitzero"`
 	// NotAtSandbox is why the runtime does not allow refusals at the sandbox; empty if it does.
 	NotAtSandbox string `json:"notAtSandbox,omitempty"`
 }

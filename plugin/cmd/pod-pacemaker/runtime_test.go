@@ -68,5 +68,5 @@ func TestRunPacesAndReports(t *testing.T) {
 	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")
 	assert.Contains(t, status, "STARTING 1 of 1\n")
 	assert.Contains(t, status, "WAITING 1, the longest for ")
-	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container; 0.0 % of the node's CPU")
+	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container\n")
 }

@@ -153,10 +153,7 @@ func refusedText(r admin.Refused) string {
 	if r.NotAtSandbox != "" {
 		text += " (none at the sandbox: " + r.NotAtSandbox + ")"
 	}
-	if r.CPUShare == 0 {
-		return text
-	}
-	return fmt.Sprintf("%s; %.1f %% of the node's CPU in the last minute (estimated)", text, 100*r.CPUShare)
+	return text
 }
 
 func slotsText(s admin.Slots) string {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -15,18 +14,19 @@ import (
 // Limits of holds. A handler that waits holds up every pod of the node.
 const (
 	holdShare = 0.1             // of wall time, over all pods, including all other work of handlers
-	holdSaved = 2 * time.Second // can be saved up at most
+	holdSaved = 2 * time.Second // can be saved up at most; as much can be owed
 )
 
 // hold is the way to wait for a moment inside a handler. It is safe for concurrent use.
 type hold struct {
 	*shared
 	refusals *Refusals
-	holdBudget
+	budget   // of how long handlers wait. All their time is charged, so that those that are slow by themselves hold no pod
 }
 
 func newHold(s *shared, refusals *Refusals) *hold {
-	return &hold{shared: s, refusals: refusals, holdBudget: newHoldBudget(cmp.Or(s.o.SavedHold, holdSaved))}
+	saved := cmp.Or(s.o.SavedHold, holdSaved)
+	return &hold{shared: s, refusals: refusals, budget: newBudget(holdShare, saved, saved)}
 }
 
 // bars implements way. A container may be admitted within a hold if it is the first in the queue, and does not
@@ -79,31 +79,4 @@ func (h *hold) wait(outer context.Context, wait func(context.Context)) {
 	defer cancel()
 	defer func() { h.o.Observer.Report(observe.HandlerHold{Took: time.Since(begin)}) }()
 	wait(ctx)
-}
-
-// holdBudget limits how long handlers may wait. The time of all handlers is charged to it, so that handlers
-// that are slow by themselves hold no pod.
-type holdBudget struct {
-	most   time.Duration // can be saved up; as much can be owed
-	tokens *rate.Limiter // microseconds that are left, plus the most that can be owed
-}
-
-// newHoldBudget returns a budget of which nothing is used.
-func newHoldBudget(most time.Duration) holdBudget {
-	return holdBudget{most: most, tokens: rate.NewLimiter(holdShare*1e6, int(2*most.Microseconds()))}
-}
-
-// left returns how long handlers may wait now; 0 or less: they may not.
-func (b holdBudget) left(now time.Time) time.Duration {
-	return time.Duration(b.tokens.TokensAt(now))*time.Microsecond - b.most
-}
-
-// charge records that a handler took d.
-func (b holdBudget) charge(now time.Time, d time.Duration) {
-	taken := func() bool {
-		return b.tokens.AllowN(now, int(min(max(0, d.Microseconds()), int64(b.tokens.TokensAt(now)))))
-	}
-	for !taken() { // another handler was charged meanwhile, so that fewer tokens are left
-		continue
-	}
 }

@@ -111,7 +111,7 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 		require.ErrorContains(t, err, string(reasons.GateFull))
 		sandboxes, containers := n.Refusals.Counts()
 		assert.Equal(t, []uint64{12, 1}, []uint64{sandboxes, containers})
-		n.passes(refusalWindow)
+		n.passes(refusalSaved)
 		assert.Error(t, p.run(), "a minute later sandboxes are refused again")
 	})
 }

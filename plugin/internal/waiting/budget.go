@@ -1,0 +1,33 @@
+package waiting
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// budget limits what is used of a time to a share of the time that passes. It is safe for concurrent use.
+type budget struct {
+	owed   time.Duration // can be owed at most
+	tokens *rate.Limiter // microseconds that are left, plus the most that can be owed
+}
+
+// newBudget returns a budget of which nothing is used. At most saved can be saved up, and owed can be owed.
+func newBudget(share float64, saved, owed time.Duration) budget {
+	return budget{owed: owed, tokens: rate.NewLimiter(rate.Limit(share*1e6), int((saved + owed).Microseconds()))}
+}
+
+// left returns how much is left now; less than 0: it is owed.
+func (b budget) left(now time.Time) time.Duration {
+	return time.Duration(b.tokens.TokensAt(now))*time.Microsecond - b.owed
+}
+
+// charge records that d was used. What would be owed beyond the bound is forgiven.
+func (b budget) charge(now time.Time, d time.Duration) {
+	taken := func() bool {
+		return b.tokens.AllowN(now, int(min(max(0, d.Microseconds()), int64(b.tokens.TokensAt(now)))))
+	}
+	for !taken() { // another call has charged meanwhile, so that fewer tokens are left
+		continue
+	}
+}
