@@ -26,26 +26,13 @@ type Configured struct {
 func (e Configured) report(o *Observer) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(e.Name, e.Origin).Set(float64(e.Generation))
+	text := "configuration in force: " + cmp.Or(e.Name, e.Origin)
+	if e.Mode != v1alpha1.ModeEnforce {
+		text += "; waiting pods start at once"
+	}
 	o.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation, "mode": e.Mode, "limits": admin.LimitsText(e.Limits),
-	}).Info("configuration in force: " + cmp.Or(e.Name, e.Origin))
-}
-
-// modeNews says what a change to a mode means for pods that wait.
-var modeNews = map[v1alpha1.Mode]string{
-	v1alpha1.ModeEnforce: "the mode is Enforce now: starts wait for the limits",
-	v1alpha1.ModeShadow:  "the mode is Shadow now: waiting pods start at once, and the daemon reports which pods would wait in the mode Enforce",
-	v1alpha1.ModeOff:     "the mode is Off now: no limit is in force, and waiting pods start at once",
-}
-
-// ModeChange is a change of the mode. It is logged.
-type ModeChange struct {
-	Mode, Before v1alpha1.Mode
-	Waiting      int // pods that waited then
-}
-
-func (e ModeChange) report(o *Observer) {
-	o.log.WithFields(logrus.Fields{"mode": e.Mode, "before": e.Before, "waiting": e.Waiting}).Warn(modeNews[e.Mode])
+	}).Info(text)
 }
 
 // PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node. The end of a fault,

@@ -223,8 +223,9 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: configuration in force: test config=test generation=3 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
-		{ModeChange{v1alpha1.ModeOff, v1alpha1.ModeShadow, 7}, []string{
-			"log warning: the mode is Off now: no limit is in force, and waiting pods start at once before=Shadow mode=Off waiting=7",
+		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, throttle.Settings{}}, []string{
+			"log info: configuration in force: all-off; waiting pods start at once config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
+			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{
 			"log info: StartPolicy b can be evaluated again policy=b",

@@ -134,17 +134,13 @@ func (v *Valve) WhyUnheld() reasons.Reason {
 // changeMode handles a change of the mode. waiting are the pods that waited then. Unless the new mode is Shadow, starts
 // that continued at once count as under way.
 func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []throttle.TicketView) {
-	mode := s.Valve.Mode()
-	if mode == before {
+	if mode := s.Valve.Mode(); mode == before || mode == v1alpha1.ModeShadow {
 		return
 	}
-	s.o.Observer.Report(observe.ModeChange{Mode: mode, Before: before, Waiting: len(waiting)})
-	if mode != v1alpha1.ModeShadow {
-		known := map[string]podwatch.Pod{}
-		for _, v := range waiting {
-			known[v.UID], _ = s.Known(v.UID)
-		}
-		s.Ledger.endShadows(now, known)
-		s.Wake()
+	known := map[string]podwatch.Pod{}
+	for _, v := range waiting {
+		known[v.UID], _ = s.Known(v.UID)
 	}
+	s.Ledger.endShadows(now, known)
+	s.Wake()
 }
