@@ -23,7 +23,7 @@ type StartPolicyStatus struct {
 
 	// calculatedLimits are the limits that are in force now, with the overrides.
 	// +optional
-	CalculatedLimits *CalculatedLimits `json:"calculatedLimits,omitempty"`
+	CalculatedLimits *PolicyLimits `json:"calculatedLimits,omitempty"`
 
 	// used is what counts against the limits, on all nodes together. Each node reports the
 	// groups with the most pods: 32 of a policy, and 64 of all policies.
@@ -66,16 +66,6 @@ const ConditionReady = "Ready"
 // ConditionOverridesValid is true when no override of the policy is ignored. Otherwise its message names each wrong field
 // of the ignored ones, and says why.
 const ConditionOverridesValid = "OverridesValid"
-
-// CalculatedLimits are the limits in force, with the overrides.
-type CalculatedLimits struct {
-	PolicyLimits `json:",inline"`
-
-	// since is when an override last began or ended and so changed the limits. Absent: no
-	// override has since the policy was last changed.
-	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
-}
 
 // PolicyUse is what counts against the limits of a group.
 type PolicyUse struct {

@@ -78,12 +78,8 @@ func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.Sta
 	}
 	compiled := startpolicy.Compile(policy)
 	c.Status, c.Reason = metav1.ConditionTrue, reasonOverridesValid
-	limits := compiled.LimitsAt(now)
-	status.CalculatedLimits = &v1alpha1.CalculatedLimits{PolicyLimits: *limits.Limits.DeepCopy()}
-	if !limits.Since.IsZero() {
-		since := metav1.NewTime(limits.Since).Rfc3339Copy()
-		status.CalculatedLimits.Since = &since
-	}
+	limits := compiled.LimitsAt(now).Limits
+	status.CalculatedLimits = limits.DeepCopy()
 	if faults := compiled.Invalid(); len(faults) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonInvalid, strings.Join(faults, "; ")
 	}

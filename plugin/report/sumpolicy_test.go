@@ -67,7 +67,6 @@ func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 	assert.EqualValues(t, "500m", status.Groups[0].Used.Running.Requests["cpu"])
 
 	assert.EqualValues(t, "5", status.CalculatedLimits.Running.Requests["cpu"])
-	assert.True(t, status.CalculatedLimits.Since.Time.Equal(policyNow.Add(-12*time.Hour)))
 	overrides := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionOverridesValid)
 	assert.Equal(t, metav1.ConditionFalse, overrides.Status)
 	assert.Contains(t, overrides.Message, `spec.temporaryOverrides[1].begin: "tomorrow": must be `)
