@@ -27,7 +27,7 @@ const (
 // Limits of refusals at the sandbox.
 const (
 	refusalShare = 0.02        // of the CPU time of a core, for each core
-	refusalSaved = time.Minute // the share of this time can be saved up at most
+	refusalSaved = time.Minute // the share of this time can be saved up at most; as much can be owed
 )
 
 // RefuseAt says where a pod that cannot wait is refused.
@@ -51,7 +51,8 @@ type Refusals struct {
 
 func newRefusals(s *shared) *Refusals {
 	share := refusalShare * float64(s.o.Cores)
-	return &Refusals{shared: s, cpu: newBudget(share, time.Duration(share*float64(refusalSaved)), 0)}
+	saved := time.Duration(share * float64(refusalSaved))
+	return &Refusals{shared: s, cpu: newBudget(share, saved, saved)}
 }
 
 // bars implements way: a container can always be refused.

@@ -107,12 +107,18 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 		}
 		assert.Equal(t, 12, refused, "0.2 CPU-seconds each: 2 % of two cores for a minute")
 		p := n.pod("at the container")
-		_, err := p.runs().create("app")
-		require.ErrorContains(t, err, string(reasons.GateFull))
-		sandboxes, containers := n.Refusals.Counts()
-		assert.Equal(t, []uint64{12, 1}, []uint64{sandboxes, containers})
+		p.runs()
+		const containers = 2400 / 50 // all together cost as much as the 12 sandboxes
+		for range containers {
+			_, err := p.create("app")
+			require.ErrorContains(t, err, string(reasons.GateFull))
+		}
+		atSandbox, atContainer := n.Refusals.Counts()
+		assert.Equal(t, []uint64{12, containers}, []uint64{atSandbox, atContainer})
 		n.passes(refusalSaved)
-		assert.Error(t, p.run(), "a minute later sandboxes are refused again")
+		require.NoError(t, p.run(), "the refusals at the container are charged, too")
+		n.passes(refusalSaved / 12)
+		assert.Error(t, p.run(), "later sandboxes are refused again")
 	})
 }
 
