@@ -26,13 +26,13 @@ type Configured struct {
 func (e Configured) report(o *Observer) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(e.Name, e.Origin).Set(float64(e.Generation))
-	text := "configuration in force: " + cmp.Or(e.Name, e.Origin)
+	level, text := logrus.InfoLevel, "configuration in force: "+cmp.Or(e.Name, e.Origin)
 	if e.Mode != v1alpha1.ModeEnforce {
-		text += "; waiting pods start at once"
+		level, text = logrus.WarnLevel, text+"; waiting pods start at once"
 	}
 	o.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation, "mode": e.Mode, "limits": admin.LimitsText(e.Limits),
-	}).Info(text)
+	}).Log(level, text)
 }
 
 // PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node. The end of a fault,

@@ -224,7 +224,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"metric config_generation test API: 3",
 		}},
 		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, throttle.Settings{}}, []string{
-			"log info: configuration in force: all-off; waiting pods start at once config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
+			"log warning: configuration in force: all-off; waiting pods start at once config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
 			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{
