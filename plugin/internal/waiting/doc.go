@@ -18,7 +18,7 @@
 //
 // Each of the three is a type with the two methods of the interface way. A new way for containers is one more such
 // type in the list that New makes. One that must know what becomes of its containers is a follower, too. One that
-// answers its own hooks is a host, and has a place in that list, too. anotherway_test.go has an example. refusal.go decides
-// whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some versions of
-// containerd do not clean up refused sandboxes.
+// answers its own hooks is a host, and stands in that list before the gate, which answers all others.
+// anotherway_test.go has an example. refusal.go decides whether a pod is refused at the sandbox or at the container:
+// refusals cost CPU time, and some versions of containerd do not clean up refused sandboxes.
 package waiting
