@@ -15,7 +15,7 @@ import (
 // debug.
 type Waits struct {
 	Pod
-	Container string // ID of the container that waits in the gate; empty: the pod waits in the waiting room
+	Container string // ID of the container whose hook waits; empty: the pod waits in the waiting room
 	Decision  throttle.Decision
 	Since, At time.Time // when the pod joined the queue, and when it was decided
 }

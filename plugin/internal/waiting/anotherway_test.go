@@ -11,36 +11,35 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// porch is another way to wait, and shows that one is a type in one file and its place in the lists of New. The containers
-// named "porch" wait in a hook until their turn, and are not told when that is expected.
+// porch is another way to wait, and shows that one is a type in one file and its places in the lists of New. The
+// containers named "porch" wait there for a minute, and are refused if their turn has not come.
 type porch struct {
-	*shared
+	gate  *Gate
 	mu    sync.Mutex
-	taken map[string]bool // containers with a hook, by ID
+	taken map[string]bool // containers with a hook of the porch, by ID; the gate answers those of an earlier daemon
 }
 
 var _ follower = (*porch)(nil)
 
-func (*porch) bars(_ time.Time, held *heldContainer) string {
+func (p *porch) bars(now time.Time, held *heldContainer) string {
 	if held.Container != "porch" {
 		return "it has another name"
 	}
-	return ""
+	return p.gate.barsHook(now, held)
 }
 
 func (p *porch) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.taken[held.id] = true
-	hello := wire.Hello{PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: held.Since, Deadline: now.Add(time.Hour)}
-	argv := wire.Argv(p.o.Gate.Socket, hello, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(time.Hour)}, held.cgroup)
-	return &api.Hook{Path: p.o.Gate.Path, Args: append([]string{p.o.Gate.Path}, argv...)}, nil
+	p.mu.Unlock()
+	v, _ := p.gate.o.Starts.View(now, held.UID)
+	return p.gate.hook(now, held, v, time.Minute), nil
 }
 
 func (p *porch) hosts(h gate.Hello) bool {
@@ -49,25 +48,13 @@ func (p *porch) hosts(h gate.Hello) bool {
 	return p.taken[h.ContainerID]
 }
 
-func (p *porch) wait(ctx context.Context, h gate.Hello, _ gate.SendTurn) (gate.Verdict, error) {
-	t, gone := p.o.Starts.HookTicket(podOf(h), h.ContainerID, h.Since)
-	defer t.Wait(time.Now())()
-	for {
-		state, changed := p.o.Starts.Valve.Now()
-		if state.Unheld {
-			t.StartUnheld(time.Now())
-			return gate.Verdict{Go: true, Reason: p.o.Starts.Valve.WhyUnheld()}, nil
+func (p *porch) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
+	return p.gate.waitFor(ctx, h, sendTurn, func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict {
+		if isClosed(gone) || t.TryStart(now).Admitted {
+			return decided(t, gone)
 		}
-		select {
-		case <-t.Decided():
-			return decided(t, gone), nil
-		case <-gone:
-			return decided(t, gone), nil
-		case <-changed:
-		case <-ctx.Done():
-			return gate.Verdict{}, ctx.Err()
-		}
-	}
+		return gate.Verdict{Reason: reasons.GateExpired}
+	})
 }
 
 func (*porch) connected()             {}
@@ -83,25 +70,26 @@ func TestAnotherWayIsOneTypeInTheLists(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t)
-		p := &porch{shared: n.shared, taken: map[string]bool{}}
+		p := &porch{gate: n.Gate, taken: map[string]bool{}}
 		n.ways, n.hosts = append([]way{p}, n.ways...), append([]host{p}, n.hosts...)
 		holder := n.occupy("holder")
 		first := n.pod("first", has(podwatch.App, "porch")).runs()
+		tooLong := first.waits("porch")
+		inGate := n.pod("second").runs().waits("app")
+		n.passes(time.Minute)
+		assert.Equal(t, gate.Verdict{Reason: reasons.GateExpired}, tooLong.result(), "its own way answers")
+		assert.Equal(t, throttle.Waiting, first.view().State, "the pod keeps its place")
+		assert.False(t, inGate.over(), "the gate answers")
+
 		c := first.makes("porch")
 		hook := c.hookAsks()
-		second := n.pod("second").runs().waits("app")
-		assert.Empty(t, hook.told(), "its own way answers")
-		assert.NotEmpty(t, second.told(), "the gate answers")
-		assert.Equal(t, 1, n.Gate.Waiters())
-
 		holder.getsReady()
 		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, hook.result())
-		assert.Equal(t, throttle.Starting, first.view().State)
-		assert.False(t, second.over())
+		assert.False(t, inGate.over())
 
 		c.runs()
 		first.getsReady()
-		assert.True(t, second.result().Go)
+		assert.True(t, inGate.result().Go)
 		c = n.pod("third", has(podwatch.App, "porch")).runs().makes("porch")
 		hook = c.hookAsks()
 		assert.False(t, hook.over())

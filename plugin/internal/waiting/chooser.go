@@ -60,7 +60,7 @@ type way interface {
 	// take makes the container wait, and returns the hook in which it waits. If it returns an error, the container
 	// is refused; if it returns neither a hook nor an error, the container starts. It may return neither only if the
 	// ticket is admitted, or the start counts as unpaced. A limit of a StartPolicy's running pods may hold the ticket for
-	// hours: no way may end that wait. If take itself fails, the container must start. It may block for as long as a hold.
+	// hours: no way may start the container before. If take itself fails, the container must start. It may block for as long as a hold.
 	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 
@@ -81,7 +81,8 @@ type follower interface {
 type host interface {
 	// hosts reports whether the process waits in this way. It does not block.
 	hosts(h gate.Hello) bool
-	// wait is [gate.Backend.Wait] for the process.
+	// wait is [gate.Backend.Wait] for the process. A verdict without Go fails the start: if podwatch.Pod.StartsAgain is
+	// false for a container, that loses the container or the pod. An error of take does no harm to any pod.
 	wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error)
 }
 

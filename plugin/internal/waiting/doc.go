@@ -17,8 +17,11 @@
 // refused.
 //
 // Each of the three is a type with the two methods of the interface way. A new way for containers is one more such
-// type in the list that New makes. One that must know what becomes of its containers is a follower, too. One that
-// answers its own hooks is a host, and stands in that list before the gate, which answers all others.
-// anotherway_test.go has an example. refusal.go decides whether a pod is refused at the sandbox or at the container:
-// refusals cost CPU time, and some versions of containerd do not clean up refused sandboxes.
+// type in the list ways that New makes; before hold, if it is for the first in the queue, too. One that must know what
+// becomes of its containers is a follower, too. One that answers its own hooks is a host, and stands in the list hosts,
+// too, before the gate, which answers all others. The methods barsHook, hook and waitFor of Gate do for it what every
+// hook needs. anotherway_test.go has an example.
+//
+// refusal.go also decides whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some
+// versions of containerd do not clean up refused sandboxes.
 package waiting

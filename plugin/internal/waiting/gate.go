@@ -12,6 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // GateUse says where containers may wait in the gate.
@@ -59,15 +60,21 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 	if !d.Admitted {
 		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Arrived)
 	}
+	return g.hook(now, held, v, g.o.Gate.Timeout), nil
+}
+
+// hook returns the hook in which a container waits, in this way or another, for at most timeout. v is its ticket. It
+// reports the wait, and makes the breaker watch the hook.
+func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, timeout time.Duration) *api.Hook {
 	g.o.Observer.Report(observe.Waits{
 		Pod: observe.Pod{UID: held.UID, Name: held.NamespacedName()}, Container: held.id, Decision: held.Decision, Since: v.Arrived, At: now,
 	})
 	g.breaker.begins(now, held.id, held.UID)
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
-		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(g.o.Gate.Timeout),
-	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, g.o.Gate.Timeout))}, held.cgroup)
+		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(timeout),
+	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
-	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}, nil
+	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}
 }
 
 // Waiters returns how many hooks wait in the gate now.
@@ -119,8 +126,20 @@ func (g *Gate) unusable(state starts.ValveState) string {
 // hold it up.
 const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
 
-// bars implements way.
+// bars implements way. Where a hook may wait, the gate bars only a container that kubelet would not start again if its
+// hook failed, because the daemon ends the wait or the runtime is restarted.
 func (g *Gate) bars(now time.Time, held *heldContainer) string {
+	if why := g.barsHook(now, held); why != "" {
+		return why
+	}
+	if !held.kubelet.StartsAgain(held.Container) && (held.known || g.o.Gate.Use != GateAlways) {
+		return "kubelet would not start the container again if its hook failed"
+	}
+	return ""
+}
+
+// barsHook returns why no hook may wait for the container, in this way or another, or "" if one may.
+func (g *Gate) barsHook(now time.Time, held *heldContainer) string {
 	if why := g.unusable(held.Valve); why != "" {
 		return why
 	}
@@ -136,8 +155,6 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 		return bars
 	case bars != "" && held.Beside:
 		return "a hook that waits would hold up the containers of the pod that run"
-	case !held.kubelet.StartsAgain(held.Container) && (held.known || g.o.Gate.Use != GateAlways):
-		return "kubelet would not start the container again if the runtime were restarted while it waits"
 	}
 	return ""
 }

@@ -31,6 +31,14 @@ func (g *Gate) hosts(gate.Hello) bool { return true }
 
 // wait implements host.
 func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
+	return g.waitFor(ctx, h, sendTurn, expired)
+}
+
+// waitFor is wait for a hook of the gate or of another way: it ends with the pod, the container, the valve, and before
+// its deadline with the answer of expired, whose gone is closed when nothing may start for the container any more.
+func (g *Gate) waitFor(
+	ctx context.Context, h gate.Hello, sendTurn gate.SendTurn, expired func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict,
+) (gate.Verdict, error) {
 	g.waiters.Add(1)
 	defer g.waiters.Add(-1)
 	g.breaker.contact(h.ContainerID)
