@@ -60,7 +60,8 @@ type way interface {
 	// take makes the container wait, and returns the hook in which it waits. If it returns an error, the container
 	// is refused; if it returns neither a hook nor an error, the container starts. It may return neither only if the
 	// ticket is admitted, or the start counts as unpaced. A limit of a StartPolicy's running pods may hold the ticket for
-	// hours: no way may start the container before. If take itself fails, the container must start. It may block for as long as a hold.
+	// hours: no way may start the container before. If take itself fails, the container must start. It may block for as
+	// long as a hold.
 	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
 }
 
