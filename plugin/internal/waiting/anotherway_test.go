@@ -28,8 +28,8 @@ type porch struct {
 var _ follower = (*porch)(nil)
 
 func (p *porch) bars(now time.Time, held *heldContainer) string {
-	if held.Container != "porch" {
-		return "it has another name"
+	if held.Container != "porch" || !held.kubelet.StartsAgain(held.Container) {
+		return "it has another name, or would be lost when the porch sends it away"
 	}
 	return p.gate.barsHook(now, held)
 }
