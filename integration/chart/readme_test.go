@@ -25,8 +25,9 @@ makes a pod wait until the node can handle another start. It needs Kubernetes %s
 | know what it may do on a node and in the cluster | [Security](../../security.md) |
 
 ` + "`helm test`" + ` checks that the daemon of one node is connected to containerd and paces pods, and runs
-` + "`pod-pacemaker preflight`" + `, which checks that the node has what the daemon needs. ` + "`--logs`" + ` shows their output. The
-values ` + "`image.*`" + ` name an image that you have built: the project has no registry yet.
+` + "`pod-pacemaker preflight`" + `, which checks that the node has what the daemon needs. The log of the Job
+` + "`pod-pacemaker-preflight`" + ` shows what it found. The values ` + "`image.*`" + ` name an image that you have built: the
+project has no registry yet.
 
 ## Values
 

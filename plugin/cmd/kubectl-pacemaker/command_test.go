@@ -160,7 +160,7 @@ func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
 		{pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x/quota"}} }), "Pending for the scheduler, which waits until its gate x/quota is gone"},
 		{pod("a", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), "not waiting: it is being deleted"},
 		{pod("a", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), "not waiting: it has ended (Failed: Evicted)"},
-		{pod("a", on("n9")), "it is Pending, and its status has no reason (the daemon of n9 cannot be asked: no daemon runs on node n9, and without one no pod waits: namespace pod-pacemaker, set by --daemon-namespace, has no pod "},
+		{pod("a", on("n9")), "it is Pending, and its status has no reason (the daemon of n9 cannot be asked: no daemon runs in a pod on node n9: namespace pod-pacemaker, set by --daemon-namespace, has none with the label "},
 		{pod("a", func(p *corev1.Pod) {
 			on("n1")(p)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such\nimage"}}}}
@@ -253,12 +253,12 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	_, err = c.call("costs")
 	require.EqualError(t, err, "NODE is missing")
 	_, err = c.call("status", "n3")
-	require.ErrorContains(t, err, "no daemon runs on node n3")
+	require.ErrorContains(t, err, "no daemon runs in a pod on node n3")
 	evicted := daemonPod("evicted")
 	evicted.Status.Phase = corev1.PodFailed
 	c.daemons["n4"] = evicted
 	_, err = c.call("status", "n4")
-	require.ErrorContains(t, err, "no daemon runs on node n4")
+	require.ErrorContains(t, err, "no daemon runs in a pod on node n4")
 }
 
 // A daemon that died cannot report it, so its last report stays as it is.

@@ -77,7 +77,7 @@ func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error
 		return p.Status.Phase == corev1.PodFailed // such as one that kubelet evicted, beside the one that runs
 	})
 	if len(found.Items) == 0 {
-		return nil, fmt.Errorf("no daemon runs on node %s, and without one no pod waits: namespace %s, set by --daemon-namespace, has no pod with the label %s that runs there",
+		return nil, fmt.Errorf("no daemon runs in a pod on node %s: namespace %s, set by --daemon-namespace, has none with the label %s there. Without a daemon no pod waits; ask one that the host runs with 'pod-pacemaker status' on that node",
 			node, a.daemons, daemonLabel)
 	}
 	isReady := slices.DeleteFunc(slices.Clone(found.Items), func(p corev1.Pod) bool { return !ready(p) })

@@ -114,5 +114,5 @@ func TestForwardHasTheAddressThatKubectlOpened(t *testing.T) {
 func TestPageOfANodeWithoutADaemon(t *testing.T) {
 	t.Parallel()
 	_, err := (&cluster{t: t}).call("page", "n2")
-	require.ErrorContains(t, err, "no daemon runs on node n2")
+	require.ErrorContains(t, err, "no daemon runs in a pod on node n2")
 }

@@ -32,8 +32,9 @@ const preflightExample = `  # On a host, before anything is installed:
   # With the flags of a daemon:
   pod-pacemaker preflight --config /etc/pod-pacemaker/config.yaml
 
-  # In the cluster, with the chart:
-  helm test pod-pacemaker --namespace pod-pacemaker --logs
+  # In the cluster, with the chart; the log of its Job shows the findings:
+  helm test pod-pacemaker --namespace pod-pacemaker
+  kubectl -n pod-pacemaker logs job/pod-pacemaker-preflight
 
   # In the pod of one daemon, for its node:
   kubectl -n pod-pacemaker exec POD -- pod-pacemaker preflight`
