@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,6 +125,23 @@ func TestARuntimeThatStartsTheDaemonIsPacedFromTheFirstPodOn(t *testing.T) {
 		_, err := client.Status(t.Context())
 		return err != nil
 	}, time.Minute, 10*time.Millisecond, "the daemon ends with the runtime")
+}
+
+// A daemon that gets a signal leaves the runtime, which then starts pods unpaced.
+func TestAPreRegisteredDaemonThatIsToEndLeavesTheRuntime(t *testing.T) {
+	hearNRI(t)
+	dir := shortDir(t)
+	s := newLaunchStage(t, launchSettings(t, dir), patience)
+	require.NoError(t, s.creates("web-0"))
+	require.ErrorContains(t, s.creates("web-1"), "Concurrency")
+	said, err := os.ReadFile(dir + "/run/lock")
+	require.NoError(t, err)
+	var pid int
+	_, err = fmt.Sscanf(string(said), "process %d,", &pid)
+	require.NoError(t, err, "%s", said)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	require.Eventually(t, func() bool { return s.creates("web-2") == nil }, patience, 10*time.Millisecond, "pods start unpaced")
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, patience, 10*time.Millisecond, "the process ends")
 }
 
 // A fault in the configuration is reported to the runtime, which continues without the daemon.

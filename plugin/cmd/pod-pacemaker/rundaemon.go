@@ -95,6 +95,9 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	err = d.Run(ctx)
 	cancel()
 	unit.Wait()
+	if err != nil && f.PreRegistered != nil {
+		log.WithError(err).Error("the daemon ends") // nothing reads the stderr of a plugin
+	}
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("run: %w: the daemon needs root", err)
 	}
