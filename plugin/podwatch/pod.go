@@ -128,6 +128,16 @@ func (p Pod) StartsAgain(container string) bool {
 	}
 }
 
+// HasApp reports whether one of the named containers is an app container. names maps their names to anything.
+func (p Pod) HasApp(names map[string]string) bool {
+	for name := range names {
+		if p.Containers[name].Kind == App {
+			return true
+		}
+	}
+	return false
+}
+
 func restarts(policy string) bool {
 	return policy == string(corev1.RestartPolicyAlways) || policy == string(corev1.RestartPolicyOnFailure)
 }

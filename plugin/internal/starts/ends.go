@@ -138,14 +138,19 @@ func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 
 // reviewSigns judges a start under way without a report of kubelet, by the node's own signs: all containers have run
 // for some time, and the pod is quiet, or all have ended, and none was started again. quiet reports whether the pod was
-// quiet in the last measurements.
-func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, timing Timing, quiet bool) {
+// quiet in the last measurements. pod is what the pod watch knew last, or the zero value: an old report still tells
+// init containers, which end nothing, from those of the app.
+func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod, timing Timing, quiet bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v, _ := l.entries.limiter.View(now, t.UID())
 	run := l.entries.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
+	ended := len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, "", v.Admitted)
+	if len(pod.Containers) > 0 {
+		ended, run.Begun = l.entries.book.AllExited(v.UID, v.Admitted, pod), run.Begun && pod.HasApp(run.IDs)
+	}
 	switch {
-	case len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, "", v.Admitted) && !l.entries.book.ExitedSince(v.UID, "", now.Add(-timing.Quiet.Window)):
+	case ended && !l.entries.book.ExitedSince(v.UID, "", now.Add(-timing.Quiet.Window)):
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)

@@ -179,12 +179,11 @@ func (l *loop) reviewOne(now time.Time, uid string) (next time.Time) {
 		return time.Time{}
 	}
 	defer l.s.o.Observer.CaughtPod("review", uid, t.Name())
-	if l.s.o.Pods != nil && l.s.o.Pods.Healthy() {
-		if pod, known := l.s.o.Pods.Get(uid); known {
-			return l.s.Ledger.review(now, pod)
-		}
+	pod, known := l.s.Known(uid)
+	if known && l.s.o.Pods.Healthy() {
+		return l.s.Ledger.review(now, pod)
 	}
-	l.s.Ledger.reviewSigns(now, t, l.s.o.Timing, l.measured.Quiet(uid))
+	l.s.Ledger.reviewSigns(now, t, pod, l.s.o.Timing, l.measured.Quiet(uid))
 	return time.Time{}
 }
 

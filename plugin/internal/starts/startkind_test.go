@@ -85,6 +85,41 @@ func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T
 	}
 }
 
+// While the API server is away, the pod watch still knows which containers are init containers.
+func TestNoInitContainerEndsAStartWhileTheAPIServerIsAway(t *testing.T) {
+	t.Parallel()
+	for name, lasts := range map[string]time.Duration{"it ends at once": 0, "it is quiet for a minute": time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			p := n.pod("with-init", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
+			n.watch.away = true
+			p.starts("init")
+			n.passes(lasts)
+			p.exits("init")
+			n.passes(time.Minute)
+			p.is(throttle.Starting, reasons.WithinLimits, name)
+			p.starts("app")
+			n.passes(time.Minute)
+			p.is(throttle.Started, reasons.Inferred, name)
+		})
+	}
+}
+
+func TestAPodThatEndsWhileTheAPIServerIsAwayGivesItsSlotBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("job", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App}), func(pod *podwatch.Pod) {
+			pod.RestartPolicy = "Never"
+		}).runs()
+		n.watch.away = true
+		p.starts("proxy", "app")
+		p.exits("app")
+		n.passes(time.Minute)
+		p.is(throttle.Started, reasons.Completed)
+	})
+}
+
 func TestAnAppBesideARunningContainerBelongsToTheStartThatSeemedToBeOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
