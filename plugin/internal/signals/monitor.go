@@ -23,6 +23,10 @@ const (
 	idleEvery = 10 * time.Second
 )
 
+// doubtFor is how long the last reading of a signal that cannot be measured stands for it. A limit without a reading is
+// open, so a single failure would let all waiting pods pass.
+const doubtFor = 3 * time.Second
+
 // Limiter is the part of a [throttle.Limiter] that a [Monitor] uses.
 type Limiter interface {
 	Busy(now time.Time) (starting, waiting bool)
@@ -43,6 +47,7 @@ type Monitor struct {
 	mu       sync.Mutex
 	history  history                // guarded by mu
 	settings throttle.Settings      // guarded by mu
+	last     throttle.Signals       // guarded by mu: the last readings that were measured
 	blind    [len(counters{})]error // guarded by mu: why signals that were reported cannot be measured
 }
 
@@ -171,10 +176,25 @@ func measured(signals throttle.Signals) bool {
 
 // observe passes signals to the limiter, and reports those that cannot be measured any more, or can again.
 func (m *Monitor) observe(now time.Time, signals throttle.Signals) {
+	signals = m.doubt(now, signals)
 	m.limiter.Observe(now, signals)
 	for _, e := range m.update(signals) {
 		m.report(e)
 	}
+}
+
+// doubt returns the signals, with the last reading of each that was measured just before and cannot be measured now.
+func (m *Monitor) doubt(now time.Time, signals throttle.Signals) throttle.Signals {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, r := range signals {
+		if r.Err == nil && !r.To.IsZero() {
+			m.last[i] = r
+		} else if now.Sub(m.last[i].To) < doubtFor {
+			signals[i] = m.last[i]
+		}
+	}
+	return signals
 }
 
 // update notes which signals can be measured, and returns what is new about limits in force.

@@ -207,8 +207,11 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 			r.pass(250 * time.Millisecond)
 			return r.to.last
 		}
-		pass()
+		before := pass()
 		r.tree.remove("pressure/io")
+		for range doubtFor/(250*time.Millisecond) - 1 {
+			require.Equal(t, before[throttle.SignalIOPressure], pass()[throttle.SignalIOPressure], "its last reading stands for it")
+		}
 		s := pass()
 		require.ErrorIs(t, s[throttle.SignalIOPressure].Err, ErrAbsent)
 		require.ErrorIs(t, s[throttle.SignalIOFull].Err, ErrAbsent)
