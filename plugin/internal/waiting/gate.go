@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -82,15 +83,20 @@ func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 
 // Off returns why no container may wait in the gate now, or "" if some may. After hooks have failed it returns why,
 // although one container at a time may try the gate again.
-func (g *Gate) Off() string {
+func (g *Gate) Off() string { return cmp.Or(g.off(), g.breaker.tripped()) }
+
+// offFor returns why no container of a pod may wait in the gate now, or "" if some may.
+func (g *Gate) offFor(now time.Time, uid string) string {
+	return cmp.Or(g.off(), g.breaker.bars(now, uid))
+}
+
+// off returns why no container may wait in the gate now, or "" if only the breaker may forbid it.
+func (g *Gate) off() string {
 	state, _ := g.o.Starts.Valve.Now()
 	if state.Shutdown {
 		return "the node is being shut down"
 	}
-	if why := g.unusable(state); why != "" {
-		return why
-	}
-	return g.breaker.tripped()
+	return g.unusable(state)
 }
 
 // NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate of this

@@ -177,9 +177,10 @@ func (r *Room) identify(ctx context.Context, uid string) (podwatch.Pod, bool) {
 	return r.o.Pods.Await(ctx, uid)
 }
 
-// mayUseGate reports whether all containers of a pod can wait in the gate.
+// mayUseGate reports whether all containers of a pod can wait in the gate. After hooks have failed, pods of the room may
+// be the only ones that can try the gate again.
 func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
-	if r.gate.Off() != "" || !known || pod.RuntimeClass != "" {
+	if !known || pod.RuntimeClass != "" || r.gate.offFor(time.Now(), pod.UID) != "" {
 		return false
 	}
 	for name, c := range pod.Containers {

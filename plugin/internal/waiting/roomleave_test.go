@@ -48,6 +48,29 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 	}
 }
 
+// Pods in the room are the only ones that can show that hooks work again.
+func TestPodsLeaveTheRoomForTheGateAgainAfterHooksFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		failed := n.pod("failed").runs()
+		failed.makes("app").isRemoved() // its hook fails
+		require.NotEmpty(t, n.Gate.Off())
+		soon := n.pod("soon")
+		inRoom := soon.entersRoom()
+		n.passes(tripsFirst)
+		assert.False(t, inRoom.over(), "it came while no container gets a hook")
+		soon.isDeleted()
+		assert.False(t, failed.entersRoom().over(), "it gets no hook any more")
+		failed.isDeleted()
+		p := n.pod("tries")
+		assert.Equal(t, gate.Verdict{Go: true, Reason: gate.TurnNear}, p.entersRoom().result())
+		p.runs().waits("app")
+		assert.Empty(t, n.Gate.Off(), "hooks work again")
+	})
+}
+
 func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
