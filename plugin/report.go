@@ -86,8 +86,8 @@ func countPods(n *v1alpha1.PacemakerNodeStatus, s admin.Status) {
 	if len(s.Waiting) == 0 {
 		return
 	}
-	first := slices.MinFunc(s.Waiting, func(a, b admin.Pod) int { return a.Joined.Compare(b.Joined) })
-	at := metav1.NewTime(first.Joined).Rfc3339Copy() // as the API server returns it
+	first := slices.MinFunc(s.Waiting, func(a, b admin.Pod) int { return a.Since.Compare(b.Since) })
+	at := metav1.NewTime(first.Since).Rfc3339Copy() // as the API server returns it
 	n.WaitingSince = &at
 	if s.HeldBy != nil {
 		n.HeldBy, n.Signal = string(s.HeldBy.Reason), s.HeldBy.Signal

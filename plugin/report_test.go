@@ -25,7 +25,8 @@ func TestANodeReportsWaitingPodsAndTheirReasons(t *testing.T) {
 			{UID: "a", Slot: true}, {UID: "b"},
 		},
 		Waiting: []throttle.TicketView{
-			{UID: "c", Arrived: noon}, {UID: "d", Arrived: noon.Add(-time.Minute)},
+			{UID: "c", Since: noon}, {UID: "d", Arrived: noon.Add(-time.Hour), Since: noon.Add(-time.Minute)},
+			{UID: "e", Reason: reasons.Preparing, Arrived: noon.Add(-time.Hour)},
 		},
 	}, nil))
 	since := metav1.NewTime(noon.Add(-time.Minute).Truncate(time.Second))

@@ -49,7 +49,7 @@ func (d *Daemon) Status() admin.Status {
 func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Status {
 	s := admin.NewStatus(now, snapshot, d.starts.Limiter().Recent())
 	shadows, inRoom := d.starts.Ledger.InShadow(), d.waiting.Room.Pods()
-	for _, pods := range [][]admin.Pod{s.Waiting, s.Starting, s.Ended} {
+	for _, pods := range [][]admin.Pod{s.Waiting, s.Preparing, s.Starting, s.Ended} {
 		for i := range pods {
 			p := &pods[i]
 			p.Shadow = shadows[p.UID]

@@ -121,7 +121,7 @@ func TestAnEndedTicketDoesNotAffectTheNext(t *testing.T) {
 	holder.End(p.now, reasons.Ready)
 	old.StopWaiting(p.now)
 	old.End(p.now, reasons.Deleted)
-	old.Unreserve()
+	old.Unreserve(p.now)
 	state, _ := next.Status()
 	require.Equal(t, throttle.Waiting, state, "no process waits for it")
 	require.True(t, next.TryStart(p.now).Admitted)
@@ -208,8 +208,11 @@ func randomCall(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]
 		ticket.TryStart(*now)
 	case 8:
 		ticket.Reserve(*now, short(), false)
+		if rng.IntN(2) == 0 {
+			ticket.Prepare(*now, rng.IntN(2) == 0)
+		}
 	case 9:
-		ticket.Unreserve()
+		ticket.Unreserve(*now)
 	case 10:
 		ticket.DeadlineReached(*now)
 	case 11:

@@ -32,7 +32,8 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 	for name, give := range map[string]func(n *node, a *Ticket){
 		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Admitted) },
 		"at a container, waiting": func(n *node, a *Ticket) { a.Wait(n.now) },
-		"its sandbox is removed":  func(_ *node, a *Ticket) { a.Unreserve() },
+		"it cannot pull":          func(n *node, a *Ticket) { a.Prepare(n.now, false) },
+		"its sandbox is removed":  func(n *node, a *Ticket) { a.Unreserve(n.now) },
 		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, reasons.Deleted) },
 		"exempt":                  func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":                   func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
@@ -62,7 +63,7 @@ func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	b := n.join("b")
 	require.False(t, b.TryStart(n.now).Admitted)
 	require.True(t, b.Reserve(n.now, waitable, false).Admitted, "the pod is at its container")
-	b.Unreserve()
+	b.Unreserve(n.now)
 	require.False(t, b.Reserve(n.now, waitable, false).Admitted, "the new sandbox pulls again")
 }
 

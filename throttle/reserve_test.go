@@ -230,7 +230,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
-	n.l.Lookup("pod-00").Unreserve()
+	n.l.Lookup("pod-00").Unreserve(n.now)
 	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }

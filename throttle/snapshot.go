@@ -54,6 +54,8 @@ type TicketView struct {
 	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero if it has not
 	// yet.
 	Arrived, Admitted, Ended time.Time
+	// Since is since when it waits or waited: Arrived, or later by the time in which kubelet prepared the pod.
+	Since time.Time
 	// WaitLeft is the time until a Waiting ticket is admitted at the present pace. If a group holds
 	// the ticket, it is the time until its MaxWait is over, or zero if MaxWait does not help.
 	WaitLeft time.Duration
@@ -120,7 +122,7 @@ func (t *Ticket) view() TicketView {
 	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.waits(), Slot: t.slot && t.state == Starting,
-		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended,
+		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended, Since: t.preparation.delays(t.arrived),
 		Repeats: t.repeats, StalledSince: t.stalledSince,
 	}
 }
@@ -130,11 +132,14 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, pace time.Du
 	v := t.view()
 	v.Held, v.Ahead, v.Overdue = t.heldBy(at, node), at.ahead, !now.Before(t.due())
 	v.Reason = v.Held.Reason
+	if v.Reason == reasons.Preparing {
+		v.Since, v.Overdue = v.Since.Add(now.Sub(t.preparation.since)), false
+	}
 	switch {
 	case at.heldBy.ofRunning():
 	case at.heldBy != nil:
 		v.WaitLeft = max(0, t.due().Sub(now))
-	case v.Reason == reasons.NotPresent: // it starts when it comes back
+	case v.Reason == reasons.NotPresent || v.Reason == reasons.Preparing: // it starts when it comes
 		v.WaitLeft = time.Duration(at.ahead) * pace
 	default:
 		v.WaitLeft = time.Duration(at.ahead+1) * pace
@@ -146,6 +151,8 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, pace time.Du
 // longest counts.
 func (t *Ticket) heldBy(at position, node Held) Held {
 	switch {
+	case !t.preparation.since.IsZero():
+		return Held{Reason: reasons.Preparing}
 	case at.heldBy != nil:
 		return at.heldBy.describe()
 	case !node.none():

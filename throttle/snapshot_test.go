@@ -27,18 +27,18 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Present: true, Arrived: t0.Add(20 * time.Second), WaitLeft: pace,
+				Present: true, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: pace,
 			},
 			{
 				UID: "absent", Name: "ns/absent", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Ahead: 1, Arrived: t0.Add(20 * time.Second), WaitLeft: 2 * pace,
+				Ahead: 1, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: 2 * pace,
 			},
 		},
 		Starting: []TicketView{
-			{UID: "a", Name: "ns/a", State: Starting, Reason: reasons.WithinLimits, Admission: reasons.WithinLimits, Present: true, Slot: true, Arrived: t0, Admitted: t0},
+			{UID: "a", Name: "ns/a", State: Starting, Reason: reasons.WithinLimits, Admission: reasons.WithinLimits, Present: true, Slot: true, Arrived: t0, Since: t0, Admitted: t0},
 			{
 				UID: "x", Name: "ns/x", State: Starting, Reason: reasons.Exempt, Admission: reasons.Exempt,
-				Arrived: t0.Add(20 * time.Second), Admitted: t0.Add(20 * time.Second),
+				Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), Admitted: t0.Add(20 * time.Second),
 			},
 		},
 	}, n.l.Snapshot(now))
@@ -49,11 +49,49 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, TicketView{
 		UID: "b", Name: "ns/b", State: Started, Reason: reasons.Settled, Admission: reasons.WithinLimits, Present: true,
-		Arrived: t0.Add(20 * time.Second), Admitted: now, Ended: now,
+		Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), Admitted: now, Ended: now,
 	}, v)
 	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent()))
 	_, ok = n.l.View(now, "unknown")
 	require.False(t, ok)
+}
+
+// kubelet pulls a pod's images after its sandbox exists. No limit holds the pod meanwhile, and that time is no wait.
+func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
+	n.joinAndWait("holder")
+	a := n.join("a")
+	n.pass(10 * time.Second)
+	a.Prepare(n.now, true)
+	n.pass(2 * time.Minute)
+	a.Prepare(n.now, true) // the sandbox is reported again
+	v, _ := n.l.View(n.now, "a")
+	require.Equal(t, Held{Reason: reasons.Preparing}, v.Held)
+	require.Equal(t, reasons.Preparing, v.Reason)
+	require.Equal(t, 10*time.Second, n.now.Sub(v.Since), "it waited before")
+	require.False(t, v.Overdue)
+
+	require.False(t, a.TryStart(n.now).Admitted)
+	a.Prepare(n.now, true)
+	n.pass(49 * time.Second)
+	v, _ = n.l.View(n.now, "a")
+	require.Equal(t, reasons.Concurrency, v.Reason, "it has asked for a container")
+	require.Equal(t, 59*time.Second, n.now.Sub(v.Since))
+	require.False(t, v.Overdue)
+	n.pass(time.Second)
+	v, _ = n.l.View(n.now, "a")
+	require.True(t, v.Overdue)
+
+	a.Unreserve(n.now) // its sandbox is gone
+	n.pass(time.Second)
+	v, _ = n.l.View(n.now, "a")
+	require.Equal(t, reasons.Concurrency, v.Reason)
+	a.Prepare(n.now, true)
+	n.pass(time.Second)
+	require.True(t, a.StartExempt(n.now))
+	v, _ = n.l.View(n.now, "a")
+	require.Equal(t, 61*time.Second, v.Admitted.Sub(v.Since))
 }
 
 func TestASnapshotIsACopy(t *testing.T) {

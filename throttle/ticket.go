@@ -87,6 +87,7 @@ type Ticket struct {
 	awaitedUntil time.Time
 	pullsSince   time.Time // since when it has a pull permit; zero: it has none
 	pulled       bool      // its images are there: it has asked for a container
+	preparation  preparation
 	admitted     time.Time
 	stalledSince time.Time // since when it makes no progress; zero: it makes progress
 	ended        time.Time
@@ -94,6 +95,22 @@ type Ticket struct {
 	profile      Profile
 	use          adaptive.Use // since it was admitted
 }
+
+// preparation is the work of kubelet between a pod's sandbox and its first container: it pulls images, and may fail to.
+// It is no wait.
+type preparation struct {
+	since time.Time     // since when it is under way; zero: it is not
+	took  time.Duration // how long it took before
+}
+
+func (p *preparation) end(now time.Time) {
+	if !p.since.IsZero() {
+		p.took, p.since = p.took+max(0, now.Sub(p.since)), time.Time{}
+	}
+}
+
+// delays returns since when a pod waits that arrived at a time.
+func (p *preparation) delays(arrived time.Time) time.Time { return arrived.Add(p.took) }
 
 // UID returns Request.UID.
 func (t *Ticket) UID() string { return t.uid }
@@ -164,7 +181,7 @@ func (t *Ticket) due() time.Time {
 	if t.maxWait > 0 {
 		most = min(most, max(t.maxWait, leastMaxWait))
 	}
-	return t.arrived.Add(most)
+	return t.preparation.delays(t.arrived).Add(most)
 }
 
 // waits reports whether a process waits for the ticket.
@@ -206,11 +223,29 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Dec
 	return d
 }
 
+// Prepare notes that the pod has a sandbox. Until it asks for a container, kubelet pulls its images, or cannot: no limit
+// holds it, and the time is no wait. If pulls is false, kubelet cannot: the pod gives back its pull permit, and needs none
+// until it has another sandbox. Prepare does nothing if the ticket is not Waiting, or its pod has asked for a container.
+func (t *Ticket) Prepare(now time.Time, pulls bool) {
+	now = t.l.lock(now)
+	defer t.l.mu.Unlock()
+	if t.state != Waiting || t.pulled {
+		return
+	}
+	if t.preparation.since.IsZero() {
+		t.preparation.since = now
+	}
+	if !pulls {
+		t.pullsSince = time.Time{}
+	}
+}
+
 // Unreserve notes that the pod's sandbox is gone. It gives back the reservation and the pull
 // permit. Both are asked for again with the next sandbox.
-func (t *Ticket) Unreserve() {
-	t.l.mu.Lock()
+func (t *Ticket) Unreserve(now time.Time) {
+	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
+	t.preparation.end(now)
 	if t.reserved {
 		t.reserved, t.awaitedUntil = false, time.Time{}
 	}
@@ -299,6 +334,7 @@ func (t *Ticket) processArrivedLocked(now time.Time) {
 	t.l.seenLocked(now, t)
 	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
+	t.preparation.end(now)
 }
 
 // End ends the ticket for a reason. A Waiting ticket becomes Gone. A Starting one gives its slot back,

@@ -57,13 +57,14 @@ func (a *tickets) join(l *Limiter, now time.Time, r Request) *Ticket {
 // start turns a Waiting ticket into a Starting one.
 func (a *tickets) start(at time.Time, t *Ticket, reason reasons.Reason, slot bool) {
 	a.queue.remove(t)
+	t.preparation.end(at)
 	t.state, t.reason, t.admission, t.admitted, t.slot = Starting, reason, reason, at, slot
 	t.flow.load++
 	a.slots.add(t)
 	t.pod.running, t.pod.ready = true, false
 	a.groups.changed(t.pod)
 	close(t.decided)
-	a.addEvent(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.arrived))}, t)
+	a.addEvent(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.preparation.delays(t.arrived)))}, t)
 }
 
 // end ends a ticket that is Waiting or Starting. Others it leaves as they are.

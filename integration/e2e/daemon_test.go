@@ -156,7 +156,7 @@ func (d *daemon) idle(t *testing.T) {
 	t.Helper()
 	eventually(t, "no pod waits or starts", func() bool {
 		s := d.status(t)
-		return len(s.Waiting) == 0 && len(s.Starting) == 0
+		return len(s.Waiting)+len(s.Preparing)+len(s.Starting) == 0
 	})
 }
 

@@ -23,6 +23,8 @@ func HeldText(h throttle.Held) string {
 		return fmt.Sprintf("%g ahead", h.Measured)
 	case reasons.NotPresent:
 		return "no limit holds it, but kubelet has not retried it yet"
+	case reasons.Preparing:
+		return "kubelet pulls its images, or cannot make its first container yet"
 	case reasons.Pulling:
 		return fmt.Sprintf("%g of %g pulling images", h.Measured, h.Threshold)
 	case reasons.LoadAverage:

@@ -27,8 +27,15 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 		Limit: s.Limit, Lent: s.Lent,
 		Pulling: s.Pulling, PullingLimit: max(0, s.Settings.MaxPulling),
 		Starting: newPods(now, s.Starting, s.PaceObserved),
-		Waiting:  newPods(now, s.Waiting, s.PaceObserved),
+		Waiting:  []Pod{},
 		Ended:    newPods(now, ended, s.PaceObserved),
+	}
+	for _, p := range newPods(now, s.Waiting, s.PaceObserved) {
+		if p.Reason == reasons.Preparing {
+			st.Preparing = append(st.Preparing, p)
+		} else {
+			st.Waiting = append(st.Waiting, p)
+		}
 	}
 	slices.Reverse(st.Ended)
 	return st
@@ -37,13 +44,13 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 // Why explains the latest start of a pod. If several pods have this name, it takes the one that waits, then one that
 // starts, then the one that ended last. The error about an unknown pod wraps [ErrUnknownPod].
 func (s Status) Why(namespace, name string) (Why, error) {
-	for _, p := range slices.Concat(s.Waiting, s.Starting, s.Ended) {
+	for _, p := range slices.Concat(s.Waiting, s.Preparing, s.Starting, s.Ended) {
 		if p.Namespace != namespace || p.Name != name {
 			continue
 		}
 		w := Why{Pod: p, Time: s.Time, PaceObserved: s.Pace.Observed}
 		if p.State == throttle.Waiting {
-			w.Of = len(s.Waiting)
+			w.Of = len(s.Waiting) + len(s.Preparing)
 		}
 		return w, nil
 	}
@@ -77,8 +84,8 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 	p := Pod{
 		Namespace: namespace, Name: name, UID: v.UID, Priority: v.Priority,
 		State: v.State, Reason: v.Reason, Admission: v.Admission, Present: v.Present, Slot: v.Slot,
-		Joined: v.Arrived, Admitted: v.Admitted, Ended: v.Ended,
-		WaitedSeconds: span(v.Arrived, v.Admitted, v.Ended, now),
+		Joined: v.Arrived, Since: v.Since, Admitted: v.Admitted, Ended: v.Ended,
+		WaitedSeconds: span(v.Since, v.Admitted, v.Ended, now),
 		Repeats:       v.Repeats,
 	}
 	if !v.Admitted.IsZero() {

@@ -76,10 +76,12 @@ type Status struct {
 	Policies []Policy `json:"policies,omitempty"`
 
 	// Starting are the pods that hold a slot, then those that start without one. Waiting is the queue in its
-	// order. Ended are the starts that ended last, the latest first.
-	Starting []Pod `json:"starting"`
-	Waiting  []Pod `json:"waiting"`
-	Ended    []Pod `json:"ended"`
+	// order. Preparing are the pods that have a place in the queue and that nothing holds, because kubelet pulls their
+	// images or cannot make their first container yet. Ended are the starts that ended last, the latest first.
+	Starting  []Pod `json:"starting"`
+	Waiting   []Pod `json:"waiting"`
+	Preparing []Pod `json:"preparing,omitempty"`
+	Ended     []Pod `json:"ended"`
 }
 
 // Runtime describes the container runtime and the connection to it.
@@ -196,7 +198,7 @@ type Pod struct {
 	// Place is the place of a Waiting pod in the queue, from 1.
 	Place int `json:"place,omitempty"`
 	// Present reports whether the pod's hook waits in the gate, so that its process starts at the admission. A Waiting
-	// pod that is neither Present nor InRoom was refused, and kubelet will retry it.
+	// pod that is neither Present nor InRoom was refused, and kubelet will retry it, unless its Reason is Preparing.
 	Present bool `json:"present"`
 	// InRoom reports whether the pod waits in the waiting room, before its sandbox exists.
 	InRoom bool `json:"inRoom,omitempty"`
@@ -208,10 +210,14 @@ type Pod struct {
 
 	// Joined, Admitted and Ended are when the pod joined the queue, was admitted, and when its start ended; absent if
 	// that has not happened.
-	Joined   time.Time `json:"joined"`
+	Joined time.Time `json:"joined"`
+	// Since is since when the pod waits or waited: since it joined the queue, or later by the time in which kubelet
+	// prepared it.
+	Since    time.Time `json:"since"`
 	Admitted time.Time `json:"admitted,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// WaitedSeconds is how long the pod waited, for a Waiting pod up to now. StartSeconds is how long its start took,
+	// WaitedSeconds is how long the pod waited, for a Waiting pod up to now, without the time that kubelet needed to
+	// prepare it. StartSeconds is how long its start took,
 	// for a Starting pod up to now; 0 if it was not admitted.
 	WaitedSeconds Seconds `json:"waitedSeconds"`
 	StartSeconds  Seconds `json:"startSeconds,omitempty"`

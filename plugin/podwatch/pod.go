@@ -70,6 +70,9 @@ type Pod struct {
 	AllRunning bool
 	// CrashLooping is true while kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
 	CrashLooping bool
+	// CannotMake is true while kubelet cannot make any container other than an ephemeral one: it cannot pull the image, or
+	// the container refers to a ConfigMap or Secret that is missing.
+	CannotMake bool
 }
 
 // SkipAnnotation is the annotation that asks for a pod not to be paced.

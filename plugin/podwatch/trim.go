@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,12 @@ import (
 
 // reasonCrashLoop is kubelet's reason for a container that waits before it is started yet again.
 const reasonCrashLoop = "CrashLoopBackOff"
+
+// cannotMake are kubelet's reasons for a container that it cannot make: not for lack of time, but because something is
+// wrong with the image or with what the container refers to.
+var cannotMake = []string{
+	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "CreateContainerConfigError",
+}
 
 // cached is what is kept instead of the API's pod.
 type cached struct {
@@ -138,6 +145,9 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 	}
 	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
 		pod.CrashLooping = true
+	}
+	if state.Waiting != nil && slices.Contains(cannotMake, state.Waiting.Reason) {
+		pod.CannotMake = true
 	}
 	pod.Probed = pod.Probed || c.ReadinessProbe != nil || c.StartupProbe != nil
 	return state, ready

@@ -232,6 +232,17 @@ func TestTrimCrashLooping(t *testing.T) {
 	}
 }
 
+func TestTrimCannotMake(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]bool{
+		"ErrImagePull": true, "ImagePullBackOff": true, "CreateContainerConfigError": true,
+		"CreateContainerError": false, "ContainerCreating": false, "CrashLoopBackOff": false,
+	} {
+		pod := trim(webPod(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("app", reason)} }))
+		require.Equal(t, want, pod.CannotMake, reason)
+	}
+}
+
 // For any JSON from the API server, trim neither panics nor claims a start without support.
 func FuzzTrim(f *testing.F) {
 	for _, p := range []*corev1.Pod{

@@ -16,6 +16,7 @@ const (
 	Pulling        Reason = "Pulling"        // as many pods as allowed are between their sandbox and their first container
 	Queued         Reason = "Queued"         // pods before it in the queue start first
 	NotPresent     Reason = "NotPresent"     // no limit holds it, but kubelet has not retried it since it was refused
+	Preparing      Reason = "Preparing"      // nothing holds it: kubelet pulls its images, or cannot make its first container yet
 	GateFull       Reason = "GateFull"       // the gate is full: as many pods wait or are expected there as will start in time
 	PolicyStarting Reason = "PolicyStarting" // as many pods of the policy's group as allowed start
 	PolicyRunning  Reason = "PolicyRunning"  // as many pods of the policy's group as allowed run

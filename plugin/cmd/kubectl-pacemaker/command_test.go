@@ -133,6 +133,22 @@ func TestWhyRefusesAContradiction(t *testing.T) {
 	}
 }
 
+// The daemon knows that kubelet does not make the pod's container; the pod's status says why.
+func TestWhyOfAPodWhoseImageCannotBePulledNamesTheImage(t *testing.T) {
+	t.Parallel()
+	c := &cluster{
+		t: t, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")},
+		pods: []corev1.Pod{pod("a", func(p *corev1.Pod) {
+			on("n1")(p)
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
+		})},
+		says: map[string]string{"pp-1 why shop/a": "shop/a: not waiting for pod-pacemaker, but preparing for 40s\n"},
+	}
+	out, err := c.call("why", "shop/a")
+	require.NoError(t, err)
+	assert.Equal(t, "shop/a: not waiting for pod-pacemaker, but preparing for 40s; container app: ImagePullBackOff: no such image; on n1\n", out)
+}
+
 // The daemon's JSON comes as it is. What the plugin finds out itself has no such form.
 func TestWhyInJSONIsTheDaemonsAnswer(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,9 @@ import (
 // notKnown is part of the error of `pod-pacemaker why` about an unknown pod.
 const notKnown = "not known on this node"
 
+// notWaiting begins the answer about a pod that no limit holds, also that of `pod-pacemaker why`.
+const notWaiting = "not waiting for pod-pacemaker"
+
 // why writes what a pod waits for, as its daemon reports. If the daemon does not know the pod, it writes what
 // else keeps the pod from starting.
 func (a *asker) why(ctx context.Context, name string) error {
@@ -84,13 +87,16 @@ func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (text, answer str
 			if !found {
 				return "", "", fmt.Errorf("the daemon %s answers %q", daemon.Name, answer)
 			}
+			if strings.HasPrefix(own, notWaiting) {
+				own += "; " + otherwise(pod)
+			}
 			return own + "; on " + pod.Spec.NodeName, answer, nil
 		case !strings.Contains(err.Error(), notKnown):
 			text, err = a.byEvents(ctx, pod, err)
 			return text, "", err
 		}
 	}
-	return "not waiting for pod-pacemaker: " + otherwise(pod), "", nil
+	return notWaiting + ": " + otherwise(pod), "", nil
 }
 
 // byEvents returns the last event of a daemon about the pod, for when the daemon cannot be asked.

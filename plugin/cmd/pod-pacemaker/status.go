@@ -20,6 +20,8 @@ Reasons to wait:
                   a signal of the node is at its limit
   Queued          other pods are ahead
   NotPresent      no limit holds it, but kubelet has not retried it yet
+  Preparing       nothing holds it: kubelet pulls its images, or cannot make its
+                  first container yet
   PolicyStarting, PolicyRunning, PolicyPacer, PolicyClaim
                   a StartPolicy holds it
   Unadmittable    it alone exceeds the limit of a StartPolicy

@@ -24,6 +24,8 @@ func statusText(s admin.Status) string {
 	}
 	section(true, "STARTING "+slotsText(admin.NewSlots(s)), startingTable(s.Starting))
 	section(true, waitingText(s), waitingTable(s.Waiting))
+	section(false, fmt.Sprintf("PREPARING %d, which nothing holds: kubelet pulls their images, or cannot make their first container", len(s.Preparing)),
+		preparingTable(s.Preparing))
 	section(false, "POLICIES", policiesTable(s.Policies))
 	section(false, "SIGNALS", signalsTable(s.Signals))
 	section(false, "ENDED LAST", endedTable(s))
@@ -187,6 +189,17 @@ func startingTable(pods []admin.Pod) []string {
 			slot = "yes, no progress"
 		}
 		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), string(p.Admission), slot, costText(p.Cost))
+	}
+	return t.lines()
+}
+
+func preparingTable(pods []admin.Pod) []string {
+	if len(pods) == 0 {
+		return nil
+	}
+	t := table{{"PLACE", "POD", "PRIORITY", "FOR", "TAKES"}}
+	for _, p := range pods {
+		t.add(strconv.Itoa(p.Place), podName(p), strconv.Itoa(int(p.Priority)), human(p.Since.Sub(p.Joined)), costText(p.Cost))
 	}
 	return t.lines()
 }

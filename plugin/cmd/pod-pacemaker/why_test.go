@@ -62,6 +62,8 @@ func stories() []admin.Why {
 	inRoom.InRoom = true
 	offender := waiting("offender", admin.Held{Reason: reasons.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
 	offender.Repeats = 2
+	pulls := waiting("pulls-images", admin.Held{Reason: reasons.Preparing, Detail: "kubelet pulls its images, or cannot make its first container yet"}, false, admin.BasisObserved)
+	pulls.Since = at(40)
 	costly := waiting("costly", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
 	costly.Cost = knownCost
 	newcomer := admitted("newcomer", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
@@ -69,12 +71,12 @@ func stories() []admin.Why {
 	lent := admitted("lent", throttle.Starting, reasons.SlotLent, reasons.SlotLent)
 	stalled := admitted("stalled", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
 	stalled.StalledSince = at(280)
-	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, costly, newcomer)
+	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, pulls, costly, newcomer)
 }
 
 // storyStatus is the status of a node with the pods of all stories. 9 of them wait.
 func storyStatus() admin.Status {
-	s := admin.Status{About: admin.About{Time: at(300)}, Waiting: make([]admin.Pod, 2)}
+	s := admin.Status{About: admin.About{Time: at(300)}, Waiting: make([]admin.Pod, 1)}
 	for _, w := range stories() {
 		switch w.State {
 		case throttle.Waiting:

@@ -46,6 +46,10 @@ func slotStory(w admin.Why) string {
 }
 
 func waitingStory(w admin.Why) string {
+	if w.Reason == reasons.Preparing {
+		return fmt.Sprintf("not waiting for pod-pacemaker, but preparing for %s, place %d of %d: %s",
+			human(w.Since.Sub(w.Joined)), w.Place, w.Of, w.Held.Detail)
+	}
 	text := fmt.Sprintf("waiting %s, place %d of %d: %s", human(w.WaitedSeconds.Duration()), w.Place, w.Of, waitsFor(w.Pod))
 	if w.Repeats > 0 {
 		text += fmt.Sprintf("; its container exited %s before, so first starts are ahead of it", plural(w.Repeats, "time"))

@@ -148,14 +148,14 @@ func neverFirst(a, b throttle.TicketView) int {
 func (s *podEvents) due(v throttle.TicketView) time.Time {
 	last, has := s.written[v.UID]
 	switch {
-	case has && last.reason == v.Reason:
+	case v.Reason == reasons.Preparing || has && last.reason == v.Reason:
 		return time.Time{}
 	case has:
 		return last.at.Add(writeAgain)
 	case v.Reason == reasons.Unadmittable:
-		return v.Arrived
+		return v.Since
 	default:
-		return v.Arrived.Add(shortWait + s.normal.delay)
+		return v.Since.Add(shortWait + s.normal.delay)
 	}
 }
 

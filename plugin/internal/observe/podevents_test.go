@@ -95,6 +95,19 @@ func TestEventsReportOnlyLongWaits(t *testing.T) {
 	assert.Regexp(t, "^Normal StartAdmitted default/long: Admitted after .*: WithinLimits$", told[0])
 }
 
+// kubelet, and nothing else, keeps a pod whose images it pulls.
+func TestNoEventSaysThatAPodWaitsWhoseImagesArePulled(t *testing.T) {
+	t.Parallel()
+	s := newStory(t, throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	pulls := s.joins("pulls")
+	pulls.Prepare(s.now, true)
+	assert.Empty(t, s.passes(time.Minute))
+	pulls.Wait(s.now)
+	assert.Empty(t, s.passes(time.Second), "it waited for no time")
+	s.joins("other").Prepare(s.now, true)
+	assert.Empty(t, s.passes(time.Minute))
+}
+
 // The pods that a policy holds may be the only ones that wait, for hours.
 func TestAPodThatAPolicyHoldsHasOneEvent(t *testing.T) {
 	t.Parallel()

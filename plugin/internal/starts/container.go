@@ -32,7 +32,7 @@ type ContainerStart struct {
 	Ticket   Ticket // the pod's; only if MayWait
 	Decision throttle.Decision
 	MayWait  bool      // the container may not start now, but may wait for its turn
-	Since    time.Time // when the pod joined the queue, if the container may not start now
+	Since    time.Time // since when the pod waits, if the container may not start now
 }
 
 // Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what
@@ -62,7 +62,7 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 	}
 	if !a.Decision.Admitted {
 		v, _ := r.s.View(now, a.UID)
-		a.Since = v.Arrived
+		a.Since = v.Since
 	}
 	return a
 }

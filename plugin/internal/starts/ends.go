@@ -65,6 +65,9 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 		return
 	}
 	e.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+	if pod.CannotMake && p.Sandbox != "" {
+		t.Prepare(now, false)
+	}
 }
 
 // judgeStarting ends the slot of a pod that has started, by kubelet's report. It returns when to judge again;

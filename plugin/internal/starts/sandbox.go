@@ -15,8 +15,8 @@ import (
 
 // Sandbox adds the pod of a sandbox that the runtime is about to make to the queue, and asks for a reservation. It
 // refuses the sandbox only in the mode Enforce, and only if refusable is true. pod is what the pod watch knows, if
-// known. noGate is why no hook may wait in the sandbox; empty: one may. since is when a pod that is refused joined the
-// queue.
+// known. noGate is why no hook may wait in the sandbox; empty: one may. since is since when a pod that is refused
+// waits.
 func (r *RuntimeEvents) Sandbox(
 	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, noGate string,
 ) (p pods.Pod, d throttle.Decision, since time.Time) {
@@ -39,8 +39,9 @@ func (l *Ledger) sandbox(
 		if d = l.entries.reserve(now, t, shutdown); !d.Admitted && refusable {
 			l.entries.book.Refuse(p.UID)
 			v, _ := l.entries.limiter.View(now, p.UID)
-			return p, d, v.Arrived
+			return p, d, v.Since
 		}
+		t.Prepare(now, true)
 	}
 	l.entries.book.SetSandbox(p.UID, sandbox.GetId(), noGate)
 	return p, throttle.Decision{Admitted: true}, time.Time{}
@@ -121,7 +122,7 @@ func sandboxGone(now time.Time, t *throttle.Ticket) {
 	case throttle.Starting:
 		t.End(now, reasons.SandboxGone)
 	case throttle.Waiting:
-		t.Unreserve()
+		t.Unreserve(now)
 	}
 }
 

@@ -15,6 +15,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// An image that cannot be pulled is not being pulled.
+func TestAPodThatCannotPullGivesItsPullPermitBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 2, MaxPulling: 1})
+		bad := n.pod("bad").runs()
+		good := n.pod("good")
+		require.Equal(t, reasons.Pulling, good.run().Reason)
+		bad.reports(func(pod *podwatch.Pod) { pod.CannotMake = true })
+		good.runs().starts("app")
+		assert.Equal(t, reasons.Preparing, bad.view().Reason)
+		bad.starts("app")
+		bad.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

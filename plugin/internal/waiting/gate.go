@@ -59,7 +59,7 @@ func newGate(s *shared, refusals *Refusals) *Gate {
 func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
 	d, v := held.Ticket.ReserveGate(now)
 	if !d.Admitted {
-		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Arrived)
+		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Since)
 	}
 	return g.hook(now, held, v, g.o.Gate.Timeout), nil
 }
@@ -68,7 +68,7 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 // reports the wait, and makes the breaker watch the hook.
 func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, timeout time.Duration) *api.Hook {
 	g.o.Observer.Report(observe.Waits{
-		Pod: observe.Pod{UID: held.UID, Name: held.NamespacedName()}, Container: held.id, Decision: held.Decision, Since: v.Arrived, At: now,
+		Pod: observe.Pod{UID: held.UID, Name: held.NamespacedName()}, Container: held.id, Decision: held.Decision, Since: v.Since, At: now,
 	})
 	g.breaker.begins(now, held.id, held.UID)
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{

@@ -218,7 +218,7 @@ func (r *Room) log(t starts.Ticket) {
 	if v, ok := r.o.Starts.View(now, t.UID()); ok && v.State == throttle.Waiting {
 		r.o.Observer.Report(observe.Waits{
 			Pod: observe.Pod{UID: v.UID, Name: v.Name}, Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead},
-			Since: v.Arrived, At: now,
+			Since: v.Since, At: now,
 		})
 	}
 }
