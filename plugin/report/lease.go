@@ -35,18 +35,17 @@ func (r *Reporter) read(ctx context.Context) (lease *coordinationv1.Lease, due b
 	return lease, now.Sub(r.seenAt) >= sumInterval(r.Nodes()), nil
 }
 
-// take replaces the Lease that was read, and reports whether it succeeded. Of several daemons that try at once, one
-// succeeds.
+// take replaces the Lease that was read or taken, and reports whether it succeeded. If so, lease is the new one. Of
+// several daemons that try at once, one succeeds.
 func (r *Reporter) take(ctx context.Context, lease *coordinationv1.Lease) (mine bool, err error) {
 	now, seconds := metav1.NewMicroTime(time.Now()), int32(sumInterval(r.Nodes())/time.Second)
-	lease = lease.DeepCopy()
-	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &r.NodeName, &now, &seconds
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, nodesAnnotation, strconv.Itoa(r.Nodes()))
-	if lease.Name == "" {
-		lease.Name = r.Lease
-		lease, err = r.Leases.Create(ctx, lease, metav1.CreateOptions{})
+	taken := lease.DeepCopy()
+	taken.Spec.HolderIdentity, taken.Spec.RenewTime, taken.Spec.LeaseDurationSeconds = &r.NodeName, &now, &seconds
+	if taken.Name == "" {
+		taken.Name = r.Lease
+		taken, err = r.Leases.Create(ctx, taken, metav1.CreateOptions{})
 	} else {
-		lease, err = r.Leases.Update(ctx, lease, metav1.UpdateOptions{})
+		taken, err = r.Leases.Update(ctx, taken, metav1.UpdateOptions{})
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -54,6 +53,7 @@ func (r *Reporter) take(ctx context.Context, lease *coordinationv1.Lease) (mine 
 	case err != nil:
 		return false, fmt.Errorf("write the Lease %s: %w", r.Lease, err)
 	}
+	*lease = *taken
 	r.seen, r.seenAt = fmt.Sprint(lease.Spec.RenewTime), now.Time
 	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,11 +47,17 @@ func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPoli
 	if err != nil || !due {
 		return false, err
 	}
+	// Before the list, because many daemons may find a sum due in the time that a list takes.
+	if mine, err = r.take(ctx, lease); !mine || err != nil {
+		return false, err
+	}
 	nodes, err := r.reports(ctx)
 	if err != nil {
+		r.seenAt = r.seenAt.Add(sumInterval(r.Nodes())) // another daemon, which may be able to list, is next
 		return false, err
 	}
 	r.setNodes(len(nodes))
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, nodesAnnotation, strconv.Itoa(r.Nodes()))
 	if mine, err = r.take(ctx, lease); !mine || err != nil {
 		return false, err
 	}

@@ -222,11 +222,74 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 			w.s.seen, w.s.seenAt = "<nil>", time.Now().Add(-time.Minute)
 		}
 		w.kube.PrependReactor(verb, "leases", func(a clienttest.Action) (bool, runtime.Object, error) { return true, nil, refusal(a) })
+		w.api.ClearActions()
 		mine, err := w.s.sumIfDue(t.Context(), w.policies)
 		require.NoError(t, err)
 		assert.False(t, mine)
-		assert.Zero(t, w.counts("patch"), verb)
+		assert.Empty(t, w.api.Actions(), "%s: the other one neither lists nor writes", verb)
 	}
+}
+
+// A list of many PacemakerNodes takes seconds, in which the daemons of other nodes look at the Lease.
+func TestWhileOneListsTheSumIsNotDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSumming(t)
+		w.creates(usedOn("a", 1))
+		other := w.daemon("b")
+		for _, s := range []*Reporter{w.s, other} {
+			_, err := s.sumIfDue(t.Context(), w.policies)
+			require.NoError(t, err)
+		}
+		w.counts("list")
+		w.passes(time.Hour) // the API server is away
+		w.api.PrependReactor("list", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+			_, due, err := other.read(t.Context())
+			require.NoError(t, err)
+			assert.False(t, due)
+			return false, nil, nil
+		})
+		mine, err := w.s.sumIfDue(t.Context(), w.policies)
+		require.NoError(t, err)
+		assert.True(t, mine)
+		assert.Equal(t, 1, w.counts("list"))
+	})
+}
+
+// A daemon has the Lease, but cannot list. It must not take each turn.
+func TestAfterAFailedListAnotherDaemonSumsUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSumming(t)
+		w.creates(usedOn("a", 1))
+		failing, api := w.daemon("b"), fakeAPI()
+		failing.API = api
+		api.PrependReactor("list", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("it is too slow")
+		})
+		_, err := failing.sumIfDue(t.Context(), w.policies)
+		require.ErrorContains(t, err, "it is too slow")
+		isDue := func(s *Reporter) bool {
+			_, due, err := s.read(t.Context())
+			require.NoError(t, err)
+			return due
+		}
+		assert.False(t, isDue(w.s), "the turn has just been taken")
+		w.passes(leastSum)
+		assert.False(t, isDue(failing))
+		mine, err := w.s.sumIfDue(t.Context(), w.policies)
+		require.NoError(t, err)
+		assert.True(t, mine)
+
+		w.passes(leastSum)
+		assert.False(t, isDue(failing), "it has just seen the turn of the other")
+		w.passes(leastSum)
+		assert.True(t, isDue(failing))
+		_, err = failing.sumIfDue(t.Context(), w.policies)
+		require.ErrorContains(t, err, "it is too slow")
+		w.passes(2 * leastSum)
+		assert.True(t, isDue(failing), "no other daemon has taken the turn")
+	})
 }
 
 // The interval of the daemons' looks grows with the number of nodes, which has an upper bound.
