@@ -17,7 +17,8 @@
 //   - PacemakerNodes, while pods start on all nodes: each node writes every max(10 s, n x 10 ms). That is at most 100
 //     writes a second, and at most n in 10 s. While nothing changes, each node writes every 10 minutes as a sign of life.
 //     A write that failed is tried again after the same interval; while n is not known, ever less often, down to once in
-//     five minutes.
+//     five minutes. A daemon that has just started does not know n: those that start together write within 10 s, and
+//     read the Lease within 2 s.
 //   - Watches: none, apart from the garbage collector of Kubernetes, which watches the metadata of every kind. To pace
 //     pods, each daemon also watches the pods of its node, its Node, the configs and the policies: 20,000 watches for
 //     5,000 nodes.
