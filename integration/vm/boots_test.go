@@ -17,7 +17,7 @@ func TestRebootPreRegistered(t *testing.T) {
 	// These are the manual's commands, with access to the API server, because pods wait in the gate
 	// only if their restart policy is known.
 	sh(t, "install -D -m 0600 /usr/share/pod-pacemaker/05-pod-pacemaker.conf /etc/nri/conf.d/05-pod-pacemaker.conf && "+
-		"echo 'kubeconfig: /etc/kubernetes/pod-pacemaker.conf' >>/etc/nri/conf.d/05-pod-pacemaker.conf && echo 'node-name: lab' >>/etc/nri/conf.d/05-pod-pacemaker.conf && "+
+		"echo 'kubeconfig: /etc/kubernetes/pod-pacemaker.conf' >>/etc/nri/conf.d/05-pod-pacemaker.conf && "+
 		"install -D -m 0755 /opt/pod-pacemaker/bin/pod-pacemaker /opt/nri/plugins/05-pod-pacemaker")
 	t.Cleanup(func() {
 		sh(t, "rm -r /opt/nri /etc/nri && systemctl restart containerd && systemctl enable --now pod-pacemaker")

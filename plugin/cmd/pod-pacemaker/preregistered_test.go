@@ -186,11 +186,15 @@ func TestSettingsOfAPreRegisteredDaemonAreFlags(t *testing.T) {
 	f, err = preRegisteredFlags("", p.env)
 	require.NoError(t, err, "the defaults are a standalone daemon")
 	assert.True(t, f.Standalone())
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	f, err = preRegisteredFlags("kubeconfig: /k\n", p.env)
+	require.NoError(t, err)
+	assert.Equal(t, strings.ToLower(host), f.NodeName)
 	for text, want := range map[string]string{
 		"- a\n":                "must be YAML that maps flags of `run` to values",
 		"hold: 1s\nhold: 2s\n": "hold",
 		"hold: 2s\n":           "--hold: 2s: must be from 0s to 1s",
-		"kubeconfig: /k\n":     "--node-name: must be set",
 	} {
 		_, err := preRegisteredFlags(text, p.env)
 		require.ErrorContains(t, err, want, text)

@@ -188,7 +188,16 @@ func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
 	assert.False(t, o.Standalone())
 }
 
-// The unit sets NODE_NAME to the host's name as it is. kubelet registers the node in lower case.
+// A host has its name when the daemon starts, but not yet when systemd loads the daemon's unit.
+func TestOutsideAPodTheNodeHasTheHostsName(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, strings.ToLower(host), newStage(nil).options(t, "--kubeconfig=/k").NodeName)
+	assert.Equal(t, "worker-3", newStage(map[string]string{"NODE_NAME": "worker-3"}).options(t, "--kubeconfig=/k").NodeName)
+}
+
+// An administrator may copy the host's name to NODE_NAME as it is. kubelet registers the node in lower case.
 func TestTheNodesNameIsInLowerCase(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "worker-3", newStage(map[string]string{"NODE_NAME": "Worker-3"}).options(t).NodeName)
@@ -217,7 +226,8 @@ func TestRunRefusesWrongConfiguration(t *testing.T) {
 			`--gate-path: "gate": must be an absolute path on the host, or empty for no gate`,
 			`--hold: 2s: must be from 0s to 1s`,
 		}},
-		{[]string{"--kubeconfig=/k"}, nil, []string{"--node-name: must be set when an API server is used"}},
+		{nil, map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, []string{"--node-name: must be set when an API server is used"}},
+		{[]string{"--kubeconfig=/k"}, map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, []string{"--node-name: must be set when an API server is used"}},
 		{nil, map[string]string{"NODE_NAME": "Worker_3"}, []string{`--node-name: "worker_3": `}},
 		{[]string{"--node-name=Worker_3"}, nil, []string{`--node-name: "Worker_3": `}},
 		{[]string{"--proc-root=proc"}, nil, []string{`--proc-root: "proc": must be an absolute path`}},

@@ -44,7 +44,7 @@ const runExample = `  # Standalone, from a file:
   pod-pacemaker run --config /etc/pod-pacemaker/config.yaml
 
   # With the API server, but not in a pod:
-  pod-pacemaker run --kubeconfig /etc/kubernetes/pod-pacemaker.conf --node-name worker-3
+  pod-pacemaker run --kubeconfig /etc/kubernetes/pod-pacemaker.conf
 
   # Check first whether the node has what the daemon needs:
   pod-pacemaker preflight --config /etc/pod-pacemaker/config.yaml`

@@ -30,7 +30,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no PacemakerConfig object selects this node")
-	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; standalone: the host's name)")
+	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; neither: the host's name, except in a pod)")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")
 	fs.StringVar(&f.NRIIndex, "nri-index", "05", "(advanced) two `digits` that order the runtime's plugins")
@@ -59,8 +59,9 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")
-	f.NodeName = cmp.Or(f.NodeName, strings.ToLower(env("NODE_NAME"))) // the unit sets it to the host's name
-	if f.NodeName == "" && f.Standalone() {
+	// kubelet registers the host's name in lower case. In a pod, the host's name may be the pod's.
+	f.NodeName = cmp.Or(f.NodeName, strings.ToLower(env("NODE_NAME")))
+	if f.NodeName == "" && env("KUBERNETES_SERVICE_HOST") == "" {
 		host, err := os.Hostname()
 		if err != nil {
 			return fmt.Errorf("find this node's name: %w", err)
