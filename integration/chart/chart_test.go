@@ -298,8 +298,8 @@ func TestSchemaAndValuesHaveTheSameNames(t *testing.T) {
 	compare = func(path string, schema, values map[string]any) {
 		properties, _ := schema["properties"].(map[string]any)
 		for name, property := range properties {
-			if path == "" && name == "global" {
-				continue // a value of Helm
+			if path == "" && (name == "global" || name == "enabled") {
+				continue // values of a chart that holds this one
 			}
 			if path == ".seLinuxOptions" {
 				continue // a type of Kubernetes
