@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,8 +61,8 @@ func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, versi
 
 const containerd = "containerd"
 
-// containerdIn runs containerd --version with the executable of the first containerd process. Both results are empty if it
-// finds no such process, as in a container that does not see the host's processes.
+// containerdIn runs containerd --version with the executable of the host's first containerd process. Both results are empty
+// if it finds no such process, as in a container that does not see the host's processes.
 func containerdIn(ctx context.Context, proc string) (name, version string) {
 	pids := processesNamed(proc, containerd)
 	if len(pids) == 0 {
@@ -68,7 +70,7 @@ func containerdIn(ctx context.Context, proc string) (name, version string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(proc, pids[0], "exe"), "--version").Output() //nolint:gosec // what runs as containerd on this host is trusted with all of it
+	out, err := exec.CommandContext(ctx, filepath.Join(proc, pids[0], "exe"), "--version").Output() //nolint:gosec // root runs it outside of any container
 	// containerd github.com/containerd/containerd/v2 v2.4.2 <commit>
 	if words := strings.Fields(string(out)); err == nil && len(words) >= 3 && words[0] == containerd {
 		return containerd, strings.TrimPrefix(words[2], "v")
@@ -92,12 +94,25 @@ func containerdText(proc string) string {
 	return text
 }
 
-// processesNamed returns the IDs of the processes with that name.
+// processesNamed returns the IDs of the host's processes with that name, in order: those of root in the mount namespace of
+// process 1, because a process of any pod can have that name. Where this cannot be read, as in a pod without capabilities,
+// there is none.
 func processesNamed(proc, name string) (pids []string) {
-	names, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm")) // it fails only if proc has a bracket without its other half
-	for _, path := range names {
-		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == name {
-			pids = append(pids, filepath.Base(filepath.Dir(path)))
+	mounts := func(pid int) string {
+		namespace, _ := os.Readlink(filepath.Join(proc, strconv.Itoa(pid), "ns", "mnt"))
+		return namespace
+	}
+	var all procfs.Procs
+	if node, err := procfs.NewFS(proc); err == nil && mounts(1) != "" {
+		all, _ = node.AllProcs()
+	}
+	sort.Sort(all)
+	for _, p := range all {
+		if comm, err := p.Comm(); err != nil || comm != name || mounts(p.PID) != mounts(1) {
+			continue
+		}
+		if status, err := p.NewStatus(); err == nil && status.UIDs == [4]uint64{} {
+			pids = append(pids, strconv.Itoa(p.PID))
 		}
 	}
 	return pids
@@ -107,6 +122,9 @@ func runtimeFinding(name, version, asked string) Finding {
 	const check = "runtime"
 	if asked != "" {
 		asked = " (asked " + asked + ")"
+	}
+	if name == "" && asked == "" {
+		asked = ": in the mount namespace of process 1, no containerd of root was seen"
 	}
 	if name == "" {
 		return warning(check, "its version is unknown"+asked, "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")

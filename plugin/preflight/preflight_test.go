@@ -1,9 +1,11 @@
 package preflight
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +31,24 @@ func write(t *testing.T, mode os.FileMode, path, content string) string {
 	return path
 }
 
+// process makes a process of root on the host.
+func process(t *testing.T, proc string, pid int, name string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(proc, strconv.Itoa(pid))
+	write(t, 0o644, dir+"/comm", name+"\n")
+	write(t, 0o644, dir+"/status", "Name:\t"+name+"\nUid:\t0\t0\t0\t0\n")
+	inNamespace(t, dir, 1)
+	return dir
+}
+
+// inNamespace moves a process to a mount namespace; that of the host is 1.
+func inNamespace(t *testing.T, process string, namespace int) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(process+"/ns"))
+	require.NoError(t, os.MkdirAll(process+"/ns", 0o755))
+	require.NoError(t, os.Symlink(fmt.Sprintf("mnt:[%d]", namespace), process+"/ns/mnt"))
+}
+
 // healthy returns a node without faults: its proc, sockets and files.
 func healthy(t *testing.T) (dir string, o Options) {
 	t.Helper()
@@ -40,9 +60,10 @@ func healthy(t *testing.T) (dir string, o Options) {
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	write(t, 0o644, dir+"/proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
 	kubelet := write(t, 0o644, dir+"/kubelet.yaml", "kind: KubeletConfiguration\nruntimeRequestTimeout: 2m\n")
-	write(t, 0o644, dir+"/proc/7/comm", "kubelet\n")
+	process(t, dir+"/proc", 1, "systemd")
+	process(t, dir+"/proc", 7, "kubelet")
 	write(t, 0o644, dir+"/proc/7/cmdline", "/usr/bin/kubelet\x00--v=2\x00--config="+kubelet+"\x00")
-	write(t, 0o644, dir+"/proc/8/comm", "containerd\n")
+	process(t, dir+"/proc", 8, "containerd")
 	write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd github.com/containerd/containerd/v2 v2.4.2 abc\n")
 	write(t, 0o644, dir+"/cni/10-net.conflist", "{}")
 	config := write(t, 0o644, dir+"/config.yaml", "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {throttleConfig: {maxConcurrent: {value: 2}}}\n")
@@ -157,10 +178,47 @@ func TestTheContainerdThatWasAskedIsNamed(t *testing.T) {
 	require.NoError(t, os.Remove(dir+"/proc/8/exe"))
 	require.NoError(t, os.Symlink(program, dir+"/proc/8/exe"))
 	assert.Equal(t, "containerd 2.4.2 has no known fault (asked process 8, "+program+")", level(t, run(t, o), "runtime").Says)
-	write(t, 0o644, dir+"/proc/9/comm", "containerd\n")
-	assert.Equal(t, "containerd 2.4.2 has no known fault (asked process 8, "+program+"; of 2 with that name: 8, 9)", level(t, run(t, o), "runtime").Says)
+	process(t, dir+"/proc", 10, "containerd")
+	assert.Equal(t, "containerd 2.4.2 has no known fault (asked process 8, "+program+"; of 2 with that name: 8, 10)", level(t, run(t, o), "runtime").Says)
 	require.NoError(t, os.Remove(program))
 	assert.Contains(t, level(t, run(t, o), "runtime").Says, "its version is unknown (asked process 8, ")
+}
+
+// The process of a pod can have any name, and preflight runs as root on the host.
+func TestNoProcessOfAPodIsAsked(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(process string){
+		"in its mount namespace": func(process string) { inNamespace(t, process, 2) },
+		"of another user": func(process string) {
+			write(t, 0o644, process+"/status", "Name:\tx\nUid:\t1000\t0\t0\t0\n")
+		},
+		"of an unknown user":         func(process string) { assert.NoError(t, os.Remove(process+"/status")) },
+		"in an unknown namespace":    func(process string) { assert.NoError(t, os.RemoveAll(process+"/ns")) },
+		"while the host's is hidden": func(process string) { assert.NoError(t, os.RemoveAll(filepath.Dir(process)+"/1/ns")) },
+		"while neither can be read": func(process string) {
+			assert.NoError(t, os.RemoveAll(process+"/ns"))
+			assert.NoError(t, os.RemoveAll(filepath.Dir(process)+"/1/ns"))
+		},
+	} {
+		dir, o := healthy(t)
+		spoil(dir + "/proc/7")
+		spoil(dir + "/proc/8")
+		write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\ntouch "+dir+"/ran\n")
+		report := run(t, o)
+		assert.Equal(t, "its version is unknown: in the mount namespace of process 1, no containerd of root was seen", level(t, report, "runtime").Says, name)
+		assert.Contains(t, level(t, report, "kubelet").Says, "was not found", name)
+		require.NoFileExists(t, dir+"/ran", name)
+	}
+}
+
+func TestTheFirstProcessIsTheOneWithTheLowestNumber(t *testing.T) {
+	t.Parallel()
+	dir, o := healthy(t)
+	for _, pid := range []int{100, 9, 10, 99} {
+		write(t, 0o755, process(t, dir+"/proc", pid, "containerd")+"/exe", "#!/bin/sh\necho containerd x v1.7.35\n")
+	}
+	assert.Equal(t, []string{"8", "9", "10", "99", "100"}, processesNamed(o.ProcRoot, "containerd"))
+	assert.Contains(t, level(t, run(t, o), "runtime").Says, "containerd 2.4.2 has no known fault")
 }
 
 // A timeout that the daemon takes from kubelet's file is never too long.
@@ -186,7 +244,8 @@ func TestAWrongConfigurationIsAnErrorAndNotAFinding(t *testing.T) {
 func TestKubeletsCommandLineMayHaveTheFileAsAWordOfItsOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, 0o644, dir+"/7/comm", "kubelet\n")
+	process(t, dir, 1, "systemd")
+	process(t, dir, 7, "kubelet")
 	write(t, 0o644, dir+"/7/cmdline", strings.Join([]string{"kubelet", "--config", "/x/y.yaml", "--v=1"}, "\x00"))
 	assert.Equal(t, "/x/y.yaml", kubeletConfigIn(dir))
 }
