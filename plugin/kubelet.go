@@ -2,9 +2,11 @@ package plugin
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -12,10 +14,13 @@ import (
 // kubeletDefaultTimeout is kubelet's runtimeRequestTimeout if its configuration does not set one.
 const kubeletDefaultTimeout = 2 * time.Minute
 
+// maxKubeletConfig is the largest file of kubelet that is read, in bytes.
+const maxKubeletConfig = 1 << 20
+
 // GateTimeoutOf reads kubelet's configuration file and returns how long a container may wait in the gate: 0.8 of
-// runtimeRequestTimeout, at most an hour.
+// runtimeRequestTimeout, at most an hour. The file must be a regular one of at most 1 MiB, so that the call does not block.
 func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
-	data, err := os.ReadFile(kubeletConfig)
+	data, err := readRegular(kubeletConfig, maxKubeletConfig)
 	if err != nil {
 		return 0, fmt.Errorf("kubelet configuration: %w", err)
 	}
@@ -34,4 +39,24 @@ func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 		timeout = kubeletDefaultTimeout
 	}
 	return min(time.Duration(KubeletTimeoutShare*float64(timeout)), maxGateTimeout), nil
+}
+
+// readRegular reads a regular file of at most most bytes.
+func readRegular(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // the open of a pipe would wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	switch info, err := f.Stat(); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, most)
+	}
+	return data, err
 }

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestGateTimeoutOf(t *testing.T) {
@@ -39,4 +41,22 @@ func TestGateTimeoutOf(t *testing.T) {
 	}
 	_, err := GateTimeoutOf(filepath.Join(t.TempDir(), "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Preflight takes the path from a command line, and runs as root.
+func TestGateTimeoutOfWhatIsNoSmallFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, unix.Mkfifo(dir+"/pipe", 0o600))
+	require.NoError(t, os.WriteFile(dir+"/large", make([]byte, maxKubeletConfig+1), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/full", append([]byte("kind: KubeletConfiguration\n#"), bytes.Repeat([]byte("x"), maxKubeletConfig-28)...), 0o600))
+	for path, fault := range map[string]string{
+		"/dev/zero": "no regular file", dir + "/pipe": "no regular file", dir: "no regular file", dir + "/large": "is larger than 1048576 bytes",
+	} {
+		_, err := GateTimeoutOf(path)
+		require.ErrorContains(t, err, fault)
+	}
+	timeout, err := GateTimeoutOf(dir + "/full")
+	require.NoError(t, err)
+	assert.Equal(t, 96*time.Second, timeout)
 }
