@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "kubectl pacemaker: %v\n", err)
+	fmt.Fprintln(stderr, "kubectl pacemaker: "+printable(err.Error()))
 	if accepted {
 		return exitFailure
 	}
@@ -246,8 +246,8 @@ func (a *asker) completeNode(cmd *cobra.Command, args []string, begun string) (n
 		return nil, cobra.ShellCompDirectiveError
 	}
 	for _, n := range nodes {
-		if strings.HasPrefix(n.Status.NodeName, begun) {
-			names = append(names, n.Status.NodeName)
+		if name := oneLine(n.Status.NodeName); strings.HasPrefix(name, begun) {
+			names = append(names, name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -214,6 +216,39 @@ func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
 	out, err := c.call("why", "shop/a")
 	require.NoError(t, err)
 	assert.Equal(t, "shop/a: its last event is WaitingToStart: Waits for its turn to start, place 2 of 3 (the daemon of n1 cannot be asked: Error from server (Forbidden): pods \"pp-1\" is forbidden: cannot create pods/exec more)\n", out)
+}
+
+// A tenant can write the events and the status of their pods, and whoever has the token of a daemon its PacemakerNode.
+func TestTextFromElsewhereCannotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	const evil = "\x1b]0;x\a\u009b31m\u202egnp\r\nroot# "
+	failed := pod("failed", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, evil })
+	pending := pod("pending", func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: evil}}
+	})
+	waiting := pod("waiting", on("n1"))
+	n1, n2 := pacemakerNode("n1", 1, time.Minute), pacemakerNode("n2", 0, 0)
+	n1.Status.HeldBy, n1.Status.NodeName, n2.Status.Ready, n2.Status.Message = evil, evil, false, evil
+	c := &cluster{
+		t: t, pods: []corev1.Pod{failed, pending, waiting}, nodes: []v1alpha1.PacemakerNode{n1, n2},
+		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")}, refuses: "Forbidden: " + evil,
+		events: []corev1.Event{{Source: corev1.EventSource{Component: "pod-pacemaker"}, Reason: "Waiting" + evil, Message: evil}},
+	}
+	for _, line := range []string{"why shop/failed", "why shop/pending", "why shop/waiting", "status", "top", "__complete status "} {
+		out, err := c.call(strings.Split(line, " ")...)
+		require.NoError(t, err)
+		assert.Contains(t, out, "]0;x 31m gnp root#", line)
+		for _, r := range out {
+			assert.True(t, unicode.IsPrint(r) || r == '\n', "%q of %s", out, line)
+		}
+	}
+	out, err := (&cluster{t: t, daemons: c.daemons, says: map[string]string{"pp-1 status": "n1:" + evil + "\n"}}).call("status", "n1")
+	require.NoError(t, err)
+	assert.Equal(t, "n1: ]0;x  31m gnp \nroot# \n", out)
+	var errs bytes.Buffer
+	assert.Equal(t, exitInvalid, run(t.Context(), []string{"status", "--x\x1b[31m"}, io.Discard, &errs))
+	assert.Contains(t, errs.String(), "unknown flag: --x [31m\n'kubectl")
+	assert.Equal(t, "a b\nc\td", printable("a\x1bb\nc\td"))
 }
 
 func TestWhyOfAPodThatIsNotThere(t *testing.T) {

@@ -75,6 +75,9 @@ func (a *asker) ofNode(ctx context.Context, node, command string) error {
 		if err != nil {
 			return err
 		}
+		if !a.json {
+			text = printable(text)
+		}
 		if _, err := io.WriteString(a.stdout, text); err != nil {
 			return err
 		}
@@ -118,16 +121,22 @@ func (a *asker) list(nodes []v1alpha1.PacemakerNode) error {
 		return e.Encode(nodes)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tCONFIG\tMODE\tREADY\tWAITING\tSTARTING\tLIMIT\tLONGEST WAIT\tHELD BY\tMESSAGE")
+	row := func(cells ...string) {
+		for i := range cells {
+			cells[i] = cmp.Or(oneLine(cells[i]), "-")
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	row("NODE", "CONFIG", "MODE", "READY", "WAITING", "STARTING", "LIMIT", "LONGEST WAIT", "HELD BY", "MESSAGE")
 	for _, n := range nodes {
 		s := n.Status
 		if gone(n) {
-			fmt.Fprintf(w, "%s\t-\t-\tgone\t-\t-\t-\t-\t-\tits daemon has not reported since %s\n", n.Name, s.Written.UTC().Format(time.RFC3339))
+			row(n.Name, "", "", "gone", "", "", "", "", "", "its daemon has not reported since "+s.Written.UTC().Format(time.RFC3339))
 			continue
 		}
-		longest, limit, message := "-", "-", "-"
+		var longest, limit, message string
 		if !s.Ready {
-			message = cmp.Or(oneLine(s.Message), "-")
+			message = s.Message
 		}
 		if s.WaitingSince != nil {
 			longest = duration.HumanDuration(time.Since(s.WaitingSince.Time).Round(time.Second))
@@ -135,8 +144,7 @@ func (a *asker) list(nodes []v1alpha1.PacemakerNode) error {
 		if s.Limit > 0 {
 			limit = strconv.Itoa(int(s.Limit))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%t\t%d\t%d\t%s\t%s\t%s\t%s\n", n.Name, cmp.Or(s.Config, "-"), cmp.Or(string(s.Mode), "-"), s.Ready,
-			s.Waiting, s.Starting, limit, longest, cmp.Or(s.HeldBy, "-"), message)
+		row(n.Name, s.Config, string(s.Mode), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.Waiting)), strconv.Itoa(int(s.Starting)), limit, longest, s.HeldBy, message)
 	}
 	return w.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -41,7 +42,7 @@ func (a *asker) why(ctx context.Context, name string) error {
 		_, err := io.WriteString(a.stdout, answer)
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s/%s: %s\n", pod.Namespace, pod.Name, text)
+	_, err := fmt.Fprintln(a.stdout, oneLine(fmt.Sprintf("%s/%s: %s", pod.Namespace, pod.Name, text)))
 	return err
 }
 
@@ -141,4 +142,18 @@ func otherwise(pod corev1.Pod) string {
 	return "it is " + string(pod.Status.Phase) + ", and its status has no reason"
 }
 
-func oneLine(s string) string { return strings.TrimRight(strings.Join(strings.Fields(s), " "), ": ") }
+// printable replaces what cannot be printed by spaces, so that text from elsewhere cannot control the terminal. Lines and
+// tabs stay.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+// oneLine returns printable text in one line, without a colon at its end.
+func oneLine(s string) string {
+	return strings.TrimRight(strings.Join(strings.Fields(printable(s)), " "), ": ")
+}
