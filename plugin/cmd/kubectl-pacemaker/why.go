@@ -6,9 +6,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // notKnown is part of the error of `pod-pacemaker why` about an unknown pod.
@@ -100,7 +103,8 @@ func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (text, answer str
 	return notWaiting + ": " + otherwise(pod), "", nil
 }
 
-// byEvents returns the last event of a daemon about the pod, for when the daemon cannot be asked.
+// byEvents returns the last event of a daemon about the pod, for when the daemon cannot be asked. If the pod has started
+// since, that event is over, and byEvents returns what the status reports.
 func (a *asker) byEvents(ctx context.Context, pod corev1.Pod, cause error) (string, error) {
 	var events corev1.EventList
 	if err := a.get(ctx, &events, "events", "--namespace", pod.Namespace, "--field-selector", "involvedObject.uid="+string(pod.UID)); err != nil {
@@ -112,11 +116,23 @@ func (a *asker) byEvents(ctx context.Context, pod corev1.Pod, cause error) (stri
 	// The times have whole seconds. Of two events in one second, the later in the list is the newer one.
 	slices.SortStableFunc(own, func(x, y corev1.Event) int { return x.LastTimestamp.Compare(y.LastTimestamp.Time) })
 	text := otherwise(pod)
-	if len(own) > 0 {
+	if len(own) > 0 && !ready(pod) && !hasRunSince(pod, own[len(own)-1].LastTimestamp) {
 		e := own[len(own)-1]
-		text = fmt.Sprintf("its last event is %s: %s", e.Reason, e.Message)
+		text = fmt.Sprintf("its last event, %s ago, is %s: %s", duration.HumanDuration(time.Since(e.LastTimestamp.Time)), e.Reason, e.Message)
 	}
 	return fmt.Sprintf("%s (the daemon of %s cannot be asked: %s)", text, pod.Spec.NodeName, oneLine(cause.Error())), nil
+}
+
+// hasRunSince returns whether a container of the pod has begun to run at that time or later.
+func hasRunSince(pod corev1.Pod, when metav1.Time) bool {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		for _, s := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if s.Running != nil && !s.Running.StartedAt.Before(&when) || s.Terminated != nil && !s.Terminated.StartedAt.Before(&when) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // otherwise returns why a pod that no limiter holds does not run, as its status reports.
