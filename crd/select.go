@@ -1,6 +1,22 @@
 package crd
 
-import "github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+import (
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+)
+
+// Choose returns which of the PacemakerConfigs of the API server a [Source] puts in force that has seen no earlier versions:
+// for the daemon of an instance, on a node with these labels. It returns nil if none selects the node. It does not block.
+func Choose(configs []unstructured.Unstructured, instance string, nodeLabels map[string]string) *v1alpha1.PacemakerConfig {
+	f := newFollower(configKind, SourceOptions{Instance: instance, OnPanic: func(string, any, logrus.Fields) {}}, "", nil, nil)
+	for i := range configs {
+		f.store(f.readVersion(&configs[i]))
+	}
+	chosen, _ := first(f.selecting(nodeLabels))
+	return chosen
+}
 
 // first returns the config that is in force on a node, of those that select it, which are sorted by name: the first with the
 // highest priority. It returns nil if there is none. ties are the names of the others with the same priority, sorted.

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -55,4 +57,30 @@ func TestOneOfTheConfigsThatSelectTheNodeIsInForce(t *testing.T) {
 			assert.Equal(t, c.ties, ties)
 		})
 	}
+}
+
+// It is the choice of a Source for an instance and the labels of a node.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	object := func(name string, priority int64, instance string, selector map[string]any) unstructured.Unstructured {
+		u := testObject(name, 1, 1, selector)
+		require.NoError(t, unstructured.SetNestedField(u.Object, priority, "spec", "priority"))
+		if instance != "" {
+			require.NoError(t, unstructured.SetNestedField(u.Object, instance, "spec", "instance"))
+		}
+		return *u
+	}
+	invalid := object("invalid", 9, "", nil)
+	require.NoError(t, unstructured.SetNestedField(invalid.Object, "many", "spec", "throttleConfig", "maxConcurrent", "value"))
+	all := []unstructured.Unstructured{
+		invalid, object("z", 1, "", nil), object("a", 1, "", nil), object("big", 5, "", map[string]any{"size": "big"}), object("canary", 0, "canary", nil),
+	}
+	for _, c := range []struct{ instance, size, want string }{{"", "big", "big"}, {"", "small", "a"}, {"canary", "big", "canary"}, {"other", "big", ""}} {
+		var name string
+		if chosen := Choose(all, c.instance, map[string]string{"size": c.size}); chosen != nil {
+			name = chosen.Name
+		}
+		assert.Equal(t, c.want, name, "%+v", c)
+	}
+	assert.Nil(t, Choose(nil, "", nil))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
@@ -55,34 +56,51 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-// askAPI returns what the API server says: findings, and the runtime of this node, like containerd://2.4.2, which is empty
-// if unknown. It compares the clocks with c.
-func askAPI(ctx context.Context, o plugin.Options, c *clock) (found []Finding, runtime string) {
+// inAPI is what the API server says.
+type inAPI struct {
+	findings []Finding
+	runtime  string // of this node, like containerd://2.4.2; empty if unknown
+	// config is the PacemakerConfig that the daemon puts in force; nil if none selects this node. It is known only if
+	// configKnown.
+	config      *v1alpha1.PacemakerConfig
+	configKnown bool
+}
+
+// askAPI asks the API server, and compares the clocks with c.
+func askAPI(ctx context.Context, o plugin.Options, c *clock) (says inAPI) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
+	add := func(found ...Finding) { says.findings = append(says.findings, found...) }
 	client, err := connect(o, c)
+	var configs *unstructured.UnstructuredList
 	if err == nil {
-		_, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+		configs, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{})
 	}
 	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && !answered {
-		return []Finding{fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address")}, ""
+		add(fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address"))
+		return says
 	}
-	found = append(found, ok("api", "the API server answers"))
+	add(ok("api", "the API server answers"))
+	listed := err == nil
 	switch {
-	case err == nil:
-		found = append(found, ok("crds", "they are installed"))
+	case listed:
+		add(ok("crds", "they are installed"))
 	case apierrors.IsNotFound(err):
-		found = append(found, fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
+		add(fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
 	case !apierrors.IsForbidden(err): // then it is one of the missing rights
-		found = append(found, fault("crds", err.Error(), "kubectl apply -k deploy/crds"))
+		add(fault("crds", err.Error(), "kubectl apply -k deploy/crds"))
 	}
 	node, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Get(ctx, o.NodeName, metav1.GetOptions{})
 	if err == nil {
-		runtime, _, _ = unstructured.NestedString(node.Object, "status", "nodeInfo", "containerRuntimeVersion")
+		says.runtime, _, _ = unstructured.NestedString(node.Object, "status", "nodeInfo", "containerRuntimeVersion")
 	} else if apierrors.IsNotFound(err) {
-		found = append(found, fault("node", err.Error(), "set --node-name to the name of the Node object"))
+		add(fault("node", err.Error(), "set --node-name to the name of the Node object"))
 	}
-	return append(found, askRights(ctx, client)...), runtime
+	if says.configKnown = listed && err == nil; says.configKnown {
+		says.config = crd.Choose(configs.Items, o.Instance, node.GetLabels())
+	}
+	add(askRights(ctx, client)...)
+	return says
 }
 
 func connect(o plugin.Options, c *clock) (dynamic.Interface, error) {

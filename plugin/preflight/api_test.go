@@ -10,13 +10,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
 // apiServer is an API server that knows one node, and allows everything except deny.
 type apiServer struct {
 	deny string // resource or resource/subresource
 	crds bool
-	late time.Duration // its clock
+	// configs are the PacemakerConfigs. The label size of the node is big.
+	configs []map[string]any
+	late    time.Duration // its clock
 }
 
 func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,9 +37,9 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path == "/api/v1/nodes/worker-3":
-		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://2.3.1"}}})
+		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"labels": map[string]string{"size": "big"}}, "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://2.3.1"}}})
 	case strings.HasSuffix(r.URL.Path, "/pacemakerconfigs") && a.crds:
-		answer(http.StatusOK, map[string]any{"kind": "PacemakerConfigList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": []any{}})
+		answer(http.StatusOK, map[string]any{"kind": "PacemakerConfigList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": append([]map[string]any{}, a.configs...)})
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		var review struct {
 			Spec struct {
@@ -69,6 +75,65 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 	}
 	assert.Contains(t, level(t, report, "config").Says, "while no PacemakerConfig object selects this node")
 	assert.Contains(t, level(t, report, "runtime").Says, "containerd 2.3.1 holds up statistics", "the Node object has the version")
+}
+
+func configObject(t *testing.T, name, spec string) (u map[string]any) {
+	t.Helper()
+	require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: pod-pacemaker.io/v1alpha1, kind: PacemakerConfig, metadata: {name: "+name+"}, spec: "+spec+"}"), &u))
+	return u
+}
+
+func TestTheConfigThatSelectsTheNodeIsNamed(t *testing.T) {
+	t.Parallel()
+	o := inCluster(t, apiServer{crds: true, configs: []map[string]any{
+		configObject(t, "small", "{priority: 8, nodeSelector: {size: small}, throttleConfig: {maxConcurrent: {value: 4}}}"),
+		configObject(t, "big", "{mode: Shadow, nodeSelector: {size: big}, throttleConfig: {maxConcurrent: {value: 3}}}"),
+		configObject(t, "canary", "{instance: canary, priority: 9, throttleConfig: {maxConcurrent: {value: 5}}}"),
+	}})
+	o.Instance, o.ConfigFile = "canary", ""
+	report := run(t, o)
+	assert.Contains(t, level(t, report, "config").Says, `"canary": 5 at a time; a pod waits `)
+	assert.Equal(t, OK, level(t, report, "config").Level)
+}
+
+func TestAConfigForOtherNodesIsAWarning(t *testing.T) {
+	t.Parallel()
+	o := inCluster(t, apiServer{crds: true, configs: []map[string]any{configObject(t, "small", "{nodeSelector: {size: small}, throttleConfig: {maxConcurrent: {value: 4}}}")}})
+	o.ConfigFile = ""
+	f := level(t, run(t, o), "config")
+	assert.Equal(t, Warning, f.Level)
+	assert.Equal(t, "no PacemakerConfig selects this node: only StartPolicies hold its pods", f.Says)
+}
+
+func TestWhichConfigIsInForce(t *testing.T) {
+	t.Parallel()
+	three := &v1alpha1.PacemakerConfig{Spec: v1alpha1.PacemakerConfigSpec{Mode: v1alpha1.ModeShadow}}
+	three.Name, three.Spec.ThrottleConfig.MaxConcurrent = "three", &v1alpha1.MaxConcurrent{Value: new(int32(3))}
+	_, o := healthy(t)
+	file, err := crd.Load(o.ConfigFile)
+	require.NoError(t, err)
+	path := o.ConfigFile
+	for _, c := range []struct {
+		api   inAPI
+		file  crd.Documents
+		level Level
+		begin string
+		end   string
+	}{
+		{inAPI{config: three, configKnown: true}, file, OK, `"three", in the mode Shadow, which holds no pod: 3 at a time; a pod waits `, path + " applies while no PacemakerConfig object selects this node"},
+		{inAPI{config: three, configKnown: true}, crd.Documents{}, OK, `"three", in the mode Shadow`, " at most"},
+		{inAPI{configKnown: true}, file, OK, path + `: "two": 2 at a time; a pod waits `, " at most; while no PacemakerConfig object selects this node"},
+		{inAPI{configKnown: true}, crd.Documents{}, Warning, "no PacemakerConfig selects this node: ", ""},
+		{inAPI{}, crd.Documents{}, OK, "the PacemakerConfig objects that select this node", ""}, // why it is not known is another finding
+	} {
+		o := o.Options
+		if o.Kubeconfig = "any"; c.file.Config == nil {
+			o.ConfigFile = ""
+		}
+		f := configFinding(o, c.file, c.api)
+		assert.Equal(t, c.level, f.Level, "%+v", f)
+		assert.True(t, strings.HasPrefix(f.Says, c.begin) && strings.HasSuffix(f.Says, c.end), f.Says)
+	}
 }
 
 func TestFaultsOfTheAPIServerAreFound(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
@@ -27,23 +28,25 @@ type Options struct {
 // Run makes all checks. It blocks for some seconds, or until ctx ends. It returns an error only if the configuration file
 // of the options cannot be read or is invalid; the error has every fault.
 func Run(ctx context.Context, o Options) (Report, error) {
-	config, err := configFinding(o.Options)
-	if err != nil {
-		return Report{}, err
+	var file crd.Documents
+	if o.ConfigFile != "" {
+		var err error
+		if file, err = crd.Load(o.ConfigFile); err != nil {
+			return Report{}, err
+		}
 	}
 	report := Report{Version: o.Version, Node: o.NodeName}
 	add := func(found ...Finding) { report.Findings = append(report.Findings, found...) }
 	if o.OfThePod {
 		add(ok("flags", "those of the daemon in this pod"))
 	}
-	add(config)
-	var cluster []Finding
-	var known string
+	var api inAPI
 	var clock clock
 	if !o.Standalone() {
-		cluster, known = askAPI(ctx, o.Options, &clock)
+		api = askAPI(ctx, o.Options, &clock)
 	}
-	name, version, asked := runtimeOf(ctx, known, o.Options)
+	add(configFinding(o.Options, file, api))
+	name, version, asked := runtimeOf(ctx, api.runtime, o.Options)
 	bar, _ := waiting.RuntimeFaults(name, version)
 	kubelet := kubeletFinding(&o)
 	add(nriFinding(o.NRISocket, containerdText(o.ProcRoot)), runtimeFinding(name, version, asked), gateFinding(ctx, o, bar))
@@ -51,32 +54,44 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		add(cniFinding(o.CNIConfDir))
 	}
 	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
-	add(cluster...)
+	add(api.findings...)
 	add(clock.finding())
 	return report, nil
 }
 
-func configFinding(o plugin.Options) (Finding, error) {
+// configFinding returns which configuration the daemon puts in force: that of the API server, or else that of the file.
+func configFinding(o plugin.Options, file crd.Documents, api inAPI) Finding {
 	const check = "config"
-	if o.ConfigFile == "" {
-		if o.Standalone() {
-			return warning(check, "no configuration: a daemon with these flags holds no pod", "use --kubeconfig, or --config with a PacemakerConfig; in the cluster, use helm test"), nil
-		}
-		return ok(check, "the PacemakerConfig objects that select this node"), nil
-	}
-	found, err := crd.Load(o.ConfigFile)
-	if err != nil {
-		return Finding{}, err
-	}
+	const fallback = "while no PacemakerConfig object selects this node"
 	text := o.ConfigFile + ":"
-	if c := found.Config; c != nil {
-		text += fmt.Sprintf(" %q: %s", c.Name, admin.LimitsText(plugin.SettingsOf(c.Spec, runtime.NumCPU())))
+	if c := file.Config; c != nil {
+		text += " " + configText(c)
 	}
-	if n := len(found.Policies); n > 0 {
+	if n := len(file.Policies); n > 0 {
 		text += fmt.Sprintf(" StartPolicies: %d", n)
 	}
-	if !o.Standalone() {
-		text += "; while no PacemakerConfig object selects this node"
+	switch {
+	case api.config != nil && o.ConfigFile != "":
+		return ok(check, configText(api.config)+"; "+o.ConfigFile+" applies "+fallback)
+	case api.config != nil:
+		return ok(check, configText(api.config))
+	case o.Standalone() && o.ConfigFile == "":
+		return warning(check, "no configuration: a daemon with these flags holds no pod", "use --kubeconfig, or --config with a PacemakerConfig; in the cluster, use helm test")
+	case o.Standalone():
+		return ok(check, text)
+	case api.configKnown && file.Config == nil:
+		return warning(check, "no PacemakerConfig selects this node: only StartPolicies hold its pods", "apply one, like deploy/samples/every-node.yaml, or compare the nodeSelector and instance of yours with the node's labels and --instance")
+	case o.ConfigFile == "":
+		return ok(check, "the PacemakerConfig objects that select this node")
 	}
-	return ok(check, text), nil
+	return ok(check, text+"; "+fallback)
+}
+
+// configText describes a config on one line, as 'pod-pacemaker check' does on several.
+func configText(c *v1alpha1.PacemakerConfig) string {
+	text := fmt.Sprintf("%q", c.Name)
+	if mode := c.Spec.GetMode(); mode != v1alpha1.ModeEnforce {
+		text += fmt.Sprintf(", in the mode %s, which holds no pod", mode)
+	}
+	return text + ": " + admin.LimitsText(plugin.SettingsOf(c.Spec, runtime.NumCPU()))
 }

@@ -14,11 +14,12 @@ import (
 )
 
 const preflightLong = `Preflight checks whether this node has what the daemon needs, and changes nothing:
-the runtime's NRI socket, its version and known faults, the hook and whether it can
-be executed, CNI, kubelet's time-out, cgroups, pressure, the API server with the CRDs
-and the daemon's rights, and the clock. A daemon may run meanwhile; 'status' says how
-it works. Use the same flags as for 'run'. In a daemon's pod, preflight takes the
-daemon's flags; flags on the command line override them.
+the config that applies to it, the runtime's NRI socket, its version and known
+faults, the hook and whether it can be executed, CNI, kubelet's time-out, cgroups,
+pressure, the API server with the CRDs and the daemon's rights, and the clock. A
+daemon may run meanwhile; 'status' says how it works. Use the same flags as for
+'run'. In a daemon's pod, preflight takes the daemon's flags; flags on the command
+line override them.
 
 Each finding is a line. "ok" needs nothing. "warning": pods are paced, but worse than
 they could be. "fault": pods are not paced as configured. A line with -> below says
