@@ -38,7 +38,12 @@ func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 	if timeout <= 0 {
 		timeout = kubeletDefaultTimeout
 	}
-	return min(time.Duration(KubeletTimeoutShare*float64(timeout)), maxGateTimeout), nil
+	return GateTimeout(timeout), nil
+}
+
+// GateTimeout returns how long a container may wait in the gate if this is kubelet's runtimeRequestTimeout.
+func GateTimeout(kubelet time.Duration) time.Duration {
+	return min(time.Duration(KubeletTimeoutShare*float64(kubelet)), maxGateTimeout)
 }
 
 // readRegular reads a regular file of at most most bytes.

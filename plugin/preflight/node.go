@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -177,47 +177,67 @@ func cniFinding(dir string) Finding {
 	return ok("cni", "configured by "+filepath.Join(dir, name))
 }
 
-// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime. It sets
-// GateTimeout if the daemon takes that from kubelet's configuration.
+// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime: by
+// kubelet's flag, or else by its file. It sets GateTimeout if the daemon takes that from kubelet's configuration.
 func kubeletFinding(o *Options) Finding {
 	const check = "kubelet"
-	file, named := o.KubeletConfig, o.KubeletConfig != ""
-	if !named {
-		file = kubeletConfigIn(o.ProcRoot)
+	line := kubeletLine(o.ProcRoot)
+	by, named := cmp.Or(o.KubeletConfig, flagOf(line, "--config")), o.KubeletConfig != ""
+	var most time.Duration
+	var err error
+	if by != "" {
+		most, err = plugin.GateTimeoutOf(by)
 	}
-	compare := fmt.Sprintf("a container may wait %s in the gate, which must be less than kubelet's runtimeRequestTimeout, 2m by default", o.GateTimeout)
-	if file == "" {
-		return warning(check, "its configuration file was not found; "+compare, "name it with --kubelet-config (chart: kubeletConfig)")
-	}
-	most, err := plugin.GateTimeoutOf(file)
 	switch {
 	case err != nil && named:
 		return fault(check, err.Error(), "name kubelet's file with --kubelet-config (chart: kubeletConfig)")
-	case err != nil:
-		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", file, compare), "give the daemon that file with --kubelet-config (chart: kubeletConfig)")
 	case named && !o.GateTimeoutSet:
 		o.GateTimeout = most
-		return ok(check, fmt.Sprintf("a container may wait %s in the gate, as %s allows", most, file))
-	case float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare:
-		return fault(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet gives up before that", o.GateTimeout), "set --gate-timeout to "+most.String()+", or use --kubelet-config")
 	}
-	return ok(check, fmt.Sprintf("a container may wait %s in the gate, and kubelet waits longer, according to %s", o.GateTimeout, file))
+	dropIns := flagOf(line, "--config-dir")
+	if flag, wrong := time.ParseDuration(flagOf(line, "--runtime-request-timeout")); wrong == nil && flag > 0 {
+		by, most, err, dropIns = "kubelet's flag --runtime-request-timeout", plugin.GateTimeout(flag), nil, "" // it overrides both
+	}
+	waits := fmt.Sprintf("a container may wait %s in the gate", o.GateTimeout)
+	compare := waits + ", which must be less than kubelet's runtimeRequestTimeout, 2m by default"
+	const perhaps = "if a flag or drop-in of kubelet sets runtimeRequestTimeout, set --gate-timeout (chart: gate.timeout) to 0.8 of it"
+	switch over := float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare; {
+	case dropIns != "":
+		return warning(check, compare+"; its drop-ins in "+dropIns+" are not read", perhaps)
+	case by == "":
+		return warning(check, "its configuration file was not found; "+compare, "name it with --kubelet-config (chart: kubeletConfig)")
+	case err != nil:
+		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", by, compare), "give the daemon that file with --kubelet-config (chart: kubeletConfig)")
+	case over && len(line) == 0:
+		return warning(check, waits+", and kubelet gives up before that, according to "+by+"; flags and drop-ins of kubelet are not seen from here", perhaps)
+	case over:
+		return fault(check, waits+", and kubelet gives up before that, according to "+by, "set --gate-timeout (chart: gate.timeout) to "+most.String())
+	case named && !o.GateTimeoutSet:
+		return ok(check, waits+", as "+by+" allows")
+	}
+	return ok(check, waits+", and kubelet waits longer, according to "+by)
 }
 
-// configFlag matches kubelet's --config in a command line, as one word or two.
-var configFlag = regexp.MustCompile(`\x00--config[=\x00]([^\x00]*)`)
-
-// kubeletConfigIn returns the configuration file in the command line of kubelet process; empty if it finds none.
-func kubeletConfigIn(proc string) string {
+// kubeletLine returns the command line of the host's kubelet; empty if none is seen.
+func kubeletLine(proc string) []string {
 	pids := processesNamed(proc, "kubelet")
 	if len(pids) == 0 {
-		return ""
+		return nil
 	}
 	text, _ := os.ReadFile(filepath.Join(proc, pids[0], "cmdline")) // of a process that has ended it is empty
-	if flag := configFlag.FindSubmatch(text); flag != nil {
-		return string(flag[1])
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == 0 })
+}
+
+// flagOf returns the value of a flag in a command line, as one word or two; empty if there is none. The last one counts.
+func flagOf(line []string, name string) (value string) {
+	for i, word := range line {
+		if text, found := strings.CutPrefix(word, name+"="); found {
+			value = text
+		} else if word == name && i+1 < len(line) {
+			value = line[i+1]
+		}
 	}
-	return ""
+	return value
 }
 
 func cgroupFinding(root string) Finding {

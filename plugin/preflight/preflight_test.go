@@ -244,11 +244,52 @@ func TestAWrongConfigurationIsAnErrorAndNotAFinding(t *testing.T) {
 	require.ErrorContains(t, err, "kind")
 }
 
+// kubelet's flags override its drop-ins, and these its file.
+func TestKubeletsTimeoutMayBeAFlagOrInADropIn(t *testing.T) {
+	t.Parallel()
+	const flag, dropIns = "--runtime-request-timeout=15m", "--config-dir=/etc/kubelet.d"
+	for _, c := range []struct {
+		line  []string // after --config, which sets 2m; nil: no kubelet is seen
+		gate  time.Duration
+		named bool // --kubelet-config
+		level Level
+		says  string
+	}{
+		{[]string{flag}, 12 * time.Minute, false, OK, "a container may wait 12m0s in the gate, and kubelet waits longer, according to kubelet's flag --runtime-request-timeout"},
+		{[]string{flag}, 12 * time.Minute, true, OK, "according to kubelet's flag"},
+		{[]string{flag, dropIns}, 12 * time.Minute, true, OK, "according to kubelet's flag"},
+		{[]string{"--runtime-request-timeout", "15m0s"}, 15 * time.Minute, true, Fault, "kubelet gives up before that, according to kubelet's flag"},
+		{[]string{flag, "--runtime-request-timeout=1m"}, time.Minute, false, Fault, "kubelet gives up before that, according to kubelet's flag"},
+		{[]string{"--runtime-request-timeout=1m"}, 0, true, Fault, "a container may wait 1m36s in the gate, and kubelet gives up before that"},
+		{[]string{flag}, 0, true, OK, "a container may wait 1m36s in the gate, as kubelet's flag --runtime-request-timeout allows"},
+		{[]string{dropIns}, 12 * time.Minute, true, Warning, "in the gate, which must be less than kubelet's runtimeRequestTimeout, 2m by default; its drop-ins in /etc/kubelet.d are not read"},
+		{[]string{"--config-dir", "/etc/kubelet.d"}, 30 * time.Second, false, Warning, "its drop-ins in /etc/kubelet.d are not read"},
+		{[]string{"--v=2"}, 12 * time.Minute, true, Fault, "kubelet gives up before that, according to /"},
+		{nil, 12 * time.Minute, true, Warning, "flags and drop-ins of kubelet are not seen from here"},
+		{nil, time.Minute, true, OK, "a container may wait 1m0s in the gate, and kubelet waits longer, according to /"},
+	} {
+		dir, o := healthy(t)
+		file := dir + "/kubelet.yaml"
+		write(t, 0o644, dir+"/proc/7/cmdline", strings.Join(append([]string{"kubelet", "--config", file}, c.line...), "\x00")+"\x00")
+		if c.line == nil {
+			require.NoError(t, os.RemoveAll(dir+"/proc/7/ns")) // as in a pod
+		}
+		if c.named {
+			o.KubeletConfig = file
+		}
+		o.GateTimeout, o.GateTimeoutSet = c.gate, c.gate > 0
+		f := level(t, run(t, o), "kubelet")
+		assert.Equal(t, c.level, f.Level, "%+v: %+v", c, f)
+		assert.Contains(t, f.Says, c.says)
+	}
+}
+
 func TestKubeletsCommandLineMayHaveTheFileAsAWordOfItsOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	process(t, dir, 1, "systemd")
 	process(t, dir, 7, "kubelet")
 	write(t, 0o644, dir+"/7/cmdline", strings.Join([]string{"kubelet", "--config", "/x/y.yaml", "--v=1"}, "\x00"))
-	assert.Equal(t, "/x/y.yaml", kubeletConfigIn(dir))
+	assert.Equal(t, "/x/y.yaml", flagOf(kubeletLine(dir), "--config"))
+	assert.Empty(t, flagOf([]string{"kubelet", "--config"}, "--config"))
 }
