@@ -45,7 +45,8 @@ type Options struct {
 	NRISocket string
 	// NRIIndex orders the plugins of a runtime; two digits.
 	NRIIndex string
-	// RunDir holds the sockets of the gate and of the administrator, and the lock of the daemon that paces pods.
+	// RunDir holds the sockets of the gate and of the administrator, and the lock of the daemon that paces pods, and nothing
+	// else: only the daemon's user may open it, once the daemon has the lock.
 	RunDir string
 	// StateDir holds what outlives the daemon: the last good configuration and policies, and what starts took, which the
 	// daemon learns with an API server. If it is empty, the daemon keeps nothing.
@@ -135,6 +136,7 @@ func (o Options) Validate() error {
 	fault(o.HTTPAddress != "" && !IsAddress(o.HTTPAddress), "--http: %q: must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none", o.HTTPAddress)
 	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
+	fault(slices.Contains([]string{"/", "/run", "/var/run", "/tmp", "/var/tmp"}, filepath.Clean(o.RunDir)), "--run-dir: %q: must be a folder of its own: the daemon closes it to other users", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
 	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)

@@ -49,6 +49,7 @@ func TestInvalidOptionsNameTheFlag(t *testing.T) {
 		{"--nri-index", func(o *Options) { o.NRIIndex = "005" }},
 		{"--nri-index", func(o *Options) { o.NRIIndex = "" }},
 		{"--run-dir", func(o *Options) { o.RunDir = "run" }},
+		{"--run-dir", func(o *Options) { o.RunDir = "/run/" }},
 		{"--nri-socket", func(o *Options) { o.NRISocket = "nri.sock" }},
 		{"--run-dir", func(o *Options) { o.RunDir = "/" + strings.Repeat("d", 100) }},
 		{"--gate-path", func(o *Options) { o.GatePath = "pacemaker-gate" }},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,6 +18,10 @@ func (d *Daemon) lead(ctx context.Context) error {
 	lock, err := d.options.awaitLock(ctx, d.standBy)
 	if err != nil || lock == nil {
 		return err
+	}
+	// kubelet makes the folder for everybody, and who can open it can lock the hooks' door; see package wire.
+	if err := os.Chmod(d.options.RunDir, 0o700); err != nil { //nolint:gosec // it is a folder
+		d.options.Log.WithError(err).Warn("the run folder cannot be closed to other users: they could keep hooks waiting while no daemon runs")
 	}
 	if d.standby.Swap(nil) != nil {
 		d.options.Log.Info("standby ends: the other daemon is gone, this one paces pods")

@@ -162,6 +162,30 @@ func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
+// kubelet makes the folder of a DaemonSet with mode 0755. Another user who opens it could lock it, and so keep the hooks.
+func TestOnlyTheDaemonsUserOpensTheRunFolder(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) {
+		require.NoError(t, os.MkdirAll(o.RunDir, 0o700))
+		require.NoError(t, os.Chmod(o.RunDir, 0o755))
+	}))
+	lock, _, err := n.options.tryLock()
+	require.NoError(t, err)
+	mode := func() os.FileMode {
+		info, err := os.Stat(n.options.RunDir)
+		require.NoError(t, err)
+		return info.Mode().Perm()
+	}
+	d, err := newWith(n.options, slowly())
+	require.NoError(t, err)
+	stop := n.runs(d)
+	n.eventually("the daemon stands by", func() bool { return d.standby.Load() != nil })
+	assert.Equal(t, os.FileMode(0o755), mode(), "it does not have the lock")
+	require.NoError(t, lock.Close())
+	n.eventually("the folder is closed", func() bool { return mode() == 0o700 })
+	stop()
+}
+
 func TestALockThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	o := Options{RunDir: t.TempDir()}
