@@ -71,7 +71,9 @@ type ExponentialPacer struct {
 	// multiplier, times the number of ready pods, is how many pods may be starting. From
 	// "0.001" to 1000, like 4 or "1.5".
 	// +required
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 1000.0",message="must be a number from \"0.001\" to 1000 with at most three decimal places, like 4 or \"1.5\""
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}(\.[0-9]{1,3})?$`
+	// +kubebuilder:validation:XValidation:rule="double(self) > 0.0 && double(self) <= 1000.0",message="must be a number from \"0.001\" to 1000 with at most three decimal places, like 4 or \"1.5\""
 	Multiplier Decimal `json:"multiplier"`
 
 	// maxStagger is how many pods must be ready for the pacer to hold no more pods. From 1 to

@@ -25,6 +25,10 @@ var resources = map[string]schema.GroupVersionResource{
 	"StartPolicy":     {Group: "pod-pacemaker.io", Version: "v1alpha1", Resource: "startpolicies"},
 }
 
+// dotted writes requests[cpu] as requests.cpu: the API server names an entry of a mapping in the first
+// way if a rule refuses it, and in the second way if a pattern does.
+var dotted = strings.NewReplacer("[", ".", "]", "")
+
 // With the shipped CRDs, the API server accepts and refuses the same configurations and policies as
 // `pod-pacemaker check`, and names the same field. The unit tests of crd and crd/startpolicy check
 // the other side with the same files.
@@ -52,7 +56,7 @@ func TestAPIServerAndCheckAgree(t *testing.T) {
 					return
 				}
 				require.True(t, apierrors.IsInvalid(err) || apierrors.IsBadRequest(err), "%v", err)
-				assert.Contains(t, err.Error(), faultOf(t, file))
+				assert.Contains(t, dotted.Replace(err.Error()), dotted.Replace(faultOf(t, file)))
 			})
 		}
 	}
