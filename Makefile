@@ -39,12 +39,13 @@ test: format generated unit ## Check format and generated files, then run the un
 format:
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "gofmt -w would change:"; echo "$$out"; exit 1; }
 
-# What go generate ./crd writes.
+# What go generate ./crd writes. The oldest Kubernetes that the chart accepts must take these CRDs, too.
 GENERATED := crd/v1alpha1/zz_generated.deepcopy.go deploy/crds/*_*.yaml deploy/chart/pod-pacemaker/files/crds/*_*.yaml
 generated:
 	@before=$$(cat $(GENERATED) | sha256sum); $(GO) generate ./crd || exit 1; test "$$before" = "$$(cat $(GENERATED) | sha256sum)" || \
 		{ echo "deep copies and CRDs were not current: 'go generate ./crd' has written them, commit that"; exit 1; }
 	cd integration && $(GO) run ./cmd/imports -check && $(GO) run ./cmd/scenarios -check
+	cd integration/oldapi && $(GO) test -vet=off ./...
 
 # One run over both modules, so that the closing line counts every test.
 unit: $(GOTESTSUM)
@@ -54,9 +55,10 @@ race: $(GOTESTSUM) ## Run the unit tests with -race (no root)
 	$(GOTESTSUM) --format pkgname --raw-command -- .ci/unit -race $(TESTFLAGS)
 
 # With every build tag there is, so that all code compiles. govet is one of the linters.
-lint: $(LINT) ## Run vet and the linters of .golangci.yaml on both modules
+lint: $(LINT) ## Run vet and the linters of .golangci.yaml on all modules
 	$(LINT) run --allow-parallel-runners --build-tags sim ./...
 	cd integration && $(LINT) run --allow-parallel-runners --build-tags e2e,full,browser,record,vm ./...
+	cd integration/oldapi && $(LINT) run --allow-parallel-runners ./...
 
 # The tests of files *_sim_test.go, which have the build tag sim.
 sim: $(GOTESTSUM) ## Run the long simulations of the limiter
