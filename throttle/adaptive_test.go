@@ -156,3 +156,34 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	n.end("ready", reasons.Ready)
 	require.Equal(t, 1, n.l.admission.sample(n.now).Made)
 }
+
+// The bound after a killed start ends a minute after the herd. A pod that a policy holds for hours is no herd.
+func TestAPodThatAPolicyHoldsDoesNotKeepTheBoundAfterAKilledStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(0)}})
+	n.busy(0)
+	before := n.l.Snapshot(n.now).Limit
+	n.l.Join(n.now, Request{UID: "held", Groups: in(t1, nil)})
+	for i := range before {
+		n.joinAndWait(fmt.Sprint("pod-", i))
+	}
+	observe := func(seconds int, percent float64) {
+		for range seconds {
+			n.pass(time.Second)
+			n.busy(percent)
+		}
+	}
+	observe(20, 100)
+	n.end("pod-0", reasons.Exited)
+	observe(1, 100)
+	require.LessOrEqual(t, n.l.Snapshot(n.now).Limit, before/2, n.l.Snapshot(n.now).Adaptive)
+	for i := range before {
+		n.end(fmt.Sprint("pod-", i), reasons.Deleted)
+	}
+	observe(50, 0)
+	require.LessOrEqual(t, n.l.Snapshot(n.now).Limit, before/2, n.l.Snapshot(n.now).Adaptive)
+	observe(15, 0)
+	require.Equal(t, before, n.l.Snapshot(n.now).Limit, n.l.Snapshot(n.now).Adaptive)
+	require.Zero(t, n.l.admission.sample(n.now).Queued)
+}

@@ -192,7 +192,8 @@ func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 // sample returns the input of the adaptive limit. It does not count exempt starts.
 func (d *admission) sample(now time.Time) adaptive.Sample {
 	signals := &d.limits.signals
-	s := adaptive.Sample{At: now, Queued: len(d.queue.arrivals), Made: d.slots.took.n, Lost: d.slots.lost}
+	s := adaptive.Sample{At: now, Made: d.slots.took.n, Lost: d.slots.lost}
+	s.Queued = d.queue.couldStart(func(*Ticket) bool { return true })
 	for _, t := range d.slots.inFlight {
 		s.Starting += oneIf(t.slot && t.admission != reasons.Exempt)
 	}

@@ -45,7 +45,8 @@
 //     many the disk can serve. Above 50 % the limit is at most the cores times the goal.
 //   - A start that breaks off after 10 seconds or more on a full node may have been killed by a probe because it was
 //     slow. TCP takes a loss for congestion: it halves what is under way, once for all that was under way then, and adds
-//     one for each round without a loss. The limit does the same, until nothing has started or waited for a minute.
+//     one for each round without a loss. The limit does the same, until nothing has started or waited for a minute. A pod
+//     that a policy holds does not count as waiting here.
 //   - Min starts are always allowed.
 //
 // A sensor that fails raises no limit. Without pressure, the goal is a CPU use of 90 %. Without CPU use, the node counts
