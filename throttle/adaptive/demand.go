@@ -53,13 +53,14 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 	if one.proven = e.Count > 0 && e.Seen.After(c.began); !one.proven {
 		one.cores = max(1, one.cores)
 	}
-	if one.idle > nothing && e.Disk.Mean > readsFrom {
+	measured := elapsed > measuredAfter.Seconds()
+	if one.idle > nothing && e.Disk.Mean > readsFrom && !(measured && s.Reads < movesFrom) {
 		one.reads, one.disk = max(c.disk.stream, e.Disk.Mean/one.idle), e.Disk.Mean
 		// A probe that leaves less time than this says nothing of the disk.
 		if alone := aloneShare * s.Patience.Seconds(); alone >= measuredAfter.Seconds() {
-			one.reads = max(one.reads, one.disk/alone)
+			one.reads, one.idle = max(one.reads, one.disk/alone), min(one.idle, alone)
 		}
-		if c.disk.stream > 0 {
+		if s.Reads >= movesFrom { // it or others of its kind are seen to read: it idles because it reads
 			one.idle = 0
 		}
 	}

@@ -79,6 +79,7 @@ type stream struct {
 var streams = []stream{
 	{name: "heldout", herd: nodesim.Random, first: 2_100_000, herds: 300, bounds: [runs]bound{{1.24, 4}, {1.34, 0}, {1.05, 0}, {1.09, 0}}},
 	{name: "broad", herd: nodesim.Broad, first: 2_100_000, herds: 200, bounds: [runs]bound{{1.65, 33}, {1.35, 2}, {1.17, 0}, {1.25, 2}}},
+	{name: "loading", herd: nodesim.Loading, first: 2_200_000, herds: 60, bounds: [runs]bound{{1.89, 11}, {1.46, 0}, {1.43, 0}, {1.56, 0}}},
 }
 
 // The distribution of how much longer random herds take with the loop than at the

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// A start that uses burnsFrom cores burns CPU. One that has readsFrom bytes to read reads.
-	burnsFrom, readsFrom = 0.1, 1 << 20
+	// A start that uses burnsFrom cores burns CPU. One that has readsFrom bytes to read reads, until it was measured
+	// to move less than movesFrom bytes a second.
+	burnsFrom, readsFrom, movesFrom = 0.1, 1 << 20, 64 << 10
 	// measuredAfter is the age of a start from which on Use shows what it does.
 	measuredAfter = 2 * time.Second
 	// laterCPU is how many CPU-seconds an unknown start that idles is taken to burn later.

@@ -362,3 +362,42 @@ func TestAStartThatIdlesForNearlyNoTimeHasAPlan(t *testing.T) {
 	}
 	foresee([]demand{{disk: math.Inf(1), reads: math.Inf(1), cores: math.NaN(), cpu: 1}, {cpu: math.NaN(), cores: 1}}, 2, 1e6) // it ends
 }
+
+// Most starts load some megabytes and then wait for something else. Some find all of that in the page cache.
+func TestAStartThatWasMeasuredNotToReadIsNoReader(t *testing.T) {
+	t.Parallel()
+	loader := Start{Kind: "loader", Cost: reading(30, 20e6), Patience: 2 * time.Minute}
+	waiting, now := herd(40, loader), dawn.Add(4*time.Second)
+	allow := func(at time.Time, use Use) int {
+		c, under := planner(40), loader
+		c.disk = disk{most: 100e6, stream: 100e6}
+		under.Began, under.Use = dawn, use
+		return allow(c, at, herd(3, under), 3, waiting, waiting)
+	}
+	assert.Equal(t, 3, allow(now, Use{Disk: 10e6, Reads: 100e3}), "they read")
+	for _, read := range []int64{0, 10e6, 19_999_999} {
+		assert.Equal(t, 6, allow(now, Use{Disk: read}), "%d bytes read: three more may read", read)
+	}
+	assert.Equal(t, 3, allow(dawn.Add(measuredAfter), Use{}), "not measured yet")
+}
+
+// A start may read for all the time for which it idles, or load some megabytes and then wait.
+func TestAStartIdlesBecauseItReadsOnlyWhileItsKindReads(t *testing.T) {
+	t.Parallel()
+	c := planner(40)
+	c.disk.stream = 100e6
+	loader := *reading(30, 10e6)
+	idles := func(want float64, s Start, elapsed float64) {
+		t.Helper()
+		one, _ := c.knownDemand(loader, s, elapsed)
+		assert.InDelta(t, want, one.idle, 1e-9)
+	}
+	idles(30, Start{}, 0)
+	idles(0, Start{Use: Use{Reads: 5e6}}, 0) // as others of its kind do
+	idles(26, Start{Began: dawn}, 4)
+	idles(-4, Start{Began: dawn, Use: Use{Reads: 5e6}}, 4)
+	idles(15, Start{Patience: time.Minute}, 0) // others may have read beside it: it takes a quarter of its patience alone
+	idles(26, Start{Patience: time.Minute, Began: dawn}, 4)
+	_, alone := c.knownDemand(loader, Start{Patience: time.Minute, Began: dawn}, 4)
+	assert.InDelta(t, 30.5, alone, 1e-9)
+}

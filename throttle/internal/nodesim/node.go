@@ -40,6 +40,9 @@ func newNode(s Scenario, l *throttle.Limiter, began time.Time) *node {
 	}
 	herd, keys := n.herd()
 	for i, k := range herd {
+		if k.LoadSeconds > 0 {
+			k.LoadSeconds *= 2 * n.random.Float64()
+		}
 		p := &pod{kind: k, key: fmt.Sprintf("%d/%d", s.Seed, keys[i]), name: fmt.Sprintf("%s-%d", k.Name, i), life: Life{Kind: k.Name}, probe: n.random.Float64() * probeEvery, killAt: math.Inf(1)}
 		p.phases = []phase{{idles, firstSeen + creationGap*float64(i)}, {idles, setupDelay}, {burns, setupSeconds}}
 		n.pods = append(n.pods, p)

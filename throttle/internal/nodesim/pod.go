@@ -94,7 +94,7 @@ func (p *pod) throttled() float64 {
 
 // startPhases are the phases from the start of its process until it serves.
 func (p *pod) startPhases() []phase {
-	return []phase{{idles, p.kind.Wait}, {reads, p.kind.IOSeconds}, {burns, p.kind.CPUSeconds}}
+	return []phase{{reads, p.kind.LoadSeconds}, {idles, p.kind.Wait}, {reads, p.kind.IOSeconds}, {burns, p.kind.CPUSeconds}}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s * float64(time.Second))) }

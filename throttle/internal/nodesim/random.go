@@ -69,7 +69,7 @@ func (k Kind) alone() float64 {
 	if k.CPULimit > 0 {
 		burn /= min(1, k.CPULimit)
 	}
-	return k.Wait + k.IOSeconds + burn
+	return k.LoadSeconds + k.Wait + k.IOSeconds + burn
 }
 
 // patience is the time after which a liveness probe kills a pod.

@@ -8,7 +8,11 @@ type Kind struct {
 	CPUSeconds float64
 	// Wait is how long a pod waits before that without using anything, seconds.
 	Wait float64
-	// IOSeconds is how long it reads from the disk before it uses the CPU, with a stream of the disk for itself.
+	// LoadSeconds is how long it reads from the disk before it waits, with a stream of the disk for itself, as a pod
+	// loads its program. It is a mean: each pod reads between nothing and twice as much, as the page cache may have
+	// the rest.
+	LoadSeconds float64
+	// IOSeconds is how long it reads from the disk after it has waited, with a stream of the disk for itself.
 	IOSeconds float64
 	// CPULimit is the CPU limit of its container, cores. 0: none.
 	CPULimit float64
