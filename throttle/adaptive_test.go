@@ -157,7 +157,8 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	require.Equal(t, 1, n.l.admission.sample(n.now).Made)
 }
 
-// The bound after a killed start ends a minute after the herd. A pod that a policy holds for hours is no herd.
+// The bound after a killed start ends a minute after the herd. A pod that a policy holds for hours is no herd, nor one whose
+// image cannot be pulled.
 func TestAPodThatAPolicyHoldsDoesNotKeepTheBoundAfterAKilledStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
@@ -165,6 +166,7 @@ func TestAPodThatAPolicyHoldsDoesNotKeepTheBoundAfterAKilledStart(t *testing.T) 
 	n.busy(0)
 	before := n.l.Snapshot(n.now).Limit
 	n.l.Join(n.now, Request{UID: "held", Groups: in(t1, nil)})
+	n.l.Join(n.now, Request{UID: "prepared"}).Prepare(n.now, false)
 	for i := range before {
 		n.joinAndWait(fmt.Sprint("pod-", i))
 	}

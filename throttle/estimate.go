@@ -193,7 +193,7 @@ func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 func (d *admission) sample(now time.Time) adaptive.Sample {
 	signals := &d.limits.signals
 	s := adaptive.Sample{At: now, Made: d.slots.took.n, Lost: d.slots.lost}
-	s.Queued = d.queue.couldStart(func(*Ticket) bool { return true })
+	s.Queued = d.queue.couldStart(func(t *Ticket) bool { return t.preparation.since.IsZero() })
 	for _, t := range d.slots.inFlight {
 		s.Starting += oneIf(t.slot && t.admission != reasons.Exempt)
 	}

@@ -17,8 +17,8 @@ type Sample struct {
 	Starting int
 	// Waiting is how many pods could start now if the limit were greater.
 	Waiting int
-	// Queued is how many pods wait for the limits of the node. A pod that a group of pods holds is none of them: it
-	// may wait for hours.
+	// Queued is how many pods wait for the limits of the node. A pod that a group of pods holds is none of them, nor is
+	// one whose images kubelet pulls: both may wait for hours.
 	Queued int
 	// Made is how many starts have succeeded so far. Only how it grows from sample to sample counts.
 	Made int
