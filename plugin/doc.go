@@ -44,7 +44,8 @@
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
-//     containers continue this start: after step 3 they start at once. The end of an init container ends nothing.
+//     containers continue this start: after step 3 they start at once. The end of an init container ends nothing. But
+//     the app of a start that was lent its slot meanwhile, or is stuck, is a start of its own (step 3).
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
 //  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod.

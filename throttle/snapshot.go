@@ -49,8 +49,8 @@ type TicketView struct {
 	Present bool
 	// Overdue: it waits, and its MaxWait is over.
 	Overdue bool
-	// Slot: it holds a slot.
-	Slot bool
+	// Slot: it holds a slot. Lent: that was lent, and more slots are taken than there are without loans.
+	Slot, Lent bool
 	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero if it has not
 	// yet.
 	Arrived, Admitted, Ended time.Time
@@ -122,6 +122,7 @@ func (t *Ticket) view() TicketView {
 	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.waits(), Slot: t.slot && t.state == Starting,
+		Lent: t.slot && t.state == Starting && t.admission == reasons.SlotLent && t.l.slots.taken() > t.l.slots.limit,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended, Since: t.preparation.delays(t.arrived),
 		Repeats: t.repeats, StalledSince: t.stalledSince,
 	}

@@ -109,9 +109,15 @@ func created(t *testing.T, ns, pod string) bool {
 // container, init containers included, to ready.
 func wholeStarts(t *testing.T, ns string) (all []life) {
 	t.Helper()
+	return startsFrom(t, ns, "")
+}
+
+// startsFrom is wholeStarts from the start of the first container of a name; empty: of any.
+func startsFrom(t *testing.T, ns, name string) (all []life) {
+	t.Helper()
 	first, ready := map[string]container{}, kubeletReady(t, ns, time.Time{})
 	for _, c := range containers(t, ns) {
-		if _, earlier := first[c.pod]; !earlier && !c.started.IsZero() {
+		if _, earlier := first[c.pod]; !earlier && !c.started.IsZero() && (name == "" || c.name == name) {
 			first[c.pod] = c
 		}
 	}

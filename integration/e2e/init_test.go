@@ -50,3 +50,19 @@ func TestHerdWithInitContainersAndSidecars(t *testing.T) {
 	}
 	figure(t, "%d pods of %d containers each, all ready after %.1f s", herd, each, lastReady(all).Sub(all[0].started).Seconds())
 }
+
+// The init containers of a herd wait for the same thing, and slots are lent meanwhile. When it is there, the apps start
+// at the limit nevertheless.
+func TestAppsWhoseInitContainersWaitedStartAtTheLimit(t *testing.T) {
+	const herd, limit = 8, 2
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	ns, slow := namespace(t), newLatch(t)
+	deploy(t, ns, "herd", herd, herdPod(2, slow.holdsInit))
+	eventually(t, "all init containers run, most in slots that were lent", func() bool { return len(begun(t, ns)) == herd })
+	slow.release(t)
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	all := startsFrom(t, ns, "app")
+	logLives(t, all[0].started, all)
+	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their app and ready")
+}

@@ -70,8 +70,7 @@ type Pod struct {
 	AllRunning bool
 	// CrashLooping is true while kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
 	CrashLooping bool
-	// CannotMake is true while kubelet cannot make any container other than an ephemeral one: it cannot pull the image, or
-	// the container refers to a ConfigMap or Secret that is missing.
+	// CannotMake is true while kubelet cannot make any of the Containers but an ephemeral one.
 	CannotMake bool
 }
 
@@ -100,6 +99,9 @@ type Container struct {
 	// ID is the runtime's id of the container that the report is about, as in NRI (without "containerd://").
 	// It is empty before a container was created.
 	ID string
+	// CannotMake is true while kubelet cannot make the container: it cannot pull the image, or the container refers to a
+	// ConfigMap or Secret that is missing. It may be about an earlier try.
+	CannotMake bool
 }
 
 // Terminal reports whether the pod has ended for good: it succeeded or failed.

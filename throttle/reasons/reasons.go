@@ -44,6 +44,7 @@ const (
 	Failed      Reason = "Failed"      // the pod failed
 	Exited      Reason = "Exited"      // its containers exited; starting them again is another start
 	CrashLoop   Reason = "CrashLoop"   // a container is in CrashLoopBackOff
+	Lapsed      Reason = "Lapsed"      // it does not go on yet: kubelet cannot make its next container, or its slot was lent until its app came
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout

@@ -249,6 +249,24 @@ func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
 	return apps > 0
 }
 
+// CannotGoOn reports whether kubelet reports of a container of the pod that it cannot make it, and it has made none of
+// that name since the pod joined the queue. pod is that report.
+func (b *Book) CannotGoOn(uid string, joined time.Time, pod podwatch.Pod) bool {
+	if !pod.CannotMake {
+		return false
+	}
+	made := map[string]bool{}
+	for _, c := range b.at(uid).containers {
+		made[c.name] = made[c.name] || !c.made.Before(joined)
+	}
+	for name, c := range pod.Containers {
+		if c.CannotMake && c.Kind != podwatch.Ephemeral && !made[name] {
+			return true
+		}
+	}
+	return false
+}
+
 // LatestID returns the ID of the container that was made last; empty: there is none.
 func (b *Book) LatestID(uid string) string {
 	last := &container{}

@@ -78,12 +78,21 @@ func (l *Ledger) container(
 	if a.Again {
 		l.entries.endExited(now, a.UID, pod, true)
 	}
+	request := throttle.Request{Repeats: a.Repeats}
 	t := l.entries.limiter.Lookup(a.UID)
-	kind := a.kind(t, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
+	kind := newStart
+	if v, _ := l.entries.limiter.View(now, a.UID); enforces && known && a.beginsApp(pod) && (v.Lent || v.Reason == reasons.Stuck) {
+		// While images were pulled, or init containers waited, slots were lent to others, or the start was stuck. All these
+		// pods may make their app at the same moment.
+		t.End(now, reasons.Lapsed)
+		request.Arrived = v.Arrived
+	} else {
+		kind = a.kind(t, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
+	}
 	if kind == continues || kind == never {
 		return a, t, kind
 	}
-	t = l.entries.join(now, a.Pod, pod, throttle.Request{Repeats: a.Repeats})
+	t = l.entries.join(now, a.Pod, pod, request)
 	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, a.Pod, pod, known) {
 		kind = atOnce
 	}
@@ -111,6 +120,11 @@ func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforc
 	return newStart
 }
 
+// beginsApp reports whether the container is the first of the app containers of its pod, after init containers.
+func (a ContainerStart) beginsApp(pod podwatch.Pod) bool {
+	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.Again
+}
+
 // continues reports whether the container belongs to the start of a ticket in this state. shadowed reports
 // whether that start continued without an admission.
 func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, shadowed bool) bool {
@@ -124,7 +138,7 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 	case throttle.Started:
 		// Where nothing of the pod runs, its start was over without all of its containers: the node's own signs were
 		// wrong, a container could not be made, or the sandbox is another one. Only a stuck start is still the same.
-		return !a.Again && (a.Runs || reason == reasons.Stuck)
+		return !a.Again && reason != reasons.Lapsed && (a.Runs || reason == reasons.Stuck)
 	default:
 		return false
 	}

@@ -166,6 +166,9 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if under && after >= 0 {
 			since = l.measured.StalledSince(uid, after) // also while none waits, or it would miss progress
 		}
+		if began := l.s.Ledger.youngest(uid); !since.IsZero() && began.After(since) {
+			since = began // a container that begins is progress, such as the app after an init container that waited
+		}
 		if !waiting {
 			since = time.Time{}
 		}
@@ -188,6 +191,13 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind})
 	}
 	return true
+}
+
+// youngest returns when the youngest of the containers of a pod that run began; zero: none runs.
+func (l *Ledger) youngest(uid string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries.book.Progress(uid, time.Time{}, podwatch.Pod{}).Youngest
 }
 
 // underWay returns the name of a pod, and what to measure of it. under is false if the pod is unknown, or if, in

@@ -194,18 +194,116 @@ func TestAContainerThatCouldNotBeMadeIsPacedWhenItIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The next container of a pod whose init containers took longer than the start timeout is not another start.
-func TestTheNextContainerOfAStuckStartPasses(t *testing.T) {
+// withInit gives a pod an init container and an app.
+func withInit(pod *podwatch.Pod) {
+	containers(map[string]podwatch.Kind{"init": podwatch.Init, "init-2": podwatch.Init, "app": podwatch.App})(pod)
+}
+
+// Init containers of a whole herd may wait for longer than startTimeout for the same thing.
+func TestTheAppOfAStuckStartIsAStartOfItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		p := n.pod("slow", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
+		p := n.pod("slow", withInit).runs()
 		p.starts("init")
 		p.told(func(pod *podwatch.Pod) { pod.AllRunning, pod.ContainersReady = false, false })
+		arrived := p.view().Arrived
 		n.passes(throttle.Settings{}.WithDefaults().StartTimeout + time.Second)
 		p.is(throttle.Started, reasons.Stuck)
-		n.occupies("holder")
+		holder := n.occupies("holder")
 		p.exits("init")
-		p.starts("app")
+		p.starts("init-2")
+		p.is(throttle.Started, reasons.Stuck, "another init container continues it")
+		p.exits("init-2")
+		p.waits("app")
+		assert.Equal(t, arrived, p.view().Arrived)
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+// lends makes the start of a pod, which holds the slot, do nothing for so long that a slot is lent.
+func (n *node) lends(idle string) {
+	since := time.Now()
+	time.Sleep(time.Minute)
+	n.limiter.SetStalled(time.Now(), idle, since)
+	n.limiter.Advance(time.Now())
+}
+
+// Slots are lent while starts do nothing, as while images are pulled after an init container. The apps may come together.
+func TestTheAppOfAStartWithALentSlotIsAStartOfItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		first, second, third := n.pod("first", withInit).runs(), n.pod("second", withInit).runs(), n.pod("third").runs()
+		first.starts("init")
+		second.waits("init")
+		third.waits("app")
+		n.lends("first")
+		second.is(throttle.Starting, reasons.SlotLent)
+		second.begins("init")
+		second.exits("init")
+		second.starts("init-2")
+		second.exits("init-2")
+		first.exits("init")
+		first.starts("app")
+		first.is(throttle.Starting, reasons.WithinLimits, "its slot was not lent")
+		n.limiter.SetStalled(time.Now(), "first", time.Time{}) // its app burns
+		arrived := second.view().Arrived
+		second.waits("app")
+		assert.Equal(t, arrived, second.view().Arrived)
+		waiting, _ := n.names()
+		assert.Equal(t, []string{"second", "third"}, waiting)
+		first.getsReady()
+		second.is(throttle.Starting, reasons.WithinLimits)
+		second.begins("app")
+		second.getsReady()
+		third.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		first, second := n.pod("first", withInit).runs(), n.pod("second", withInit).runs()
+		first.starts("init")
+		second.waits("init")
+		n.lends("first")
+		second.is(throttle.Starting, reasons.SlotLent)
+		second.begins("init")
+		first.exits("init")
+		first.starts("app")
+		first.getsReady()
+		second.exits("init")
+		second.starts("app")
+		second.is(throttle.Starting, reasons.SlotLent)
+	})
+}
+
+// A start whose next container cannot be made gives its slot back, and the container is a start of its own.
+func TestAStartThatCannotGoOnLapses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		cannotMake := func(name string, cannot bool) func(*podwatch.Pod) {
+			return func(pod *podwatch.Pod) {
+				c := pod.Containers[name]
+				c.CannotMake, pod.CannotMake = cannot, cannot
+				pod.Containers[name] = c
+			}
+		}
+		p := n.pod("bad", withInit).runs()
+		p.starts("init")
+		p.exits("init")
+		p.reports(cannotMake("init", true))
+		p.is(throttle.Starting, reasons.WithinLimits, "the report is about an earlier try")
+		p.reports(cannotMake("init", false))
+		p.reports(cannotMake("app", true))
+		p.is(throttle.Started, reasons.Lapsed)
+		holder := n.occupies("holder")
+		p.waits("app")
+		holder.getsReady()
+		p.is(throttle.Starting, reasons.WithinLimits)
 	})
 }
