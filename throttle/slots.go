@@ -138,6 +138,15 @@ func (s *slots) jam() (since time.Time) {
 	return since
 }
 
+// goOn notes that what starts waited for may be there: a loan is due only if they still make no progress from now on.
+func (s *slots) goOn(now time.Time) {
+	for _, t := range s.inFlight {
+		if !t.stalledSince.IsZero() {
+			t.stalledSince = now
+		}
+	}
+}
+
 // lend lends slots, at most as many as pods wait, if a loan is due, and reports whether it did.
 func (s *slots) lend(now time.Time, waiting int) bool {
 	return s.loan.lend(now, s.jam(), s.settings.NoProgressAfter, waiting, float64(s.taken()), 1)

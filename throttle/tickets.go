@@ -84,6 +84,10 @@ func (a *tickets) end(now time.Time, t *Ticket, reason reasons.Reason) {
 		case reasons.Ready, reasons.Settled, reasons.Inferred:
 			t.pod.ready = true
 		}
+		if reason == reasons.Lapsed {
+			a.slots.goOn(now)
+			a.groups.counted = false
+		}
 		if reason == reasons.Stuck {
 			a.queue.stuck = append(a.queue.stuck, t)
 		} else {

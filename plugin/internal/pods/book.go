@@ -267,6 +267,16 @@ func (b *Book) CannotGoOn(uid string, joined time.Time, pod podwatch.Pod) bool {
 	return false
 }
 
+// LastMade returns when the last container of a pod was made; zero: none was.
+func (b *Book) LastMade(uid string) (last time.Time) {
+	for _, c := range b.at(uid).containers {
+		if c.made.After(last) {
+			last = c.made
+		}
+	}
+	return last
+}
+
 // LatestID returns the ID of the container that was made last; empty: there is none.
 func (b *Book) LatestID(uid string) string {
 	last := &container{}

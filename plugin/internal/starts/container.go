@@ -81,7 +81,11 @@ func (l *Ledger) container(
 	request := throttle.Request{Repeats: a.Repeats}
 	t := l.entries.limiter.Lookup(a.UID)
 	kind := newStart
-	if v, _ := l.entries.limiter.View(now, a.UID); enforces && known && a.beginsApp(pod) && (v.Lent || v.Reason == reasons.Stuck) {
+	v, _ := l.entries.limiter.View(now, a.UID)
+	if !v.StalledSince.IsZero() {
+		l.entries.limiter.SetStalled(now, a.UID, now) // it goes on
+	}
+	if enforces && known && a.beginsApp(pod) && (v.Lent || v.Reason == reasons.Stuck) {
 		// While images were pulled, or init containers waited, slots were lent to others, or the start was stuck. All these
 		// pods may make their app at the same moment.
 		t.End(now, reasons.Lapsed)

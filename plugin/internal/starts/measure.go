@@ -166,8 +166,8 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if under && after >= 0 {
 			since = l.measured.StalledSince(uid, after) // also while none waits, or it would miss progress
 		}
-		if began := l.s.Ledger.youngest(uid); !since.IsZero() && began.After(since) {
-			since = began // a container that begins is progress, such as the app after an init container that waited
+		if made := l.s.Ledger.lastMade(uid); !since.IsZero() && made.After(since) {
+			since = made // a container is progress, such as the app after an init container that waited
 		}
 		if !waiting {
 			since = time.Time{}
@@ -193,11 +193,11 @@ func (l *loop) measureOne(now time.Time, uid string) (under bool) {
 	return true
 }
 
-// youngest returns when the youngest of the containers of a pod that run began; zero: none runs.
-func (l *Ledger) youngest(uid string) time.Time {
+// lastMade returns when the last container of a pod was made; zero: none was.
+func (l *Ledger) lastMade(uid string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entries.book.Progress(uid, time.Time{}, podwatch.Pod{}).Youngest
+	return l.entries.book.LastMade(uid)
 }
 
 // underWay returns the name of a pod, and what to measure of it. under is false if the pod is unknown, or if, in

@@ -16,7 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// A container that begins is progress. Otherwise, when the app of one of many idle pods comes, the next and larger loan
+// A container is progress. Otherwise, when the app of one of many idle pods comes, the next and larger loan
 // could be due before the app is measured.
 func TestAContainerThatBeginsIsProgress(t *testing.T) {
 	t.Parallel()

@@ -245,13 +245,12 @@ func TestTheAppOfAStartWithALentSlotIsAStartOfItsOwn(t *testing.T) {
 		second.exits("init")
 		second.starts("init-2")
 		second.exits("init-2")
-		first.exits("init")
-		first.starts("app")
-		first.is(throttle.Starting, reasons.WithinLimits, "its slot was not lent")
-		n.limiter.SetStalled(time.Now(), "first", time.Time{}) // its app burns
 		arrived := second.view().Arrived
 		second.waits("app")
 		assert.Equal(t, arrived, second.view().Arrived)
+		first.exits("init")
+		first.starts("app")
+		first.is(throttle.Starting, reasons.WithinLimits, "its slot was not lent")
 		waiting, _ := n.names()
 		assert.Equal(t, []string{"second", "third"}, waiting)
 		first.getsReady()
