@@ -208,7 +208,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if d.cluster != nil && d.options.StartupTaint != "" {
 		parts = append(parts, part{"removeStartupTaint", startupTaint{
-			client: d.cluster.kube, node: d.options.NodeName, key: d.options.StartupTaint, ready: d.Ready, log: d.options.Log,
+			client: d.cluster.kube, node: d.options.NodeName, key: d.options.StartupTaint,
+			nodeUID: d.cluster.source.NodeUID, ready: d.Ready, log: d.options.Log,
 		}.run})
 	}
 	g.Go(func() error { return d.runParts(ctx, parts...) })

@@ -22,6 +22,9 @@ import (
 // taintEvery is the time between two checks whether pods are paced.
 const taintEvery = time.Second
 
+// rejoinEvery is the time between two checks whether the node has registered again, which is rare.
+const rejoinEvery = 10 * time.Second
+
 // taintBackoff spaces out the attempts to remove the taint, up to one in half a minute, for ever: a node with the taint
 // gets no pods.
 var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
@@ -30,19 +33,24 @@ var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, S
 type startupTaint struct {
 	client    kube.Interface
 	node, key string
-	ready     func() error // why pods are not paced; nil: they are
+	nodeUID   func() types.UID // of the Node object; empty until it is seen
+	ready     func() error     // why pods are not paced; nil: they are
 	log       logrus.FieldLogger
 }
 
-// run waits until pods are paced, and then tries to remove the taint until it is gone or ctx ends.
+// run waits until pods are paced, and then tries to remove the taint until it is gone. It does so again for each new Node
+// object of the node, until ctx ends: after `kubectl delete node`, kubelet registers with the taint again.
 func (t startupTaint) run(ctx context.Context) error {
 	isPaced := func(context.Context) (bool, error) {
 		err := t.ready()
 		return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one for which it stands by
 	}
-	// The only error of either is that ctx ended.
-	if wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
+	// The only error of what this calls is that ctx ended.
+	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
+		before := t.nodeUID() // read before the taint is looked for, so that no later Node is missed
+		hasRejoined := func(context.Context) (bool, error) { return t.nodeUID() != before, nil }
 		_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
+		_ = wait.PollUntilContextCancel(ctx, rejoinEvery, true, hasRejoined)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 
@@ -32,7 +34,10 @@ func tainted(t *testing.T) (startupTaint, *kubefake.Clientset) {
 			{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: taintKey, Effect: corev1.TaintEffectNoSchedule},
 		}},
 	})
-	return startupTaint{client: kubetest.Of(client), node: "worker", key: taintKey, ready: func() error { return nil }, log: log}, client
+	return startupTaint{
+		client: kubetest.Of(client), node: "worker", key: taintKey,
+		nodeUID: func() types.UID { return "1" }, ready: func() error { return nil }, log: log,
+	}, client
 }
 
 func taints(t *testing.T, client *kubefake.Clientset) []string {
@@ -55,6 +60,7 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 			refused++
 			return refused == 1, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "worker", nil)
 		})
+		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		var paced atomic.Bool
 		taint.ready = func() error {
@@ -63,14 +69,53 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 			}
 			return errNoConfiguration
 		}
-		go func() { done <- taint.run(t.Context()) }()
+		go func() { done <- taint.run(ctx) }()
 		synctest.Wait()
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client), "pods are not paced yet")
 
 		paced.Store(true)
-		require.NoError(t, <-done)
+		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"other"}, taints(t, client))
 		assert.Equal(t, 2, refused, "the update is tried again after a conflict")
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func TestStartupTaintComesOffEachNewNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		taint, client := tainted(t)
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "worker", metav1.GetOptions{})
+		require.NoError(t, err)
+		var uid atomic.Pointer[types.UID]
+		uid.Store(new(types.UID("1")))
+		taint.nodeUID = func() types.UID { return *uid.Load() }
+		gets := func() (n int) {
+			for _, action := range client.Actions() {
+				if action.GetVerb() == "get" {
+					n++
+				}
+			}
+			return n
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- taint.run(ctx) }()
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"other"}, taints(t, client))
+
+		before := gets()
+		require.NoError(t, client.CoreV1().Nodes().Delete(t.Context(), "worker", metav1.DeleteOptions{}))
+		_, err = client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		assert.Equal(t, before, gets(), "the daemon does not look at a Node that it has dealt with")
+		uid.Store(new(types.UID("2")))
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"other"}, taints(t, client))
+		cancel()
+		require.NoError(t, <-done)
 	})
 }
 
