@@ -19,11 +19,15 @@ import (
 
 // anObserver returns an Observer with all collectors. measure returns the signals of the node.
 func anObserver(l *throttle.Limiter, measure func() throttle.Signals) *Observer {
-	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
-	status := func() (s admin.Status) {
+	return observing(l, func() (s admin.Status) {
 		s.Signals = admin.NewSignals(measure(), l.Snapshot(time.Now()).Settings)
 		return s
-	}
+	})
+}
+
+// observing returns an Observer with all collectors, of a daemon with this status.
+func observing(l *throttle.Limiter, status func() admin.Status) *Observer {
+	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
 	o.Collect(Scraped{
 		Groups: l.Groups, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
 		Standby: func() bool { return false }, RegistrationWaits: func() bool { return false },
@@ -99,6 +103,29 @@ pod_pacemaker_signal_threshold{signal="pressure.io.full"} 20
 pod_pacemaker_signal_value{signal="cpu"} 50
 pod_pacemaker_signal_value{signal="load"} 7.25
 `), "pod_pacemaker_signal_blind", "pod_pacemaker_signal_threshold", "pod_pacemaker_signal_value"))
+}
+
+func TestWhetherTheAPIServerIsReachedIsAMetric(t *testing.T) {
+	t.Parallel()
+	var status admin.Status
+	registry := observing(throttle.New(time.Now(), throttle.Settings{}), func() admin.Status { return status }).Registry()
+	values := func() (values []float64) {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			if family.GetName() == "pod_pacemaker_api_connected" {
+				for _, metric := range family.GetMetric() {
+					values = append(values, metric.GetGauge().GetValue())
+				}
+			}
+		}
+		return values
+	}
+	assert.Empty(t, values(), "a standalone daemon needs no API server")
+	status.PodWatch = &admin.PodWatch{}
+	assert.Equal(t, []float64{0}, values())
+	status.PodWatch.Healthy = true
+	assert.Equal(t, []float64{1}, values())
 }
 
 func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {

@@ -14,6 +14,7 @@ func newStateMetrics(s Scraped) *scrape {
 	maxWait := m.gauge("max_wait_seconds", "How long a pod waits at most, by the configuration in force.")
 	buildInfo := m.gauge("build_info", "Always 1; the label is the version of the program.", "version")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
+	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
@@ -34,6 +35,9 @@ func newStateMetrics(s Scraped) *scrape {
 		put(buildInfo, 1, now.Version)
 		if !s.Standby() {
 			put(connected, oneIf(now.Runtime.Synchronized))
+		}
+		if now.PodWatch != nil {
+			put(api, oneIf(now.PodWatch.Healthy))
 		}
 		put(registrationWaits, oneIf(s.RegistrationWaits()))
 		dropped := uint64(0)
