@@ -122,7 +122,7 @@ func (t *Ticket) view() TicketView {
 	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
 		Present: t.waits(), Slot: t.slot && t.state == Starting,
-		Lent: t.slot && t.state == Starting && t.admission == reasons.SlotLent && t.l.slots.taken() > t.l.slots.limit,
+		Lent:    t.slot && t.state == Starting && t.admission == reasons.SlotLent && t.l.slots.taken() > t.l.slots.limit,
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended, Since: t.preparation.delays(t.arrived),
 		Repeats: t.repeats, StalledSince: t.stalledSince,
 	}
