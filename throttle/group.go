@@ -271,7 +271,7 @@ func (p *pod) stalledSince() time.Time {
 	switch t := p.ticket; {
 	case p.inState(Starting):
 		return t.stalledSince
-	case t != nil && t.reason == reasons.Stuck:
+	case t != nil && (t.reason == reasons.Stuck || t.reason == reasons.Lapsed):
 		return t.ended
 	default:
 		return time.Time{}

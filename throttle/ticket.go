@@ -34,6 +34,8 @@ type Request struct {
 	Priority int32
 	// Arrived is when the pod began to wait, if that was before it joined. Zero: now.
 	Arrived time.Time
+	// Since is since when the pod waits, if that is later than Arrived, which only sets its place. Zero: since Arrived.
+	Since time.Time
 	// Repeats is how often a container of this pod has exited and started again in its sandbox.
 	Repeats int
 	// MaxWait bounds the wait of this pod if it is less than Settings.MaxWait. Less than 30 seconds

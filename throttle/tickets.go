@@ -44,6 +44,7 @@ func (a *tickets) join(l *Limiter, now time.Time, r Request) *Ticket {
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 		profile: r.Profile, seq: a.seq, flow: a.queue.joinFlow(r.Flow), pod: a.groups.pod(r.UID),
 	}
+	t.preparation.took = max(0, r.Since.Sub(t.arrived))
 	t.pod.ticket = t
 	if r.Groups != nil {
 		a.groups.setMemberships(t.pod, r.Groups)

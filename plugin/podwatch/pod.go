@@ -143,6 +143,16 @@ func (p Pod) HasApp(names map[string]string) bool {
 	return false
 }
 
+// HasInit reports whether the pod has an init container or a native sidecar.
+func (p Pod) HasInit() bool {
+	for _, c := range p.Containers {
+		if c.Kind == Init || c.Kind == Sidecar {
+			return true
+		}
+	}
+	return false
+}
+
 func restarts(policy string) bool {
 	return policy == string(corev1.RestartPolicyAlways) || policy == string(corev1.RestartPolicyOnFailure)
 }

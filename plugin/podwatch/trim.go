@@ -17,9 +17,9 @@ import (
 const reasonCrashLoop = "CrashLoopBackOff"
 
 // cannotMake are kubelet's reasons for a container that it cannot make: not for lack of time, but because something is
-// wrong with the image or with what the container refers to.
+// wrong with the image or with what the container refers to. ErrImagePull is none: a busy registry may be the cause.
 var cannotMake = []string{
-	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "CreateContainerConfigError",
+	"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "CreateContainerConfigError",
 }
 
 // cached is what is kept instead of the API's pod.

@@ -235,7 +235,7 @@ func TestTrimCrashLooping(t *testing.T) {
 func TestTrimCannotMake(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{
-		"ErrImagePull": true, "ImagePullBackOff": true, "CreateContainerConfigError": true,
+		"ErrImagePull": false, "ImagePullBackOff": true, "CreateContainerConfigError": true,
 		"CreateContainerError": false, "ContainerCreating": false, "CrashLoopBackOff": false,
 	} {
 		pod := trim(webPod(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("app", reason)} }))

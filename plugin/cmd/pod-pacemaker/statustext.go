@@ -240,7 +240,7 @@ func endText(p admin.Pod) string {
 	switch p.Reason {
 	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:
 		return string(p.Reason)
-	case reasons.Stuck, reasons.CrashLoop, reasons.Exited, reasons.Failed:
+	case reasons.Stuck, reasons.CrashLoop, reasons.Exited, reasons.Failed, reasons.Lapsed:
 		return "not ready: " + string(p.Reason)
 	default:
 		return "gone: " + string(p.Reason)

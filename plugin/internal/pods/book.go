@@ -252,11 +252,14 @@ func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
 // CannotGoOn reports whether kubelet reports of a container of the pod that it cannot make it, and it has made none of
 // that name since the pod joined the queue. pod is that report.
 func (b *Book) CannotGoOn(uid string, joined time.Time, pod podwatch.Pod) bool {
-	if !pod.CannotMake {
+	if !pod.CannotMake || b.at(uid).Sandbox == "" {
 		return false
 	}
 	made := map[string]bool{}
 	for _, c := range b.at(uid).containers {
+		if pod.Containers[c.name].Kind == podwatch.App && !c.exited && !c.made.Before(joined) {
+			return false // an app of this start loads
+		}
 		made[c.name] = made[c.name] || !c.made.Before(joined)
 	}
 	for name, c := range pod.Containers {

@@ -89,7 +89,7 @@ func (l *Ledger) container(
 		// While images were pulled, or init containers waited, slots were lent to others, or the start was stuck. All these
 		// pods may make their app at the same moment.
 		t.End(now, reasons.Lapsed)
-		request.Arrived = v.Arrived
+		request.Arrived, request.Since = v.Arrived, now.Add(-v.Admitted.Sub(v.Since)) // it keeps its place
 	} else {
 		kind = a.kind(t, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
 	}
@@ -126,7 +126,7 @@ func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforc
 
 // beginsApp reports whether the container is the first of the app containers of its pod, after init containers.
 func (a ContainerStart) beginsApp(pod podwatch.Pod) bool {
-	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.Again
+	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.Again && pod.HasInit()
 }
 
 // continues reports whether the container belongs to the start of a ticket in this state. shadowed reports

@@ -5,9 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -217,6 +219,7 @@ func TestTheAppOfAStuckStartIsAStartOfItsOwn(t *testing.T) {
 		p.exits("init-2")
 		p.waits("app")
 		assert.Equal(t, arrived, p.view().Arrived)
+		assert.WithinDuration(t, time.Now(), p.view().Since, time.Second, "it has waited for no time")
 		holder.getsReady()
 		p.is(throttle.Starting, reasons.WithinLimits)
 	})
@@ -280,18 +283,84 @@ func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
 	})
 }
 
+// comesFromTheRoom makes a pod that cannot use the gate leave the waiting room with a slot that was lent.
+func (n *node) comesFromTheRoom(name string, changes ...func(*podwatch.Pod)) *testPod {
+	p := n.pod(name, changes...)
+	known, _ := n.Known(name)
+	ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: name, Namespace: "default", Name: name}, known, true, time.Now())
+	defer ticket.Wait(time.Now())()
+	n.lends("holder")
+	p.is(throttle.Starting, reasons.SlotLent)
+	return p
+}
+
+func TestAPodWithoutInitContainersKeepsTheSlotThatItWasLentInTheRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		n.comesFromTheRoom("never").runs().starts("app")
+	})
+}
+
+func TestAReportOfAnEarlierSandboxEndsNoStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		p := n.comesFromTheRoom("again", cannotMake("app", true))
+		p.reports()
+		p.is(throttle.Starting, reasons.SlotLent, "its sandbox is not made yet")
+		p.runs().starts("app")
+	})
+}
+
+// cannotMake sets whether kubelet reports that it cannot make a container.
+func cannotMake(name string, cannot bool) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) {
+		c := pod.Containers[name]
+		c.CannotMake, pod.CannotMake = cannot, cannot
+		pod.Containers[name] = c
+	}
+}
+
+// Otherwise a herd of such pods would start at once: the second app, beside the first, waits for nothing.
+func TestAStartWhoseAppRunsKeepsItsSlotWhileAnotherAppCannotBeMade(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		p := n.pod("two", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App}), cannotMake("other", true)).runs()
+		p.starts("app")
+		p.reports()
+		n.passes(time.Second)
+		p.is(throttle.Starting, reasons.WithinLimits)
+	})
+}
+
+// The runtime lists a pod whose sidecar runs while its app waits, as after a lost connection.
+func TestAnAppThatWaitsBesideASidecarIsNotTakenForAdmitted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.occupies("holder")
+		p := n.pod("mesh", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App})).runs()
+		p.waits("proxy")
+		n.lends("holder")
+		p.begins("proxy")
+		require.False(t, p.asks("app").Decision.Admitted)
+		n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"]) // it was refused
+		proxy := p.latest["proxy"]
+		proxy.State = api.ContainerState_CONTAINER_RUNNING
+		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{proxy})
+		p.is(throttle.Waiting, "")
+	})
+}
+
 // A start whose next container cannot be made gives its slot back, and the container is a start of its own.
 func TestAStartThatCannotGoOnLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		cannotMake := func(name string, cannot bool) func(*podwatch.Pod) {
-			return func(pod *podwatch.Pod) {
-				c := pod.Containers[name]
-				c.CannotMake, pod.CannotMake = cannot, cannot
-				pod.Containers[name] = c
-			}
-		}
 		p := n.pod("bad", withInit).runs()
 		p.starts("init")
 		p.exits("init")
