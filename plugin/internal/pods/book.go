@@ -249,8 +249,8 @@ func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
 	return apps > 0
 }
 
-// CannotGoOn reports whether kubelet reports of a container of the pod that it cannot make it, and it has made none of
-// that name since the pod joined the queue. pod is that report.
+// CannotGoOn reports whether kubelet reports of a container of the pod that it cannot make it, and it has made neither that
+// one nor an app, which would still load, since the pod joined the queue. pod is that report.
 func (b *Book) CannotGoOn(uid string, joined time.Time, pod podwatch.Pod) bool {
 	if !pod.CannotMake || b.at(uid).Sandbox == "" {
 		return false

@@ -59,6 +59,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
 // review ends it if it is over. It returns false if
 //   - no process of the pod runs, or only beside a container that kubelet holds back,
+//   - it may be over, and only sidecars run, beside an app that waits,
 //   - the start counts already, or continued at once in the mode Shadow, or
 //   - it began longer ago than a start may take, and its pod does not wait.
 //
