@@ -271,7 +271,9 @@ func (p *pod) stalledSince() time.Time {
 	switch t := p.ticket; {
 	case p.inState(Starting):
 		return t.stalledSince
-	case t != nil && (t.reason == reasons.Stuck || t.reason == reasons.Lapsed):
+	case p.running && p.inState(Waiting): // as the app of a start that lapsed
+		return t.preparation.delays(t.arrived)
+	case t != nil && t.reason == reasons.Stuck:
 		return t.ended
 	default:
 		return time.Time{}

@@ -303,22 +303,36 @@ func TestTheRoomForeseesTheLoans(t *testing.T) {
 	require.Equal(t, 7, n.reserve("pod", 40), "one slot is lent at once, 2 and 4 within half a minute")
 }
 
-// A start that ended Stuck or Lapsed fills its pacer, but no pod has to wait until it is ready.
+// A start that ended Stuck fills its pacer, but no pod has to wait until it is ready.
 func TestAPacerThatIsFullOfStuckPodsIsLentAStart(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []reasons.Reason{reasons.Stuck, reasons.Lapsed} {
-		n := newNode(t, Settings{StartTimeout: time.Minute})
-		n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
-		n.grouped("hangs", in(t1, nil))
-		n.grouped("waits", in(t1, nil))
-		if reason == reasons.Stuck {
-			n.pass(time.Minute)
-		} else {
-			n.end("hangs", reason)
-		}
-		n.requireState("hangs", Started, reason)
-		n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
-		n.pass(10 * time.Second)
-		n.requireState("waits", Starting, reasons.SlotLent)
-	}
+	n := newNode(t, Settings{StartTimeout: time.Minute})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
+	n.grouped("hangs", in(t1, nil))
+	n.grouped("waits", in(t1, nil))
+	n.pass(time.Minute)
+	n.requireState("hangs", Started, reasons.Stuck)
+	n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
+	n.pass(10 * time.Second)
+	n.requireState("waits", Starting, reasons.SlotLent)
+}
+
+// A start that lapsed fills its pacer, too, while its app waits for something else.
+func TestAPacerThatIsFullOfPodsWhoseAppsWaitIsLentAStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{StartTimeout: time.Hour})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{
+		"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}, "t2": {Starting: pods(1)},
+	})
+	t2 := GroupKey{Policy: "t2"}
+	both := append(in(t1, nil), in(t2, nil)...)
+	n.grouped("lapses", both)
+	n.end("lapses", reasons.Lapsed)
+	n.grouped("other", in(t2, nil))
+	n.grouped("lapses", both)
+	n.requireHeld("lapses", reasons.PolicyStarting, "t2/: 1 of 1 pods")
+	n.grouped("waits", in(t1, nil))
+	n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
+	n.pass(10 * time.Second)
+	n.requireState("waits", Starting, reasons.SlotLent)
 }

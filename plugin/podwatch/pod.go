@@ -70,7 +70,8 @@ type Pod struct {
 	AllRunning bool
 	// CrashLooping is true while kubelet holds back any container other than an ephemeral one with CrashLoopBackOff.
 	CrashLooping bool
-	// CannotMake is true while kubelet cannot make any of the Containers but an ephemeral one.
+	// CannotMake is true while kubelet cannot make any container other than an ephemeral one: it cannot pull the image, or
+	// the container refers to a ConfigMap or Secret that is missing.
 	CannotMake bool
 }
 
@@ -99,9 +100,6 @@ type Container struct {
 	// ID is the runtime's id of the container that the report is about, as in NRI (without "containerd://").
 	// It is empty before a container was created.
 	ID string
-	// CannotMake is true while kubelet cannot make the container: it cannot pull the image, or the container refers to a
-	// ConfigMap or Secret that is missing. It may be about an earlier try.
-	CannotMake bool
 }
 
 // Terminal reports whether the pod has ended for good: it succeeded or failed.
@@ -141,6 +139,16 @@ func (p Pod) HasApp(names map[string]string) bool {
 		}
 	}
 	return false
+}
+
+// OnlySidecars reports whether all of the named containers are native sidecars.
+func (p Pod) OnlySidecars(names map[string]string) bool {
+	for name := range names {
+		if p.Containers[name].Kind != Sidecar {
+			return false
+		}
+	}
+	return true
 }
 
 // HasInit reports whether the pod has an init container or a native sidecar.

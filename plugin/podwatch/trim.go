@@ -139,7 +139,6 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 		}
 	}
 	out.Running = state.Running != nil
-	out.CannotMake = state.Waiting != nil && slices.Contains(cannotMake, state.Waiting.Reason)
 	pod.Containers[c.Name] = out
 	if kind == Ephemeral {
 		return state, ready
@@ -147,7 +146,7 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
 		pod.CrashLooping = true
 	}
-	pod.CannotMake = pod.CannotMake || out.CannotMake
+	pod.CannotMake = pod.CannotMake || state.Waiting != nil && slices.Contains(cannotMake, state.Waiting.Reason)
 	pod.Probed = pod.Probed || c.ReadinessProbe != nil || c.StartupProbe != nil
 	return state, ready
 }

@@ -44,7 +44,7 @@ const (
 	Failed      Reason = "Failed"      // the pod failed
 	Exited      Reason = "Exited"      // its containers exited; starting them again is another start
 	CrashLoop   Reason = "CrashLoop"   // a container is in CrashLoopBackOff
-	Lapsed      Reason = "Lapsed"      // it does not go on yet: kubelet cannot make its next container, or its slot was lent until its app came
+	Lapsed      Reason = "Lapsed"      // its slot was lent, and is needed when its app begins: that is a start of its own
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout

@@ -117,6 +117,7 @@ type NewContainer struct {
 	Container string // its name
 	Beside    bool   // another container of the pod runs
 	AppBeside bool   // another app container, or one of an unknown kind, runs
+	AppEnded  bool   // another app container exited in this sandbox
 	Runs      bool   // any container of the pod runs
 	Again     bool   // a container of its name exited in this sandbox
 	Repeats   int    // how often since it last ran for 10 min, after which kubelet makes it again without a delay
@@ -132,6 +133,9 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 	name := ctr.GetName()
 	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats}
 	_, m.Again = p.exits[name]
+	for of := range p.exits {
+		m.AppEnded = m.AppEnded || of != name && pod.Containers[of].Kind == podwatch.App
+	}
 	for _, c := range p.containers {
 		m.Runs = m.Runs || c.running
 		if !c.running || c.name == name {
@@ -247,27 +251,6 @@ func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
 		}
 	}
 	return apps > 0
-}
-
-// CannotGoOn reports whether kubelet reports of a container of the pod that it cannot make it, and it has made neither that
-// one nor an app, which would still load, since the pod joined the queue. pod is that report.
-func (b *Book) CannotGoOn(uid string, joined time.Time, pod podwatch.Pod) bool {
-	if !pod.CannotMake || b.at(uid).Sandbox == "" {
-		return false
-	}
-	made := map[string]bool{}
-	for _, c := range b.at(uid).containers {
-		if pod.Containers[c.name].Kind == podwatch.App && !c.exited && !c.made.Before(joined) {
-			return false // an app of this start loads
-		}
-		made[c.name] = made[c.name] || !c.made.Before(joined)
-	}
-	for name, c := range pod.Containers {
-		if c.CannotMake && c.Kind != podwatch.Ephemeral && !made[name] {
-			return true
-		}
-	}
-	return false
 }
 
 // LastMade returns when the last container of a pod was made; zero: none was.

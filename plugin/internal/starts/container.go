@@ -89,7 +89,7 @@ func (l *Ledger) container(
 		// While images were pulled, or init containers waited, slots were lent to others, or the start was stuck. All these
 		// pods may make their app at the same moment.
 		t.End(now, reasons.Lapsed)
-		request.Arrived, request.Since = v.Arrived, now.Add(-v.Admitted.Sub(v.Since)) // it keeps its place
+		request.Arrived, request.Since = v.Arrived, now // it keeps its place, and waits anew
 	} else {
 		kind = a.kind(t, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
 	}
@@ -109,8 +109,10 @@ func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforc
 	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
 		return continues
 	}
+	waiting := false
 	if t != nil {
 		state, reason := t.Status()
+		waiting = state == throttle.Waiting
 		switch {
 		case state == throttle.Gone && reason == reasons.Deleted && enforces:
 			return never
@@ -118,7 +120,7 @@ func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforc
 			return continues
 		}
 	}
-	if a.AppBeside || (a.Again && !paced) {
+	if a.AppBeside || (a.Again && !paced && !waiting) { // a sidecar does not admit the app that waits
 		return atOnce
 	}
 	return newStart
@@ -126,7 +128,7 @@ func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforc
 
 // beginsApp reports whether the container is the first of the app containers of its pod, after init containers.
 func (a ContainerStart) beginsApp(pod podwatch.Pod) bool {
-	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.Again && pod.HasInit()
+	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.AppEnded && !a.Again && pod.HasInit()
 }
 
 // continues reports whether the container belongs to the start of a ticket in this state. shadowed reports

@@ -108,9 +108,6 @@ func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}
-	if e.book.CannotGoOn(v.UID, v.Arrived, pod) {
-		return reasons.Lapsed, now, time.Time{}
-	}
 	// A report about earlier containers does not describe this start.
 	if !run.Begun || !pod.Describes(run.IDs) {
 		return "", time.Time{}, time.Time{}

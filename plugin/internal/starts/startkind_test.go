@@ -303,37 +303,62 @@ func TestAPodWithoutInitContainersKeepsTheSlotThatItWasLentInTheRoom(t *testing.
 	})
 }
 
-func TestAReportOfAnEarlierSandboxEndsNoStart(t *testing.T) {
+// The first app of a start has run, so its second does not wait for a slot of its own.
+func TestTheSecondAppOfAStartWithALentSlotContinuesIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		n.occupies("holder")
-		p := n.comesFromTheRoom("again", cannotMake("app", true))
-		p.reports()
-		p.is(throttle.Starting, reasons.SlotLent, "its sandbox is not made yet")
-		p.runs().starts("app")
+		p := n.comesFromTheRoom("two", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App, "init": podwatch.Init})).runs()
+		p.mayStart("init")
+		p.exits("init")
+		require.False(t, p.asks("app").Decision.Admitted)
+		n.lends("holder")
+		for range 3 {
+			if p.asks("app").Decision.Admitted {
+				break
+			}
+			n.lends("holder")
+		}
+		p.is(throttle.Starting, reasons.SlotLent)
+		p.begins("app")
+		p.exits("app")
+		p.mayStart("other")
 	})
 }
 
-// cannotMake sets whether kubelet reports that it cannot make a container.
-func cannotMake(name string, cannot bool) func(*podwatch.Pod) {
-	return func(pod *podwatch.Pod) {
-		c := pod.Containers[name]
-		c.CannotMake, pod.CannotMake = cannot, cannot
-		pod.Containers[name] = c
-	}
-}
-
-// Otherwise a herd of such pods would start at once: the second app, beside the first, waits for nothing.
-func TestAStartWhoseAppRunsKeepsItsSlotWhileAnotherAppCannotBeMade(t *testing.T) {
+func TestASidecarThatRestartsDoesNotAdmitTheAppThatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		p := n.pod("two", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App}), cannotMake("other", true)).runs()
-		p.starts("app")
-		p.reports()
-		n.passes(time.Second)
-		p.is(throttle.Starting, reasons.WithinLimits)
+		n.configured(t, "spec: {restarts: {pace: false}}", oneSlot)
+		n.occupies("holder")
+		p := n.pod("mesh", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App})).runs()
+		p.waits("proxy")
+		n.lends("holder")
+		p.begins("proxy")
+		p.waits("app")
+		p.exits("proxy")
+		p.asks("proxy")
+		p.is(throttle.Waiting, "")
+	})
+}
+
+func TestAnInitContainerThatBeganWithoutTheDaemonIsAStartUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		holder := n.occupies("holder")
+		p := n.pod("init", withInit).runs()
+		p.waits("init")
+		time.Sleep(time.Second)
+		init := p.latest["init"]
+		init.State, init.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+		time.Sleep(time.Second)
+		holds := holder.latest["app"]
+		holds.State = api.ContainerState_CONTAINER_RUNNING
+		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox, holder.sandbox}, []*api.Container{init, holds})
+		p.is(throttle.Starting, reasons.Adopted)
 	})
 }
 
@@ -353,25 +378,5 @@ func TestAnAppThatWaitsBesideASidecarIsNotTakenForAdmitted(t *testing.T) {
 		proxy.State = api.ContainerState_CONTAINER_RUNNING
 		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{proxy})
 		p.is(throttle.Waiting, "")
-	})
-}
-
-// A start whose next container cannot be made gives its slot back, and the container is a start of its own.
-func TestAStartThatCannotGoOnLapses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
-		p := n.pod("bad", withInit).runs()
-		p.starts("init")
-		p.exits("init")
-		p.reports(cannotMake("init", true))
-		p.is(throttle.Starting, reasons.WithinLimits, "the report is about an earlier try")
-		p.reports(cannotMake("init", false))
-		p.reports(cannotMake("app", true))
-		p.is(throttle.Started, reasons.Lapsed)
-		holder := n.occupies("holder")
-		p.waits("app")
-		holder.getsReady()
-		p.is(throttle.Starting, reasons.WithinLimits)
 	})
 }

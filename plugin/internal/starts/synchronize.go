@@ -77,7 +77,7 @@ func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) 
 	case v.State == throttle.Starting:
 		return false
 	case v.State == throttle.Waiting:
-		if over && len(pod.Containers) > 0 && !pod.HasApp(run.IDs) || !began.After(v.Arrived) || e.shadows.of(e.limiter.Lookup(uid)) != nil {
+		if over && pod.OnlySidecars(run.IDs) || !began.After(v.Arrived) || e.shadows.of(e.limiter.Lookup(uid)) != nil {
 			return false // a sidecar that ran before, beside a container that waits, or the start continued in the mode Shadow
 		}
 		if old && over {
