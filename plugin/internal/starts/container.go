@@ -144,7 +144,7 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 	case throttle.Started:
 		// Where nothing of the pod runs, its start was over without all of its containers: the node's own signs were
 		// wrong, a container could not be made, or the sandbox is another one. Only a stuck start is still the same.
-		return !a.Again && reason != reasons.Lapsed && (a.Runs || reason == reasons.Stuck)
+		return !a.Again && (a.Runs || reason == reasons.Stuck)
 	default:
 		return false
 	}

@@ -167,7 +167,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 			since = l.measured.StalledSince(uid, after) // also while none waits, or it would miss progress
 		}
 		if made := l.s.Ledger.lastMade(uid); !since.IsZero() && made.After(since) {
-			since = made // a container is progress, such as the app after an init container that waited
+			since = made // to make a container is progress, such as the app after an init container that waited
 		}
 		if !waiting {
 			since = time.Time{}
