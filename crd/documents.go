@@ -27,13 +27,13 @@ type Object struct {
 
 	Config *v1alpha1.PacemakerConfig
 	Policy *v1alpha1.StartPolicy
-	// Err is like an error of Parse.
+	// Err is why the object is invalid, in the form of an error of Parse; nil: it is valid.
 	Err error
 }
 
 // ParseAll reads and validates each object in data, which is YAML or JSON: any number of PacemakerConfigs and
-// StartPolicies, as documents or as items of a List. It returns at least one object, and says of each what Parse
-// would, but a second PacemakerConfig is no error.
+// StartPolicies, as documents or as items of a List. Each Object has its own error. Unlike Parse, ParseAll accepts
+// several PacemakerConfigs with different names. It returns at least one object.
 func ParseAll(data []byte) (all []Object) {
 	for _, d := range documents(data) {
 		one := Object{Err: d.err}

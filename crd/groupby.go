@@ -15,8 +15,8 @@ type grouped struct {
 	Spec     corev1.PodSpec    `json:"spec"`
 }
 
-// UnknownField returns the part of a valid groupBy up to the first field that no pod has, like .spec.contaners. It is
-// empty if there is none: all the fields exist, or cannot be told from the path, as in a range.
+// UnknownField returns the path of the first field in a valid groupBy that no pod has, like .spec.contaners. It returns
+// an empty string if every field exists, or if the path does not show which fields it reads, as in a range.
 func UnknownField(groupBy string) string {
 	if !strings.HasPrefix(groupBy, "{") {
 		groupBy = "{" + groupBy + "}"

@@ -7,8 +7,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// Choose returns which of the PacemakerConfigs of the API server a [Source] puts in force that has seen no earlier versions:
-// for the daemon of an instance, on a node with these labels. It returns nil if none selects the node. It does not block.
+// Choose returns the config that a new [Source] would put in force, from all PacemakerConfigs in the API server, for
+// the daemon of the instance on a node with these labels. It returns nil if none selects the node. It does not block.
 func Choose(configs []unstructured.Unstructured, instance string, nodeLabels map[string]string) *v1alpha1.PacemakerConfig {
 	f := newFollower(configKind, SourceOptions{Instance: instance, OnPanic: func(string, any, logrus.Fields) {}}, "", nil, nil)
 	for i := range configs {

@@ -75,8 +75,9 @@ type SourceOptions struct {
 	OnChange func(Effective)
 	// OnPolicies is called like OnChange with the StartPolicies in force. It must not change them.
 	OnPolicies func([]*v1alpha1.StartPolicy)
-	// OnNode is called with this node's Node object when it is first seen and whenever it has changed. The
-	// object has only its name, UID, version, labels and conditions. OnNode must not change it.
+	// OnNode is called with this node's Node object when it is first seen, after each change, and after each new list
+	// even without a change. The object has only its name, UID, version, labels and conditions. OnNode must not change
+	// it.
 	OnNode func(*corev1.Node)
 	// OnPanic is called in the goroutine of every panic that Run catches, with the name of the part that panicked and
 	// what the panic is about, for the log. fields may be nil.

@@ -71,7 +71,7 @@ func defaultTuning() tuning {
 }
 
 // New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing. The
-// error is that of [Options.Validate], or wraps crd.ErrInvalid if the content of ConfigFile is invalid. After any other
+// error wraps that of [Options.Validate], or crd.ErrInvalid if the content of ConfigFile is invalid. After any other
 // error, a later call may succeed.
 func New(o Options) (*Daemon, error) { return newWith(o, defaultTuning()) }
 
@@ -187,10 +187,12 @@ func (d *Daemon) setPolicies(inForce []*v1alpha1.StartPolicy) {
 	d.starts.Policies.Set(time.Now(), inForce)
 }
 
-// Run paces pods until ctx ends, and returns nil then. If the DaemonSet that runs the daemon was removed, or does not
-// select the node any more, Run then removes the daemon's files from the host. While another daemon uses the same run
-// folder, this one stands by, and takes over when the other ends. Run returns early if the run folder cannot be locked, if
-// one of the daemon's sockets cannot be served, or if the runtime that started the daemon closes its connection.
+// Run paces pods until ctx ends, and then returns nil. It blocks. Call it once. While another daemon uses the same run
+// folder, this one stands by, and takes over when the other ends. If the daemon's DaemonSet was removed or does not
+// select the node, Run removes the daemon's files from the host before it returns; if only the waiting room was
+// switched off, the files of that. It returns an error if this fails. It returns an error early if the run folder
+// cannot be locked, if one of the daemon's sockets cannot be served, or if the runtime that started the daemon closes
+// its connection.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {

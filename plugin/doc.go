@@ -37,7 +37,7 @@
 //     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
-//  4. There is none. The first way of waiting that does not bar the container takes it: package waiting has the table. The
+//  4. No slot is free. The first way of waiting that does not bar the container takes it (see package waiting). The
 //     gate asks for a reservation ([starts.Ticket.ReserveGate]), and gives the container a hook or refuses it.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket ([starts.Starts.HookTicket]) and
 //     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.

@@ -45,8 +45,9 @@ type Options struct {
 	NRISocket string
 	// NRIIndex orders the plugins of a runtime; two digits.
 	NRIIndex string
-	// RunDir holds the sockets of the gate and of the administrator, and the lock of the daemon that paces pods, and nothing
-	// else: only the daemon's user may open it, once the daemon has the lock.
+	// RunDir is the folder of the gate's socket, the administrator's socket, the lock of the daemon that paces pods,
+	// and the notes of pods that left the waiting room. It must hold nothing else: once a daemon has the lock, only its
+	// user may open the folder.
 	RunDir string
 	// StateDir holds what outlives the daemon: the last good configuration and policies, and what starts took, which the
 	// daemon learns with an API server. If it is empty, the daemon keeps nothing.

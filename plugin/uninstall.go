@@ -33,9 +33,10 @@ const (
 	noteGrace = time.Second
 )
 
-// uninstall removes the daemon's files from the host if the DaemonSet that ran it was removed, or does not select this node
-// any more, or those of the waiting room if that was switched off, and blocks for some seconds then. It must be called when
-// the daemon has ended. All files stay if it is not known whether that is so, or if another daemon has taken over.
+// uninstall removes the daemon's files from the host if its DaemonSet was removed or does not select this node. If only
+// the waiting room was switched off, it removes the files of that. It blocks for some seconds if it removes files. All
+// files stay if the API server does not confirm that, or if another daemon has taken over. Call it when the daemon has
+// ended.
 func (d *Daemon) uninstall(ctx context.Context) error {
 	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
 	if !ok || d.cluster == nil {

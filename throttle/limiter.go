@@ -141,9 +141,8 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 	}
 }
 
-// SetGroups replaces the groups of a pod. A pod that runs counts once, however often it starts again,
-// and no bound of Running holds it. The groups of a pod that neither runs nor has a ticket are not
-// kept.
+// SetGroups replaces the groups of a pod. A pod that runs counts once, however often it starts again, and no bound of
+// Running holds it. The limiter drops the groups of a pod that neither waits, starts nor runs.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)
@@ -232,8 +231,9 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	return l.admission.wakeAt(now)
 }
 
-// SetFrozen freezes the queue or releases it. While it is frozen, no ticket is admitted in its turn:
-// pods that have yet to join may go before those that have. Exempt pods and deadlines pass.
+// SetFrozen freezes the queue or releases it. While it is frozen, no ticket is admitted in its turn or because its
+// MaxWait is over: pods that have yet to join may go before those that have. Exempt pods, adopted starts and processes
+// that can wait no longer ([Ticket.DeadlineReached]) may still start.
 func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)

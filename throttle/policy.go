@@ -54,7 +54,8 @@ type GroupLimits struct {
 	Claims *Claims
 }
 
-// Claims says what the caller of [Limiter.SetClaims] claims, and for whom. The limiter does not read it.
+// Claims says what the caller of [Limiter.SetClaims] claims, and for whom. The limiter uses only Slots, for
+// GroupView.Wants.
 type Claims struct {
 	// Owner identifies the version of the policy that owns the slots. It is not empty.
 	Owner string

@@ -51,8 +51,8 @@ type TicketView struct {
 	Overdue bool
 	// Slot: it holds a slot. Lent: that was lent, and more slots are taken than there are without loans.
 	Slot, Lent bool
-	// Arrived, Admitted and Ended are when it joined, was admitted and ended; zero if it has not
-	// yet.
+	// Arrived is when the pod began to wait, which may be before its ticket joined. Admitted and Ended are when the
+	// ticket was admitted and ended; zero: not yet.
 	Arrived, Admitted, Ended time.Time
 	// Since is since when it waits or waited: Arrived, or later by the time in which kubelet prepared the pod.
 	Since time.Time
@@ -178,8 +178,8 @@ type GroupView struct {
 	Waiting int
 	// Claims is the number that SetClaims set; below zero: any number.
 	Claims int
-	// Wants is how many more claims the group could use: with them, and with claims of groups that have
-	// more slots, that many more pods would start now or within seconds.
+	// Wants is how many more claims the group could use: if it had them, that many more pods would start now or within
+	// seconds. Claims that these pods also need of groups with more slots are taken for granted.
 	Wants int
 }
 

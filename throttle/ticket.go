@@ -34,7 +34,8 @@ type Request struct {
 	Priority int32
 	// Arrived is when the pod began to wait, if that was before it joined. Zero: now.
 	Arrived time.Time
-	// Since is since when the pod waits, if that is later than Arrived, which only sets its place. Zero: since Arrived.
+	// Since is since when the pod waits. If that is later than Arrived, Arrived only sets the place in the queue. Zero:
+	// Arrived.
 	Since time.Time
 	// Repeats is how often a container of this pod has exited and started again in its sandbox.
 	Repeats int
@@ -199,9 +200,9 @@ func (t *Ticket) occupies(now time.Time) bool {
 }
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
-// waitable. A reservation takes no slot. It takes a pull permit until a process waits for the
-// ticket. passes reports whether a full gate does not hold the pod: then its answer is only how full the gate is, and the
-// pod keeps its permit. If the ticket is not Waiting, the result is that of TryStart.
+// waitable. A reservation takes no slot. It takes a pull permit until a process waits for the ticket. If passes is
+// true, a full gate does not hold the pod: Reserve then admits it without a reservation and with the reason GateFull,
+// and the pod keeps its pull permit. If the ticket is not Waiting, the result is that of TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Decision {
 	l := t.l
 	now = l.lock(now)
@@ -225,9 +226,10 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Dec
 	return d
 }
 
-// Prepare notes that the pod has a sandbox. Until it asks for a container, kubelet pulls its images, or cannot: no limit
-// holds it, and the time is no wait. If pulls is false, kubelet cannot: the pod gives back its pull permit, and needs none
-// until it has another sandbox. Prepare does nothing if the ticket is not Waiting, or its pod has asked for a container.
+// Prepare notes that the pod has a sandbox, so that kubelet pulls its images. Until the pod asks for a container, no
+// limit holds it, and the time does not count as waiting. If pulls is false, kubelet cannot make the container: the pod
+// gives back its pull permit, and needs none until it has another sandbox. Prepare does nothing if the ticket is not
+// Waiting, or if its pod has asked for a container.
 func (t *Ticket) Prepare(now time.Time, pulls bool) {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
@@ -271,9 +273,9 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	return t.l.admission.try(now, t, false)
 }
 
-// StartExempt admits the ticket at once: with a slot if every limit allows it without a loan, else
-// without a slot. In both cases, signals count it as any start. It does nothing, and returns false, if the
-// ticket is not Waiting.
+// StartExempt admits the ticket at once: with a slot if every limit allows it without a loan, else without a slot. In
+// both cases, the start owes its increment to the signals. StartExempt does nothing, and returns false, if the ticket
+// is not Waiting.
 func (t *Ticket) StartExempt(now time.Time) bool {
 	l := t.l
 	now = l.lock(now)

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount formats an amount of a resource, given in thousandths of its unit. Bytes are in
-// Ki, Mi or Gi where that is exact.
+// Amount formats an amount of a resource, which is in thousandths of the resource's unit. Memory, ephemeral storage and
+// huge pages get a binary suffix, like Mi, where that is exact.
 func Amount(name string, milli int64) string {
 	if milli%1000 == 0 {
 		return resource.NewQuantity(milli/1000, format(name)).String()

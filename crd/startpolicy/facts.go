@@ -6,9 +6,8 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// MostRequest is the largest request of a pod for a resource, in thousandths of its unit. A
-// larger request counts as this much: 18 TB of memory, which is also the most that
-// throttle.Amounts counts. The sum for 500 pods does not overflow.
+// MostRequest is the most that the request of a pod for a resource counts as, in thousandths of the resource's unit: 18
+// TB of memory. The sum for 500 pods does not overflow an int64.
 const MostRequest int64 = 1 << 54
 
 // Facts are what policies need to know of a pod. Their maps must not be changed. Of labels and

@@ -34,8 +34,8 @@ type About struct {
 	Since   time.Time `json:"since"`
 	// Standalone reports whether the daemon works without an API server, by the runtime and a file.
 	Standalone bool `json:"standalone"`
-	// Ready reports whether pods are paced. NotReady is why this daemon does not pace them: with Ready, another one does.
-	// The server sets both from Provider.Ready.
+	// Ready reports whether pods are paced. NotReady is why this daemon does not pace them; absent: it does. If Ready
+	// is true and NotReady is set, another daemon paces them. The server sets both from Provider.Ready.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
 
@@ -51,16 +51,17 @@ type About struct {
 
 	// Limits describes the limits in a sentence. Config.Spec has the numbers.
 	Limits string `json:"limits"`
-	// MaxWaitSeconds is the longest time that a pod waits.
+	// MaxWaitSeconds is how long a pod waits before it may start over the limit.
 	MaxWaitSeconds Seconds `json:"maxWaitSeconds"`
 	// Adaptive describes how the adaptive limit found its value; absent if that limit is not set.
 	Adaptive string `json:"adaptive,omitempty"`
-	// HeldBy is the limit that holds the next start; absent if none does.
+	// HeldBy is the limit of the node that holds the next start; absent if none does. What a StartPolicy holds is in
+	// Held of each pod.
 	HeldBy *Held `json:"heldBy,omitempty"`
 	Pace   Pace  `json:"pace"`
 }
 
-// Status is the whole state of a daemon and its node. It names pods, so only root may read it.
+// Status is the whole state of a daemon and its node. It names pods, so only root and the daemon's user may read it.
 type Status struct {
 	About
 
@@ -94,11 +95,12 @@ type Runtime struct {
 	Connected bool   `json:"connected"`
 	// Synchronized reports whether the runtime has listed the pods that it runs.
 	Synchronized bool `json:"synchronized"`
-	// LastError is why the daemon does not pace pods now, such as the last error of the connection; empty: it does.
+	// LastError is why the connection does not let the daemon pace pods, such as its last error; empty: it is connected
+	// and synchronized. NotReady can have another reason.
 	LastError string `json:"lastError,omitempty"`
 }
 
-// PodWatch is the state of the watch of pods.
+// PodWatch is the state of the watch of pods. Healthy reports whether what the daemon knows of the pods is up to date.
 type PodWatch struct {
 	Healthy bool `json:"healthy"`
 }
@@ -197,8 +199,9 @@ type Pod struct {
 	Held *Held `json:"held,omitempty"`
 	// Place is the place of a Waiting pod in the queue, from 1.
 	Place int `json:"place,omitempty"`
-	// Present reports whether the pod's hook waits in the gate, so that its process starts at the admission. A Waiting
-	// pod that is neither Present nor InRoom was refused, and kubelet will retry it, unless its Reason is Preparing.
+	// Present reports whether a process waits for the pod's admission: its hook in the gate, or its process in the
+	// waiting room if the pod cannot wait in the gate. A Waiting pod that is neither Present nor InRoom was refused,
+	// and kubelet will retry it, unless its Reason is Preparing.
 	Present bool `json:"present"`
 	// InRoom reports whether the pod waits in the waiting room, before its sandbox exists.
 	InRoom bool `json:"inRoom,omitempty"`
@@ -216,9 +219,8 @@ type Pod struct {
 	Since    time.Time `json:"since"`
 	Admitted time.Time `json:"admitted,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// WaitedSeconds is how long the pod waited, for a Waiting pod up to now, without the time that kubelet needed to
-	// prepare it. StartSeconds is how long its start took,
-	// for a Starting pod up to now; 0 if it was not admitted.
+	// WaitedSeconds is how long the pod waited, without the time that kubelet needed to prepare it; for a Waiting pod,
+	// up to now. StartSeconds is how long its start took; for a Starting pod, up to now; absent if it was not admitted.
 	WaitedSeconds Seconds `json:"waitedSeconds"`
 	StartSeconds  Seconds `json:"startSeconds,omitempty"`
 	// ExpectedSeconds is the expected time until a Waiting pod is admitted; 0 if unknown. ExpectedBasis is

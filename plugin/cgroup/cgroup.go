@@ -10,8 +10,8 @@ import (
 )
 
 // Reader reads the cgroup file system at Root, which is /sys/fs/cgroup on a host. In a container, Root must be where the
-// host's /sys/fs/cgroup is mounted: the container's own can be limited to its own subtree.
-// Methods may be called from any goroutine.
+// host's /sys/fs/cgroup is mounted: the container's own can be limited to its own subtree. Its methods are safe for
+// concurrent use, and block while they read files.
 type Reader struct {
 	Root string
 }

@@ -13,9 +13,9 @@ import (
 // How many requests go to the API server a second in the long run, and at once. Further ones wait.
 const requestsPerSecond, requestsBurst = 10, 20
 
-// Review returns what the API server says of a token, as the status of the answer to it: OK if its user may read the
-// metrics, Unauthorized if the API server does not know the token, and Forbidden otherwise. It blocks until the API server
-// answers or ctx ends. With an error, nothing is known of the token.
+// Review asks the API server about a token, and returns the HTTP status with which to answer the client: 200 if the
+// token's user may read the metrics, 401 if the API server does not know the token, and 403 otherwise. It blocks until
+// the API server has answered or ctx ends. With an error, nothing is known of the token.
 type Review func(ctx context.Context, token string) (status int, err error)
 
 // AskAPIServer returns a [Review] that asks the API server, with the kubeconfig of that name or, where the name is

@@ -16,10 +16,10 @@ type extractor struct {
 	within  time.Duration
 }
 
-// ExtractFacts makes the watch extract facts from every pod, before it drops most of the pod; nil: none. The watch lists
-// the pods that it knows already again, at a random moment within the given time, so that the nodes of a large cluster
-// do not list all at once. OnChange is called for each. extract must be safe for concurrent use. If it panics, only the
-// name of the pod is known.
+// ExtractFacts makes the watch call extract for every pod, before it drops most of the pod; nil: it extracts no facts.
+// If the watch knows pods already, it lists all pods again, at a random moment within the given time, so that the nodes
+// of a large cluster do not list at the same moment. Then it calls OnChange for each. extract must be safe for
+// concurrent use. If extract panics, the watch knows only the name of the pod. ExtractFacts does not block.
 func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

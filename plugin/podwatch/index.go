@@ -16,7 +16,7 @@ func (w *Watch) Get(uid string) (Pod, bool) {
 	return Pod{}, false
 }
 
-// Await returns the pod with this NRI uid as soon as it is known, or false when ctx ends before.
+// Await blocks until the pod with this NRI uid is known, and returns the pod. It returns false if ctx ends before.
 func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	for {
 		w.mu.Lock()

@@ -54,16 +54,15 @@ type Pod struct {
 	// extracted yet.
 	Facts *startpolicy.Facts
 
-	// Deleting is true once the pod was asked to stop: it is deleted, or kubelet evicts it or ends it because the
-	// node shuts down. It is never true of a static pod: deleting a mirror pod
-	// only makes kubelet create the mirror pod again.
+	// Deleting is true once the pod was asked to stop: it is deleted, kubelet evicts it, or kubelet ends it because the
+	// node shuts down. It is never true of a static pod: when its mirror pod is deleted, kubelet creates that again.
 	Deleting bool
 	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or kubelet: when its grace
 	// period is over. It is zero unless Deleting.
 	StopsBy time.Time
 	Phase   corev1.PodPhase
-	// ContainersReady is the pod condition of that name, but does not ask for containers that have ended for good.
-	// Readiness gates have no part in it.
+	// ContainersReady is true if the pod condition of that name is. It is also true if app containers or sidecars have
+	// ended for good, and the others, at least one, run and are ready. Readiness gates do not count.
 	ContainersReady bool
 	// AllRunning is true when every app container and sidecar runs. A container that ended and will not be
 	// started again (the finished half of a Job's pod) does not count against it, but at least one must run.

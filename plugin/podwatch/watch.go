@@ -18,8 +18,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Watch follows the pods that are bound to one node. Make it with [New]; all methods but Run may be called at any time from
-// any goroutine.
+// Watch follows the pods that are bound to one node. Make it with [New]. Its methods are safe for concurrent use, and
+// only Run and Await block.
 type Watch struct {
 	options  Options
 	informer *informer.Informer[*cached]

@@ -25,7 +25,8 @@ type groupedPod struct {
 	running, ready bool
 }
 
-// Groups returns the groups of a pod, which must not be changed.
+// Groups adds or updates a pod, and returns its groups, which must not be changed. It passes the groups to the limiter
+// if they have changed.
 func (m *Matcher) Groups(now time.Time, pod Pod) []throttle.Membership {
 	one := m.pod(pod)
 	return m.put(now, one, one.running, one.ready)
@@ -49,7 +50,7 @@ func (m *Matcher) Ready(uid string) {
 	}
 }
 
-// Finished notes that a pod runs no longer. It may start anew. The pod may be unknown.
+// Finished notes that a pod has stopped running. It may start again. The pod may be unknown.
 func (m *Matcher) Finished(now time.Time, uid string) {
 	if one := m.pods[uid]; one != nil {
 		one.running, one.ready = false, false

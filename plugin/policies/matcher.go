@@ -41,8 +41,8 @@ type Matcher struct {
 	namespacesFault string                       // why not all are known; empty: they are
 }
 
-// New returns a Matcher without policies. server reports whether there is an API server: without one,
-// nobody knows the labels of namespaces, and policies of the scope Cluster cannot count starts.
+// New returns a Matcher without policies. server reports whether there is an API server. Without one, the labels of
+// namespaces are not known, and policies of the scope Cluster cannot count starts.
 func New(limiter Limiter, server bool) *Matcher {
 	fault := namespacesUnread
 	if !server {

@@ -33,7 +33,8 @@ func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled 
 	return compiled
 }
 
-// Changes are what others need to know of a change of the policies. Methods return nil where nothing changed.
+// Changes are what others need to know after a change of the policies. A method of Matcher that returns nil has changed
+// nothing.
 type Changes struct {
 	// Faults are why policies hold no pod, by name, where that is new.
 	Faults map[string]string

@@ -18,8 +18,8 @@ const (
 	// sumTimeout bounds one sum: a cluster of 5,000 nodes is listed in ten pages.
 	sumTimeout = 30 * time.Second
 
-	// heartbeat is when a PacemakerNode is written without a change. After goneAfter without a write, it no longer
-	// counts: that is two heartbeats with their random parts.
+	// heartbeat, and up to a quarter more, is the time after which a PacemakerNode is written even without a change. A
+	// PacemakerNode that was not written for goneAfter does not count: two heartbeats were due by then.
 	heartbeat = 10 * time.Minute
 	goneAfter = 30 * time.Minute
 )

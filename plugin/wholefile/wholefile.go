@@ -24,8 +24,8 @@ func Install(program, target string) (wrote bool, err error) {
 }
 
 // Ensure calls [Write] unless path is already a regular file with this content and mode that belongs to the user of
-// this process. It reports whether it wrote. Processes that run the same program before and after a needless copy
-// would not share its memory.
+// this process. It reports whether it wrote. A needless copy of a program would cost memory: a process that runs the
+// old file and one that runs the new file share none.
 func Ensure(path string, content []byte, mode fs.FileMode) (wrote bool, err error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
 		have, err := os.ReadFile(path)
@@ -38,10 +38,10 @@ func Ensure(path string, content []byte, mode fs.FileMode) (wrote bool, err erro
 }
 
 // Write replaces the file at path, whose folder must exist, and returns when the content is on disk. A reader finds
-// either the old or the new content, also after a power cut. The file belongs to the user of this process.
-// While Write runs, the file has another name. After an error no such file is left; if the process is killed, it is, until
-// [Remove] removes it.
-// Write does not follow a symbolic link at path, and does not replace a folder.
+// either the old or the new content, also after a power cut. The file belongs to the user of this process. Write writes
+// a temporary file beside path, and renames it. After an error it removes the temporary file. If the process is killed,
+// that file stays until [Remove] removes it. Write does not follow a symbolic link at path, and does not replace a
+// folder.
 func Write(path string, content []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(unfinished(path)))
 	if err != nil {

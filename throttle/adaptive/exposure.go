@@ -2,8 +2,8 @@ package adaptive
 
 import "time"
 
-// remembered is how much of the past counts. A longer window is cut to it, and a loss ends to count so long after the
-// last start or waiting pod.
+// remembered is how much of the past counts. A longer window is cut to it. A loss counts until nothing has started or
+// waited for this time.
 const remembered = time.Minute
 
 // exposure remembers how many pods were starting, to say how many made the load of a window.

@@ -20,7 +20,7 @@ const (
 	version = "1"
 )
 
-// ErrMalformed is returned for a line or an argument that this package does not write.
+// ErrMalformed is wrapped by every error about a line or an argument that does not follow the protocol.
 var ErrMalformed = errors.New("malformed")
 
 // malformed is an ErrMalformed with details. fmt would cost the hook memory.

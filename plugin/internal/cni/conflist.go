@@ -118,10 +118,11 @@ func endsWithUs(text []byte) bool {
 	return err == nil && len(list.Plugins) > 0 && list.Plugins[len(list.Plugins)-1].Type == ProgramName
 }
 
-// Remove removes the configuration from the node and, after pause, the program: until then an ADD that is under way may
-// run it. Remove blocks meanwhile. It is no error if they do not exist. It is one if another configuration names the
-// configuration, which stays then, and lets every pod pass at once, or the program. The program stays in both cases:
-// without it no pod of the node would start.
+// Remove removes the configuration from the node, waits for pause, and removes the program: an ADD that is under way
+// may run the program until then. Remove blocks meanwhile. A file that does not exist is no error. If another
+// configuration names the configuration or the program, Remove returns an error, and the program stays: without it, no
+// pod of the node would start. If another one names the configuration, that stays, too, and lets every pod pass at
+// once.
 func Remove(confDir, binDir string, pause time.Duration) error {
 	err := removeConfiguration(confDir)
 	time.Sleep(pause)

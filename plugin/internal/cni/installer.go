@@ -42,8 +42,9 @@ type Options struct {
 	Socket string
 	// Timeout is the longest wait of a pod.
 	Timeout time.Duration
-	// Connected is closed once the daemon is connected to the runtime. Before, it answers no pod, and each would wait for
-	// some seconds in vain: the configuration is not written where there is none.
+	// Connected is closed once the daemon is connected to the runtime. Until then, the installer writes no
+	// configuration where there is none: the daemon does not answer yet, so each pod would wait for some seconds in
+	// vain.
 	Connected <-chan struct{}
 	Log       logrus.FieldLogger
 }

@@ -88,8 +88,9 @@ func Kind(pod podwatch.Pod, restart bool) string {
 }
 
 // Expect returns what the next start of a pod is expected to take. restart reports whether it is a start after a crash.
-// If nothing is known of those starts, or only how long they lasted until they were killed, restarts are a better guess
-// for first starts, and the other way round. If nothing is known at all, the basis is None.
+// If nothing is known of such starts, or only of killed ones, Expect looks at restarts for a first start, and at first
+// starts for a restart, before it takes what is known of all starts of the node. If nothing is known at all, the basis
+// is None.
 func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	of, other := keys(pod, restart), keys(pod, !restart)
 	rest := len(of) - 1 // the node's own is the last
@@ -146,7 +147,8 @@ func (m *Memory) Load() {
 	m.table = table
 }
 
-// Run writes the file now and then until ctx ends, and then a last time. It returns nil.
+// Run writes the file until ctx ends, every 30 seconds if anything was learned, and then a last time. It blocks, and
+// returns nil.
 func (m *Memory) Run(ctx context.Context) error {
 	tick := time.Tick(writeEvery)
 	said := ""

@@ -22,7 +22,7 @@ type Observer struct {
 	events  EventWriter
 	pods    *podEvents
 	nodes   func() int
-	waits   sync.Map // when each pod joined the queue whose wait was logged, in nanoseconds, by UID
+	waits   sync.Map // since when each pod waits whose wait was logged, in Unix nanoseconds, by UID
 }
 
 // Options configure an Observer. All fields are required.

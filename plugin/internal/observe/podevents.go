@@ -95,8 +95,9 @@ func (s *podEvents) forget(e throttle.Event) {
 // overLimit reports whether an admission of this reason is over the limit.
 func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reasons.GateDeadline }
 
-// look writes events on pods that have waited for a while and have no event yet, or wait for another reason now,
-// in the order of the queue, but first on pods that can never start. It returns when to look again, or zero if no event is due before a reason changes.
+// look writes events on pods that have waited for a while and have no event yet, or wait for another reason than that
+// of their last event: first on pods that can never start, then in the order of the queue. It returns when to look
+// again; zero: no event is due before a reason changes.
 func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapshot) (next time.Time) {
 	waiting := snapshot.Waiting
 	for _, v := range waiting {

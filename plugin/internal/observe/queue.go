@@ -17,7 +17,7 @@ type Waits struct {
 	Pod
 	Container string // ID of the container whose hook waits; empty: the pod waits in the waiting room
 	Decision  throttle.Decision
-	Since, At time.Time // when the pod joined the queue, and when it was decided
+	Since, At time.Time // since when the pod waits, and when that was decided
 }
 
 func (e Waits) report(o *Observer) {

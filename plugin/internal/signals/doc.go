@@ -50,8 +50,9 @@
 // A signal that cannot be read has an error and no value, so it does not look like
 // an idle node. The error names the file and wraps one of the package's errors.
 // Each sample tries again. A signal recovers with the second good sample, which is
-// compared with the first. The limiter gets the last good reading for 3 s meanwhile:
-// its limit then opens to all pods that wait, which a single failure must not do.
+// compared with the first. For the first 3 s, the limiter gets the last good reading
+// instead. Only then does the limit on the signal open to all pods that wait: a single
+// failure must not open it.
 //
 // The files are under a root, so that a daemon in a container can measure the
 // host's /proc. /proc/pressure, /proc/stat and /proc/loadavg are the same in every

@@ -51,8 +51,9 @@ type Monitor struct {
 	blind    [len(counters{})]error // guarded by mu: why signals that were reported cannot be measured
 }
 
-// New returns a Monitor that reads the host's /proc, which is at procRoot. It reads nothing yet. While procRoot does
-// not exist, each signal has an error. The Monitor calls report for each change, which must not block.
+// New returns a Monitor that reads the host's /proc, which is at procRoot. New reads nothing. While procRoot does not
+// exist, each signal has an error. The Monitor calls report when a signal that a limit needs cannot be measured, and
+// when it can be measured again. report must not block.
 func New(procRoot string, l Limiter, report func(observe.Event)) *Monitor {
 	return &Monitor{
 		reader: newReader(procRoot), limiter: l, report: report, woken: make(chan struct{}, 1),

@@ -8,8 +8,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
-// Policies are the StartPolicies in force. It is part of a Starts. Its methods are safe for concurrent use, but
-// for Set, and do not block.
+// Policies are the StartPolicies in force. It is part of a Starts. Its methods do not block. They are safe for
+// concurrent use, but calls of Set must not overlap.
 type Policies struct{ s *Starts }
 
 // Set replaces the policies, which must not be changed afterwards. Calls must not overlap.

@@ -81,8 +81,8 @@ func (r *Rejoin) Freeze() bool {
 // Frozen reports whether admissions are stopped.
 func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 
-// Thaw blocks, and then allows admissions again: after Timing.RoomReturns once all hooks are back, but at the latest
-// after Timing.Rejoin or Timing.RoomReturns, whichever is longer, or when ctx ends.
+// Thaw blocks until Timing.RoomReturns is over and all hooks are back, and then allows admissions again. It blocks for
+// Timing.Rejoin or Timing.RoomReturns at most, whichever is longer, and not after ctx has ended. It returns nil.
 func (r *Rejoin) Thaw(ctx context.Context) error {
 	defer func() {
 		r.frozen.Store(false)

@@ -17,7 +17,7 @@ type StallOptions struct {
 	// A pod makes no progress if it uses fewer than Cores, waits for a CPU for a smaller share of the time than InLine
 	// (1: all the time), and moves fewer than Bytes per second to and from disks.
 	Cores, InLine, Bytes float64
-	// Every is the time between two measurements of up to 16 pods. With more pods the time is longer, up to a second.
+	// Every is the time between two measurements of fewer than 16 pods. With more pods it is longer, up to a second.
 	Every time.Duration
 }
 

@@ -16,11 +16,11 @@
 // asks when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still
 // refused.
 //
-// Each of the three is a type with the two methods of the interface way. A new way for containers is one more such
-// type in the list ways that New makes; before hold, if it is for the first in the queue, too. One that must know what
-// becomes of its containers is a follower, too. One that answers its own hooks is a host, and stands in the list hosts,
-// too, before the gate, which answers all others. The methods barsHook, hook and waitFor of Gate do for it what every
-// hook needs. anotherway_test.go has an example.
+// Each way is a type with the two methods of the interface way. To add a way, write such a type, and put it into the
+// list ways that New makes. If it also takes the first pod of the queue, it must stand before hold. A way that must
+// know what becomes of its containers implements follower. A way that answers its own hooks implements host, and stands
+// in the list hosts before the gate, which answers all other hooks. The methods barsHook, hook and waitFor of Gate do
+// what every hook needs. anotherway_test.go has an example.
 //
 // refusal.go also decides whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some
 // versions of containerd do not clean up refused sandboxes.

@@ -63,8 +63,9 @@ func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*a
 	return nil, r.refuse(held.Pod, held.id, held.Decision, held.Since)
 }
 
-// refuse counts a refusal and returns the error that kubelet writes into an event of the pod; the daemon writes none. container is the ID of the
-// refused container; empty: the sandbox is refused. since is when the pod joined the queue.
+// refuse counts a refusal, and returns the error that refuses the pod. kubelet writes the error into an event of the
+// pod; the daemon writes no event. container is the ID of the refused container; empty: the sandbox is refused. since
+// is since when the pod waits.
 func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision, since time.Time) error {
 	now := time.Now()
 	cost, refused := sandboxRefusalCPU, &r.sandboxes

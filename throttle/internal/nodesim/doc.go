@@ -5,7 +5,6 @@
 // is exact. Pressure is what the kernel would account: see pressure.go. The model leaves out the weights of cgroups
 // and the cost of switching. This is within the 15 % to which it reproduces herds that were recorded on a real node:
 // see testdata and the test.
-// testdata and the test.
 //
 // [Run] sleeps from event to event. Call it in a bubble of testing/synctest, where that takes no time.
 package nodesim
