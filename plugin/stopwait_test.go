@@ -46,8 +46,8 @@ func TestTheDaemonRegistersWhenNoContainerIsBeingStopped(t *testing.T) {
 	n.startDaemon()
 	n.eventually("the daemon checks again and again", s.askedOften)
 	assert.False(t, n.d.connection.State().Connected)
-	require.ErrorContains(t, n.d.connection.Paces(), "is stopping a container of pod ns/slow")
-	require.ErrorContains(t, n.d.Ready(), "ns/slow")
+	require.ErrorContains(t, n.d.connection.State().Err, "is stopping a container of pod ns/slow")
+	require.ErrorContains(t, n.d.Ready(), "is stopping a container of a pod", "every process on the node may read this")
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_registration_waits"), 0)
 
 	s.set("")

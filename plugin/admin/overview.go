@@ -3,8 +3,8 @@ package admin
 import "github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 
 // Overview is the state of a node in numbers, which the page shows. Every process that reaches the HTTP address
-// can read it without permissions. So it names no pod and no namespace, except in the group of a
-// StartPolicy that holds the next start. The metrics at the same address have these groups too.
+// can read it without permissions, so it names no pod and no namespace. The metrics at the same address name the groups
+// of StartPolicies.
 type Overview struct {
 	// About has no Runtime.Socket, Runtime.LastError and Config.Spec.
 	About

@@ -57,13 +57,6 @@ func TestReasonsAreCounted(t *testing.T) {
 	assert.Equal(t, map[reasons.Reason]int{reasons.Queued: 2, reasons.Concurrency: 1, reasons.Rate: 1}, countReasons(pods))
 }
 
-// The metrics at the same address name the group, too.
-func TestOverviewSaysWhichGroupOfAPolicyHolds(t *testing.T) {
-	t.Parallel()
-	held := &Held{Reason: reasons.PolicyRunning, Policy: "pulls", Group: "nginx:1.27", Detail: "policy pulls (nginx:1.27): 3 of 3 running"}
-	assert.Equal(t, held, newOverview(Status{About: About{HeldBy: held}}).HeldBy)
-}
-
 // Every client that reaches the address can read the page. A user who may not list pods must not learn their names
 // there.
 func TestOverviewNamesNoPod(t *testing.T) {

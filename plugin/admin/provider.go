@@ -22,6 +22,7 @@ type Provider interface {
 	// until then.
 	Alive(ctx context.Context) error
 	// Ready returns nil if the daemon paces pods: it is connected, synchronized and configured. Otherwise the error has
-	// the reason. It wraps ErrStandby if another daemon paces them.
+	// the reason, and names no pod, because every process on the node may read it. It wraps ErrStandby if another daemon
+	// paces them.
 	Ready() error
 }

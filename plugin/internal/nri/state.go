@@ -87,8 +87,16 @@ func (c *Connection) RegistrationWaits() bool {
 	return errors.As(c.waits, new(stopUnderWay))
 }
 
-// Paces returns why pods are not paced; nil: they are.
-func (c *Connection) Paces() error { return c.State().Err }
+// Paces returns why pods are not paced; nil: they are. Unlike State.Err, it names no pod: every process on the node may
+// read it.
+func (c *Connection) Paces() error {
+	err := c.State().Err
+	if waits := (stopUnderWay{}); errors.As(err, &waits) {
+		waits.pod = ""
+		return waits
+	}
+	return err
+}
 
 // State returns the state of the connection.
 func (c *Connection) State() State {

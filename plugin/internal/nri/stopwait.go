@@ -32,13 +32,17 @@ type StopSource interface {
 
 // stopUnderWay is the error while a container of a pod is being stopped.
 type stopUnderWay struct {
-	pod string
+	pod string    // empty: whoever reads the error may not learn it
 	by  time.Time // when the container is killed
 }
 
 func (s stopUnderWay) Error() string {
-	return fmt.Sprintf("waiting to register: containerd is stopping a container of pod %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
-		s.pod, s.by.UTC().Format(time.TimeOnly+"Z"))
+	pod := "a pod"
+	if s.pod != "" {
+		pod = "pod " + s.pod
+	}
+	return fmt.Sprintf("waiting to register: containerd is stopping a container of %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
+		pod, s.by.UTC().Format(time.TimeOnly+"Z"))
 }
 
 // log returns a log with the fields that name the pod.
