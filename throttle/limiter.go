@@ -212,12 +212,14 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 }
 
 // Busy reports whether a pod starts, and whether a pod waits. It counts a waiting pod that no group
-// holds and that has a waiter or was asked for in the last 30 seconds. When waiting becomes true,
-// [Limiter.Changed] gets a value; when it becomes false, it may get none.
+// holds, that kubelet can make, and that has a waiter or was asked for in the last 30 seconds. When
+// waiting becomes true, [Limiter.Changed] gets a value; when it becomes false, it may get none.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	could := l.queue.couldStart(func(t *Ticket) bool { return t.waits() || now.Sub(t.seen) < backWithin })
+	could := l.queue.couldStart(func(t *Ticket) bool {
+		return !t.preparation.fails && (t.waits() || now.Sub(t.seen) < backWithin)
+	})
 	return len(l.slots.inFlight) > 0, could > 0
 }
 

@@ -15,7 +15,7 @@ func (d *admission) plan(now time.Time) {
 	for _, t := range d.queue.arrivals {
 		t.passes = false
 	}
-	all, _ := d.queue.starts(func(*Ticket) bool { return true })
+	all, _ := d.queue.starts(func(t *Ticket) bool { return !t.preparation.fails })
 	present, tickets := d.queue.starts((*Ticket).waits)
 	limit, soon := noLimit, noLimit
 	if by := d.slots.adaptive; by != nil {

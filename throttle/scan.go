@@ -60,8 +60,8 @@ func (q *queue) begin() {
 }
 
 // each scans the included tickets. A ticket that no group holds counts as started for the tickets
-// behind it. One that is held keeps from them what it waits for. visit gets what holds the ticket, or
-// nil, and returns false to end the scan.
+// behind it. One that is held keeps from them what it waits for. One whose preparation fails does neither. visit gets
+// what holds the ticket, or nil, and returns false to end the scan.
 func (q *queue) each(include func(*Ticket) bool, visit func(*Ticket, *ask) (more bool)) {
 	for _, t := range q.inOrder() {
 		if !include(t) {
@@ -71,9 +71,11 @@ func (q *queue) each(include func(*Ticket) bool, visit func(*Ticket, *ask) (more
 		if !visit(t, heldBy) {
 			return
 		}
-		if heldBy == nil {
+		switch {
+		case t.preparation.fails:
+		case heldBy == nil:
 			t.pod.countAsStarted()
-		} else {
+		default:
 			heldBy.keepFromOthers()
 		}
 	}
@@ -104,6 +106,7 @@ func (q *queue) positions(visit func(*Ticket, position) (more bool)) {
 	q.each(func(*Ticket) bool { return true }, func(t *Ticket, heldBy *ask) bool {
 		at := position{ahead: ahead, present: present, heldBy: heldBy}
 		switch {
+		case t.preparation.fails:
 		case heldBy == nil:
 			ahead++
 			present += oneIf(t.waits())

@@ -94,6 +94,59 @@ func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
 	require.Equal(t, 61*time.Second, v.Admitted.Sub(v.Since))
 }
 
+// An image that cannot be pulled may be missing for days. Its pod does not push back the others, and does not keep
+// signals sampled.
+func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Hour, StartTimeout: time.Hour})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
+	n.joinAndWait("holder")
+	bad := n.l.Join(n.now, Request{UID: "bad", Profile: Profile{Cost: peak(3)}, Groups: in(t1, nil)})
+	for _, uid := range []string{"light", "lighter"} {
+		n.l.Join(n.now, Request{UID: uid, Profile: Profile{Cost: peak(0.25)}})
+	}
+	n.l.Join(n.now, Request{UID: "grouped", Groups: in(t1, nil)})
+	ahead := func() (ahead []int, soon int) {
+		for _, uid := range []string{"light", "lighter", "grouped"} {
+			v, _ := n.l.View(n.now, uid)
+			ahead = append(ahead, v.Ahead)
+		}
+		n.l.admission.plan(n.now)
+		return ahead, n.l.slots.limitSoon
+	}
+	requireAhead := func(soon int, want ...int) {
+		t.Helper()
+		have, limit := ahead()
+		require.Equal(t, want, have)
+		require.Equal(t, soon, limit)
+	}
+	holds := func() GroupKey {
+		v, _ := n.l.View(n.now, "grouped")
+		return v.Held.Policy
+	}
+	requireAhead(2, 1, 2, 3)
+	require.Equal(t, t1, holds())
+	bad.Prepare(n.now, true)
+	requireAhead(2, 1, 2, 3)
+	bad.Prepare(n.now, false)
+	requireAhead(3, 0, 1, 2)
+	require.Empty(t, holds())
+	for _, uid := range []string{"light", "lighter", "grouped"} {
+		n.end(uid, reasons.Deleted)
+	}
+	for len(n.l.Changed()) > 0 {
+		<-n.l.Changed()
+	}
+	require.Equal(t, "starting", n.busyWith())
+	bad.KeepAlive(n.now)
+	require.Equal(t, "starting", n.busyWith())
+	require.Empty(t, n.l.Changed())
+
+	require.False(t, bad.TryStart(n.now).Admitted, "its image is there at last")
+	require.Equal(t, "waiting", n.busyWith())
+	require.NotEmpty(t, n.l.Changed())
+}
+
 func TestASnapshotIsACopy(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})

@@ -104,11 +104,12 @@ type Ticket struct {
 type preparation struct {
 	since time.Time     // since when it is under way; zero: it is not
 	took  time.Duration // how long it took before
+	fails bool          // kubelet cannot make the container now, maybe for days: the pod is before no other
 }
 
 func (p *preparation) end(now time.Time) {
 	if !p.since.IsZero() {
-		p.took, p.since = p.took+max(0, now.Sub(p.since)), time.Time{}
+		p.took, p.since, p.fails = p.took+max(0, now.Sub(p.since)), time.Time{}, false
 	}
 }
 
@@ -228,8 +229,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Dec
 
 // Prepare notes that the pod has a sandbox, so that kubelet pulls its images. Until the pod asks for a container, no
 // limit holds it, and the time does not count as waiting. If pulls is false, kubelet cannot make the container: the pod
-// gives back its pull permit, and needs none until it has another sandbox. Prepare does nothing if the ticket is not
-// Waiting, or if its pod has asked for a container.
+// gives back its pull permit, and needs none until it has another sandbox; and no other pod counts it as ahead. Prepare
+// does nothing if the ticket is not Waiting, or if its pod has asked for a container.
 func (t *Ticket) Prepare(now time.Time, pulls bool) {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
@@ -239,7 +240,7 @@ func (t *Ticket) Prepare(now time.Time, pulls bool) {
 	if t.preparation.since.IsZero() {
 		t.preparation.since = now
 	}
-	if !pulls {
+	if t.preparation.fails = !pulls; !pulls {
 		t.pullsSince = time.Time{}
 	}
 }
@@ -249,7 +250,7 @@ func (t *Ticket) Prepare(now time.Time, pulls bool) {
 func (t *Ticket) Unreserve(now time.Time) {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
-	t.preparation.end(now)
+	t.l.tickets.prepared(now, t)
 	if t.reserved {
 		t.reserved, t.awaitedUntil = false, time.Time{}
 	}
@@ -338,7 +339,7 @@ func (t *Ticket) processArrivedLocked(now time.Time) {
 	t.l.seenLocked(now, t)
 	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
-	t.preparation.end(now)
+	t.l.tickets.prepared(now, t)
 }
 
 // End ends the ticket for a reason. A Waiting ticket becomes Gone. A Starting one gives its slot back,

@@ -55,6 +55,14 @@ func (a *tickets) join(l *Limiter, now time.Time, r Request) *Ticket {
 	return t
 }
 
+// prepared notes that kubelet does not prepare the pod at present.
+func (a *tickets) prepared(now time.Time, t *Ticket) {
+	if t.preparation.fails {
+		a.notify() // the result of Busy may change
+	}
+	t.preparation.end(now)
+}
+
 // start turns a Waiting ticket into a Starting one.
 func (a *tickets) start(at time.Time, t *Ticket, reason reasons.Reason, slot bool) {
 	a.queue.remove(t)
