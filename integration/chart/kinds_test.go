@@ -122,6 +122,7 @@ func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	job, ok := object.(*batchv1.Job)
 	require.True(t, ok)
 	require.Equal(t, int32(3), *job.Spec.Completions)
+	require.Equal(t, int32(0), *job.Spec.BackoffLimitPerIndex, "a fault on one node must not end the check of the others")
 	of := daemon(t, everything)
 	have, want := job.Spec.Template.Spec.Containers[0], of.Containers[0]
 	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
