@@ -53,8 +53,8 @@ func (k *knownPods) Healthy() bool {
 	return !k.away
 }
 
-// Heard returns a time in the future: the watch is not mute.
-func (k *knownPods) Heard(string) time.Time { return time.Now().Add(24 * time.Hour) }
+// LastReport returns a time in the future: the watch is not mute.
+func (k *knownPods) LastReport(string) time.Time { return time.Now().Add(24 * time.Hour) }
 
 func (k *knownPods) ListAnew(time.Time, string) {
 	k.mu.Lock()

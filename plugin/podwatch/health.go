@@ -21,14 +21,14 @@ func (w *Watch) Healthy() bool { return w.informer.Current() }
 // API server was reached last.
 func (w *Watch) Listed() bool { return !w.informer.Listed().IsZero() }
 
-// Heard returns when the API server last reported the pod with this NRI uid, or when the last list of all pods began,
-// whichever is later. It is zero before the first list.
-func (w *Watch) Heard(uid string) time.Time {
+// LastReport returns when the API server last reported the pod with this NRI uid, or when the last list of all pods
+// began, whichever is later. It is zero before the first list.
+func (w *Watch) LastReport(uid string) time.Time {
 	listed := w.informer.Listed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c, ok := w.pods[uid]; ok && c.heard.After(listed) {
-		return c.heard
+	if c, ok := w.pods[uid]; ok && c.reportedAt.After(listed) {
+		return c.reportedAt
 	}
 	return listed
 }

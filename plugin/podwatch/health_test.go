@@ -164,13 +164,13 @@ func TestAMuteWatchIsListedAgain(t *testing.T) {
 		synctest.Wait()
 		require.True(t, w.Healthy())
 		told.take()
-		listed := w.Heard("uid-2")
+		listed := w.LastReport("uid-2")
 		require.Equal(t, time.Now(), listed, "the list says that the pod does not exist")
 
 		time.Sleep(time.Minute)
 		fakes{t, api}.create(webPod(named("other"), uid("", "uid-2")))
 		require.Empty(t, told.take())
-		require.Equal(t, listed, w.Heard("uid-2"))
+		require.Equal(t, listed, w.LastReport("uid-2"))
 		w.ListAnew(time.Now(), "a container runs")
 		require.False(t, w.Healthy())
 		require.Len(t, messages(log), 1)
@@ -182,7 +182,7 @@ func TestAMuteWatchIsListedAgain(t *testing.T) {
 		time.Sleep(askWithin + time.Second)
 		require.Equal(t, []string{"set ns/other uid-2 "}, told.take())
 		require.True(t, w.Healthy())
-		require.True(t, w.Heard("uid-2").After(listed))
+		require.True(t, w.LastReport("uid-2").After(listed))
 		require.Len(t, messages(log), 2)
 
 		w.ListAnew(time.Now(), "a container runs")
@@ -208,7 +208,7 @@ func TestAWatchRemembersItsLastReportOfAPod(t *testing.T) {
 		pod.ResourceVersion = "7"
 		(<-begun).Add(pod)
 		synctest.Wait()
-		require.Equal(t, time.Now(), w.Heard("uid-1"))
+		require.Equal(t, time.Now(), w.LastReport("uid-1"))
 	})
 }
 

@@ -27,7 +27,7 @@ type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
 	pod               Pod
 	version           uint64    // of the extractor of its facts
-	heard             time.Time // when the API server reported it
+	reportedAt        time.Time // when the API server reported it
 }
 
 // keep turns an API pod into a cached one before anything keeps it.
@@ -42,8 +42,8 @@ func (w *Watch) keep(object runtime.Object) *cached {
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod:   w.trimmed(p, facts),
-		heard: time.Now(),
+		pod:        w.trimmed(p, facts),
+		reportedAt: time.Now(),
 	}
 }
 

@@ -67,15 +67,15 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
 	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
 	check := func(w *waiter.Waiter) *waiter.Outcome {
-		leaveAt, pace, heard := w.LastTurn()
+		leaveAt, pace, contacted := w.LastTurn()
 		early := settles && time.Now().Before(leaveAt) // later, a pod leaves the room one by one
 		silent := w.Alone() || time.Since(began) > askMost
 		switch {
-		case readable && files.changed(), early && silent && !heard:
+		case readable && files.changed(), early && silent && !contacted:
 			note.leave(hello, wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: pace})
 		case !mayNotWait && !early:
 			return nil
-		case heard:
+		case contacted:
 		case silent:
 			return &waiter.Outcome{Starts: true, Unpaced: true, Reason: "no daemon, and no pod can wait here while the CNI configuration changes"}
 		default:

@@ -42,7 +42,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 		running.Go(func() {
 			w := impatient(path, time.Hour, time.Hour)
 			w.connect(time.Now())
-			for !w.heard { // however long the daemon takes
+			for !w.contacted { // however long the daemon takes
 				_, answered, err := w.poll(time.Now())
 				if err != nil {
 					t.Error(err)

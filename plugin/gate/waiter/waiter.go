@@ -67,7 +67,7 @@ type Waiter struct {
 	retryAt    time.Time // when to ask again, without a daemon
 	checkAt    time.Time // when to call Check again
 	lost       error     // why there is no daemon
-	heard      bool      // a daemon has sent something
+	contacted  bool      // a daemon has sent something
 	silence    time.Duration
 	silentAt   time.Time // when the daemon will have sent nothing for silence
 	silent     bool      // the last daemon was silent; a new connection counts as silent until it sends something
@@ -89,9 +89,10 @@ func (w *Waiter) setLeaveAt(at, now time.Time) {
 }
 
 // LastTurn returns the last turn that a daemon sent, or else that of the Start: when this process leaves if no
-// daemon decides, and the time between two processes that leave. heard reports whether a daemon has sent anything yet.
-func (w *Waiter) LastTurn() (leaveAt time.Time, pace time.Duration, heard bool) {
-	return w.leaveAt, w.pace, w.heard
+// daemon decides, and the time between two processes that leave. contacted reports whether a daemon has sent anything
+// yet.
+func (w *Waiter) LastTurn() (leaveAt time.Time, pace time.Duration, contacted bool) {
+	return w.leaveAt, w.pace, w.contacted
 }
 
 // Alone reports whether no daemon decides: no daemon can be reached, or it hangs.
@@ -177,7 +178,7 @@ func (w *Waiter) because() string {
 func (w *Waiter) listen() (o Outcome, decided bool) {
 	now := time.Now()
 	err := w.daemon.receive(func(a wire.Answer) bool {
-		w.heard, w.silent, w.silentAt, w.aloneSince = true, false, now.Add(w.silence), time.Time{}
+		w.contacted, w.silent, w.silentAt, w.aloneSince = true, false, now.Add(w.silence), time.Time{}
 		w.door.release() // the daemon decides
 		switch a.Kind {
 		case wire.Go, wire.Abort:

@@ -23,9 +23,9 @@ const (
 	idleEvery = 10 * time.Second
 )
 
-// doubtFor is how long the last reading of a signal that cannot be measured stands for it. A limit without a reading is
-// open, so a single failure would let all waiting pods pass.
-const doubtFor = 3 * time.Second
+// lastStandsFor is how long the last reading of a signal that cannot be measured stands for it. A limit without a
+// reading is open, so a single failure would let all waiting pods pass.
+const lastStandsFor = 3 * time.Second
 
 // Limiter is the part of a [throttle.Limiter] that a [Monitor] uses.
 type Limiter interface {
@@ -177,21 +177,21 @@ func measured(signals throttle.Signals) bool {
 
 // observe passes signals to the limiter, and reports those that cannot be measured any more, or can again.
 func (m *Monitor) observe(now time.Time, signals throttle.Signals) {
-	signals = m.doubt(now, signals)
+	signals = m.withLast(now, signals)
 	m.limiter.Observe(now, signals)
 	for _, e := range m.update(signals) {
 		m.report(e)
 	}
 }
 
-// doubt returns the signals, with the last reading of each that was measured just before and cannot be measured now.
-func (m *Monitor) doubt(now time.Time, signals throttle.Signals) throttle.Signals {
+// withLast returns the signals, with the last reading of each that was measured just before and cannot be measured now.
+func (m *Monitor) withLast(now time.Time, signals throttle.Signals) throttle.Signals {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, r := range signals {
 		if r.Err == nil && !r.To.IsZero() {
 			m.last[i] = r
-		} else if now.Sub(m.last[i].To) < doubtFor {
+		} else if now.Sub(m.last[i].To) < lastStandsFor {
 			signals[i] = m.last[i]
 		}
 	}

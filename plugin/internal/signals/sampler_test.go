@@ -209,7 +209,7 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 		}
 		before := pass()
 		r.tree.remove("pressure/io")
-		for range doubtFor/(250*time.Millisecond) - 1 {
+		for range lastStandsFor/(250*time.Millisecond) - 1 {
 			require.Equal(t, before[throttle.SignalIOPressure], pass()[throttle.SignalIOPressure], "its last reading stands for it")
 		}
 		s := pass()

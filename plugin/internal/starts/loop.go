@@ -257,7 +257,7 @@ func (l *loop) findMute(now time.Time) {
 	}
 	l.nextMute = now.Add(l.s.o.Timing.MuteEvery)
 	for _, c := range l.s.Ledger.runFor(now, l.s.o.Timing.MuteAfter) {
-		if l.s.o.Pods.Heard(c.UID).Before(c.Since) {
+		if l.s.o.Pods.LastReport(c.UID).Before(c.Since) {
 			l.s.o.Pods.ListAnew(now, "pod "+c.NamespacedName()+" runs a container that the API server has not reported")
 			return
 		}

@@ -106,7 +106,7 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return !a.away }
-func (a *asked) Heard(uid string) time.Time                         { return a.heard[uid] }
+func (a *asked) LastReport(uid string) time.Time                    { return a.heard[uid] }
 func (a *asked) ListAnew(time.Time, string)                         { a.lists, a.away = a.lists+1, true }
 
 func state(t *throttle.Ticket) throttle.State {

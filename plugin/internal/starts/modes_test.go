@@ -53,9 +53,9 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 		n.configured(t, shadowMode, oneSlot)
 		assert.True(t, closed(changed))
 		state, changed = n.Valve.Now()
-		assert.Equal(t, ValveState{Unheld: true}, state, "its hook is told to go")
-		ticket.StartUnheld(time.Now())
-		ticket.StartUnheld(time.Now()) // for the hook of another container
+		assert.Equal(t, ValveState{HoldsNone: true}, state, "its hook is told to go")
+		ticket.StartNotHeld(time.Now())
+		ticket.StartNotHeld(time.Now()) // for the hook of another container
 		a.begins("app")
 		b.starts("app")
 		waiting, _ := n.names()

@@ -40,7 +40,7 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	return sh.endedAt.Sub(sh.began)
 }
 
-// goOn is [Ticket.StartUnheld]; why is the limit that would have held the start. In the mode Off, only admissions that
+// goOn is [Ticket.StartNotHeld]; why is the limit that would have held the start. In the mode Off, only admissions that
 // are frozen hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
 	if s.Valve.Mode() == v1alpha1.ModeOff {

@@ -23,7 +23,7 @@ type PodWatch interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
-	Heard(uid string) time.Time
+	LastReport(uid string) time.Time
 	ListAnew(now time.Time, why string)
 }
 

@@ -49,8 +49,8 @@ func (t Ticket) ReserveGate(now time.Time) (d throttle.Decision, v throttle.Tick
 	return t.s.Ledger.reserveGate(now, t.t)
 }
 
-// StartUnheld lets a start continue though its ticket waits, because the mode holds no pod.
-func (t Ticket) StartUnheld(now time.Time) {
+// StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
+func (t Ticket) StartNotHeld(now time.Time) {
 	v, _ := t.s.View(now, t.UID())
 	t.s.goOn(now, t.t, v.Reason)
 }

@@ -24,16 +24,16 @@ type Valve struct {
 	config   *atomic.Pointer[crd.Effective]
 
 	mu            sync.Mutex
-	state         ValveState    // without Unheld, which follows from the mode
+	state         ValveState    // without HoldsNone, which follows from the mode
 	changed       chan struct{} // closed with the next change of state, or of the mode
 	shutdownLimit *time.Timer   // ends a shutdown that is not canceled
 }
 
 // ValveState says why waits end. The zero value: they do not.
 type ValveState struct {
-	Unheld   bool // the mode holds no pod: pods that wait start
-	Shutdown bool // the node shuts down: pods that wait are refused
-	Pressure bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
+	HoldsNone bool // the mode holds no pod: pods that wait start
+	Shutdown  bool // the node shuts down: pods that wait are refused
+	Pressure  bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
 
 func newValve(o Options, limiter *throttle.Limiter, config *atomic.Pointer[crd.Effective]) *Valve {
@@ -51,7 +51,7 @@ func (v *Valve) Now() (ValveState, <-chan struct{}) {
 	v.mu.Lock()
 	state, changed := v.state, v.changed
 	v.mu.Unlock()
-	state.Unheld = !v.Enforces() // after changed was read, which a later mode closes
+	state.HoldsNone = !v.Enforces() // after changed was read, which a later mode closes
 	return state, changed
 }
 
@@ -123,8 +123,8 @@ func barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
-// WhyUnheld returns the reason why a start continues where no pod is held.
-func (v *Valve) WhyUnheld() reasons.Reason {
+// WhyHoldsNone returns the reason why a start continues where no pod is held.
+func (v *Valve) WhyHoldsNone() reasons.Reason {
 	if v.Mode() == v1alpha1.ModeOff {
 		return observe.Off
 	}

@@ -106,9 +106,9 @@ func (g *Gate) ended(state starts.ValveState, t starts.Ticket, gone <-chan struc
 	switch {
 	case isClosed(t.Decided()), isClosed(gone):
 		return decided(t, gone), true
-	case state.Unheld:
-		t.StartUnheld(time.Now())
-		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyUnheld()}, true
+	case state.HoldsNone:
+		t.StartNotHeld(time.Now())
+		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyHoldsNone()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case state.Pressure:

@@ -124,7 +124,7 @@ func (r *Room) hosts(h gate.Hello) bool { return h.Room }
 // wait implements host: it blocks until a pod may have its sandbox.
 func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
 	if !r.o.Starts.Valve.Enforces() {
-		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, nil
+		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, nil
 	}
 	pod, known := r.identify(ctx, h.PodUID)
 	if err := ctx.Err(); err != nil {
@@ -199,8 +199,8 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 	switch {
 	case isClosed(w.ticket.Decided()):
 		return decided(w.ticket, nil), true
-	case state.Unheld:
-		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyUnheld()}, true
+	case state.HoldsNone:
+		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, true
 	case state.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case isClosed(w.reserved):
