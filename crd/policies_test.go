@@ -161,7 +161,7 @@ func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 		answer func(string) (string, error)
 		said   string
 	}{
-		"forbidden": {refusing, "cannot watch %s: using the last known objects; trying again until it works"},
+		"forbidden": {refusing, "not allowed to watch %s: give the daemon's user the roles in deploy/base/rbac.yaml; using the last known objects; trying again until it works"},
 		"unknown":   {absent, "the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does"},
 	} {
 		for resource, kinds := range map[string][2]string{

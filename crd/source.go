@@ -165,7 +165,7 @@ func (s *Source) put(configs []*v1alpha1.PacemakerConfig, origin Origin) {
 	isNew := !reflect.DeepEqual(before, next) // always at first: every origin has a name
 	if origin == OriginAPI {
 		if next.Origin == OriginNone && (isNew || !s.decided) {
-			s.options.Log.Warn("no PacemakerConfig selects this node: no pod is held")
+			s.options.Log.Warn("no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'")
 		}
 		s.decided = true
 	}

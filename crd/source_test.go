@@ -159,7 +159,7 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.run()
 		w.inForce("", OriginNone, 0)
-		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: no pod is held"}, w.logged())
+		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'"}, w.logged())
 
 		w.create(testObject("everywhere", 1, 4, nil))
 		w.inForce("everywhere", OriginAPI, 1)
@@ -213,7 +213,7 @@ func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
 		w.inForce("", OriginNone, 0)
 		w.relabel(map[string]string{"size": "smaller"})
 		w.hour()
-		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node: no pod is held"}, w.logged())
+		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'"}, w.logged())
 
 		w.relabel(map[string]string{"size": "big"})
 		w.inForce("big", OriginAPI, 1)
@@ -456,7 +456,7 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 		assert.ElementsMatch(t, []string{
 			"info: watching PacemakerConfigs again",
 			"info: watching StartPolicies again",
-			"warning: no PacemakerConfig selects this node: no pod is held",
+			"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'",
 		}, w.logged())
 	})
 }

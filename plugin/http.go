@@ -21,7 +21,7 @@ func (d *Daemon) serveHTTP(ctx context.Context) error {
 		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, d.observer.Registry())
 		if err != nil && logged != err.Error() {
 			logged = err.Error()
-			log.WithError(err).Warn("metrics and health are not served; trying again until they are")
+			log.WithError(err).Warn("metrics and health are not served at this address (--http); trying again until they are")
 		}
 		return err == nil, nil
 	}) // the only error is that ctx ended

@@ -207,7 +207,7 @@ func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {
 	said := n.logged()
 	n.runs(d)
 	n.eventually("the daemon says that the address is taken", func() bool {
-		return strings.Contains(said(), "metrics and health are not served") && strings.Contains(said(), "address already in use")
+		return strings.Contains(said(), "metrics and health are not served at this address") && strings.Contains(said(), "address already in use")
 	})
 	require.NoError(t, taken.Close())
 	n.eventually("it serves", func() bool { return n.get("/healthz") == http.StatusOK })
@@ -223,7 +223,7 @@ func TestADaemonPacesWithoutMetricsWhereItCannotListen(t *testing.T) {
 	said := n.logged()
 	n.runs(d)
 	n.eventually("the daemon says that it cannot listen", func() bool {
-		return strings.Contains(said(), "metrics and health are not served")
+		return strings.Contains(said(), "metrics and health are not served at this address")
 	})
 	n.connected()
 	assert.NoError(t, d.Ready())

@@ -50,6 +50,10 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 		if i.become(unknown) {
 			i.options.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", i.options.What)
 		}
+	case apierrors.IsForbidden(err):
+		if i.become(unreachable) {
+			i.options.Log.WithError(err).Warnf("not allowed to watch %s: give the daemon's user the roles in deploy/base/rbac.yaml; using the last known objects; trying again until it works", i.options.What)
+		}
 	case i.become(unreachable):
 		i.options.Log.WithError(err).Warnf("cannot watch %s: using the last known objects; trying again until it works", i.options.What)
 	}

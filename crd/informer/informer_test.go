@@ -317,7 +317,7 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 		"away":      {errors.New("away"), "cannot watch things: using the last known objects; trying again until it works", false},
 		"refused":   {errRefused, "cannot watch things: using the last known objects; trying again until it works", false},
 		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: using the last known objects; trying again until it works", false},
-		"forbidden": {apierrors.NewForbidden(thing, "", nil), "cannot watch things: using the last known objects; trying again until it works", true},
+		"forbidden": {apierrors.NewForbidden(thing, "", nil), "not allowed to watch things: give the daemon's user the roles in deploy/base/rbac.yaml; using the last known objects; trying again until it works", true},
 		"unknown": {
 			apierrors.NewNotFound(thing, ""),
 			"the API server does not know things: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", true,

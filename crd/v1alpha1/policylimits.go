@@ -28,7 +28,7 @@ type PolicyLimits struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.pods) || has(self.requests)",message="must set pods, requests or both"
 type PodBound struct {
-	// pods is how many pods there may be. From 0 to 100000. 0 holds every pod.
+	// pods is how many pods there may be. From 0 to 100000. 0 holds every pod; under starting, until its maxWait.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,10 +59,11 @@ func fields(h Hello) logrus.Fields {
 
 // who names a process that waits, for the log.
 func who(h Hello) string {
+	pod := cmp.Or(h.Name, h.PodUID) // a name that is too long is not sent
 	if h.Room {
-		return "the process in the waiting room of pod " + h.Name
+		return "the process in the waiting room of pod " + pod
 	}
-	return "the hook of pod " + h.Name
+	return "the hook of pod " + pod
 }
 
 // endRead makes reads return at once, now and later.

@@ -139,7 +139,7 @@ func askRights(ctx context.Context, client dynamic.Interface) (denied []Finding)
 		}
 	}
 	if len(denied) == 0 {
-		return []Finding{ok("rights", "all that are needed")}
+		return []Finding{ok("rights", "all that every daemon needs")}
 	}
 	return denied
 }

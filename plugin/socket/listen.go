@@ -28,7 +28,7 @@ func Listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, fmt.Errorf("%s is something else than a socket", path)
+		return nil, fmt.Errorf("%s is something else than a socket: remove it", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

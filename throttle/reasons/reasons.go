@@ -21,7 +21,7 @@ const (
 	PolicyStarting Reason = "PolicyStarting" // as many pods of the policy's group as allowed start
 	PolicyRunning  Reason = "PolicyRunning"  // as many pods of the policy's group as allowed run
 	PolicyPacer    Reason = "PolicyPacer"    // as many pods of the group start as its pacer allows for the number that is ready
-	PolicyClaim    Reason = "PolicyClaim"    // this node holds no free claim for the policy's group
+	PolicyClaim    Reason = "PolicyClaim"    // this node has no free slot of the cluster for the policy's group
 	Unadmittable   Reason = "Unadmittable"   // the pod alone exceeds what the policy's group may use when it runs
 )
 
@@ -44,12 +44,12 @@ const (
 	Failed      Reason = "Failed"      // the pod failed
 	Exited      Reason = "Exited"      // its containers exited; starting them again is another start
 	CrashLoop   Reason = "CrashLoop"   // a container is in CrashLoopBackOff
-	Lapsed      Reason = "Lapsed"      // its slot was lent, and is needed when its app begins: that is a start of its own
+	Lapsed      Reason = "Lapsed"      // it had a lent slot when its app began, and no slot was free: the app is a start of its own
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
 	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes
-	// GateExpired ends a wait, not the ticket: the process could wait no longer, and another start was
-	// above the limit. The ticket keeps its position in the queue.
+	// GateExpired ends a wait, not the ticket: the process could wait no longer, and the ticket could not be admitted over
+	// the limit. The ticket keeps its position in the queue.
 	GateExpired Reason = "GateExpired"
 )

@@ -77,7 +77,7 @@ func explain(ctx context.Context, socket string, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("the daemon has stopped: no answer at %s; 'journalctl -u pod-pacemaker' or its container's log says why", socket)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the daemon at %s does not answer in time", socket)
+		return fmt.Errorf("the daemon at %s does not answer in time; 'journalctl -u pod-pacemaker' or its container's log may say why", socket)
 	default:
 		return fmt.Errorf("%s: %w", socket, err)
 	}

@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 	refused := fmt.Errorf("ask the daemon: %w", syscall.EACCES)
 	require.EqualError(t, explain(t.Context(), "/s", refused), "only root may ask the daemon at /s: try sudo")
 	late := fmt.Errorf("read: %w", context.DeadlineExceeded)
-	require.EqualError(t, explain(t.Context(), "/s", late), "the daemon at /s does not answer in time")
+	require.EqualError(t, explain(t.Context(), "/s", late), "the daemon at /s does not answer in time; 'journalctl -u pod-pacemaker' or its container's log may say why")
 	other := fmt.Errorf("the daemon answers: out of order")
 	require.EqualError(t, explain(t.Context(), "/s", other), "/s: the daemon answers: out of order")
 

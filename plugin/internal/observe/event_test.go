@@ -194,7 +194,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		}},
 		{LeftRoom{HungUp, 2 * time.Second}, []string{"metric room_wait_seconds HungUp: 2"}},
 		{GateGivenUp{Pod{Name: "ns/web"}, "c1", "hooks do not run"}, []string{
-			"log warning: no container waits in the gate for a while, and containers are refused instead: a container of pod ns/web failed to use it: hooks do not run container_id=c1 no_gate=hooks do not run",
+			"log warning: no container waits in the gate for a while, and containers are refused instead: a container of pod ns/web failed to use it: hooks do not run container_id=c1 no_gate=hooks do not run pod_name=web pod_namespace=ns",
 			"on node: Warning GateGivenUp: Containers are refused for a while instead of waiting in the gate: hooks do not run",
 		}},
 		{RuntimeLost{why}, []string{"on node: Warning RuntimeDisconnected: The connection to the container runtime is lost, pods start unpaced until it is back: it is absent"}},

@@ -5,7 +5,7 @@ import "github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 // newStateMetrics returns metrics of the limiter, the daemon, the places where pods wait, and the node's signals.
 func newStateMetrics(s Scraped) *scrape {
 	m := &scrape{}
-	waiting := m.gauge("waiting", "Pods in the queue.")
+	waiting := m.gauge("waiting", "Pods that wait, without those whose images kubelet pulls.")
 	starting := m.gauge("starting", "Pods that hold a slot.")
 	slots := m.gauge("slots", "Starts allowed at a time, without lent slots; 0: no limit.")
 	lent := m.gauge("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress.")
@@ -14,7 +14,7 @@ func newStateMetrics(s Scraped) *scrape {
 	maxWait := m.gauge("max_wait_seconds", "How long a pod waits at most, by the configuration in force.")
 	buildInfo := m.gauge("build_info", "Always 1; the label is the version of the program.", "version")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
-	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon.")
+	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
@@ -35,9 +35,9 @@ func newStateMetrics(s Scraped) *scrape {
 		put(buildInfo, 1, now.Version)
 		if !s.Standby() {
 			put(connected, oneIf(now.Runtime.Synchronized))
-		}
-		if now.PodWatch != nil {
-			put(api, oneIf(now.PodWatch.Healthy))
+			if now.PodWatch != nil {
+				put(api, oneIf(now.PodWatch.Healthy))
+			}
 		}
 		put(registrationWaits, oneIf(s.RegistrationWaits()))
 		dropped := uint64(0)
