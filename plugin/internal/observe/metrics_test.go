@@ -35,6 +35,23 @@ func observing(l *throttle.Limiter, status func() admin.Status) *Observer {
 	return o
 }
 
+// The alerts on these would speak of a daemon that paces no pods, and whose place another one has.
+func TestADaemonThatStandsByHasNoMetricOfItsConnections(t *testing.T) {
+	t.Parallel()
+	for standby, want := range map[bool]int{false: 2, true: 0} {
+		o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
+		o.Collect(Scraped{
+			Groups:   throttle.New(time.Now(), throttle.Settings{}).Groups,
+			Status:   func() (s admin.Status) { s.PodWatch = &admin.PodWatch{Healthy: true}; return s },
+			Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
+			Standby: func() bool { return standby }, RegistrationWaits: func() bool { return false },
+		})
+		n, err := testutil.GatherAndCount(o.Registry(), "pod_pacemaker_connected", "pod_pacemaker_api_connected")
+		require.NoError(t, err)
+		assert.Equal(t, want, n)
+	}
+}
+
 func TestOnlyTheConfigurationInForceIsAMetric(t *testing.T) {
 	t.Parallel()
 	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
