@@ -31,8 +31,8 @@ project has no registry yet.
 
 ## Values
 
-The chart rejects a value that is not in this list, or that has the wrong type, and names it. Only `+"`enabled`"+` and
-`+"`global`"+` are accepted besides, for a chart that holds this one.
+The chart rejects a value that is not in this list, or that has the wrong type, and names it. Only ` + "`enabled`" + ` and
+` + "`global`" + ` are accepted besides, for a chart that holds this one.
 
 | value | default | meaning |
 |---|---|---|
