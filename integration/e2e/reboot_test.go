@@ -80,21 +80,27 @@ func boot(t *testing.T, d *daemon) {
 func killPods(t *testing.T) {
 	t.Helper()
 	eventually(t, "no process of a pod is left", func() bool {
-		entries, err := os.ReadDir("/proc")
-		require.NoError(t, err)
-		left := 0
-		for _, e := range entries {
-			pid, err := strconv.Atoi(e.Name())
-			if err != nil || !ofPod(pid) {
-				continue
-			}
-			left++
+		left := podProcesses(t)
+		for _, pid := range left {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				t.Errorf("kill of %d: %v", pid, err)
 			}
 		}
-		return left == 0
+		return len(left) == 0
 	})
+}
+
+// podProcesses returns the processes of the node's pods, and the shims.
+func podProcesses(t *testing.T) (pids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && ofPod(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // ofPod reports whether a process belongs to a pod of the node, or is a shim.
@@ -108,8 +114,13 @@ func ofPod(pid int) bool {
 	if err != nil || strings.Contains(string(stat), ") Z ") {
 		return false
 	}
-	name, err := os.ReadFile(filepath.Join(folder, "comm"))
-	return strings.Contains(string(cgroup), node.Cgroup+"/kubepods") || (err == nil && strings.HasPrefix(string(name), "containerd-shim"))
+	return strings.Contains(string(cgroup), node.Cgroup+"/kubepods") || isShim(pid)
+}
+
+// isShim reports whether a process is a shim of containerd.
+func isShim(pid int) bool {
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	return err == nil && strings.HasPrefix(string(name), "containerd-shim")
 }
 
 // assertPacedBoot waits until all pods are ready again, and checks their starts.

@@ -6,8 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -102,14 +100,8 @@ func TestRebootWithALateDaemon(t *testing.T) {
 // shims returns how many shims of the node run.
 func shims(t *testing.T) (n int) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	require.NoError(t, err)
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !ofPod(pid) {
-			continue
-		}
-		if name, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm")); err == nil && strings.HasPrefix(string(name), "containerd-shim") {
+	for _, pid := range podProcesses(t) {
+		if isShim(pid) {
 			n++
 		}
 	}

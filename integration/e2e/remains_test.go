@@ -60,20 +60,14 @@ func (r remains) files(t *testing.T, folder string) {
 
 func (r remains) processes(t *testing.T) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	require.NoError(t, err)
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !ofPod(pid) {
-			continue
-		}
-		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+	for _, pid := range podProcesses(t) {
+		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 		if err != nil {
 			continue // the process has ended
 		}
 		words := strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 		kind := "process"
-		if name, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm")); err == nil && strings.HasPrefix(string(name), "containerd-shim") {
+		if isShim(pid) {
 			kind = "shim"
 		}
 		r.add(kind, "%d %s", pid, words)

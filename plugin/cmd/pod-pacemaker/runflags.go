@@ -36,7 +36,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.NRIIndex, "nri-index", "05", "(advanced) two `digits` that order the runtime's plugins")
 	fs.StringVar(&f.Instance, "instance", "", "`name` of this daemon if several run on a node: it follows the PacemakerConfigs with this spec.instance (empty: those without spec.instance)")
 	fs.StringVar(&f.Namespace, "namespace", "", "(advanced) `namespace` of the Lease by which the daemons take turns to write the status of StartPolicies (env POD_NAMESPACE; neither: pod-pacemaker)")
-	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` of gate.sock and admin.sock, of nothing else, which has the same path on the host; with --instance NAME the default is the folder NAME in it")
+	fs.StringVar(&f.RunDir, "run-dir", defaultRunDir, "`folder` for the sockets gate.sock and admin.sock alone, with the same path on the host; with --instance NAME the default is the folder NAME in it")
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "(advanced) `folder` for the last good PacemakerConfig, which applies until the API server answers, and for the costs of starts (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "(advanced) `folder` where the host's /proc is mounted, to see the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "", "(advanced) whether containers wait in the gate; auto: if the runtime has no known fault with it", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
