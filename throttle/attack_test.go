@@ -74,7 +74,7 @@ func TestTryStartForgetsAReservationWhosePodNeverCame(t *testing.T) {
 	p := newPlay(t, throttle.Settings{}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
 	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
-	require.True(t, never.Reserve(p.now, time.Minute, false).Admitted)
+	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Admitted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
 	require.False(t, comes.TryStart(p.now.Add(9*time.Second)).Admitted)
 	require.True(t, comes.TryStart(p.now.Add(10*time.Second)).Admitted)
@@ -207,7 +207,7 @@ func randomCall(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]
 	case 7:
 		ticket.TryStart(*now)
 	case 8:
-		ticket.Reserve(*now, short(), false)
+		ticket.Reserve(*now, short(), throttle.RetriedSoon)
 		if rng.IntN(2) == 0 {
 			ticket.Prepare(*now, rng.IntN(2) == 0)
 		}

@@ -76,7 +76,7 @@ func BenchmarkDecision(b *testing.B) {
 				_, last := benched(b, waiting, groups)
 				defer cpuTime(b)()
 				for b.Loop() {
-					last.Reserve(t0, 100*time.Second, false)
+					last.Reserve(t0, 100*time.Second, RetriedSoon)
 				}
 			})
 			b.Run(fmt.Sprintf("waiting=%d/groups=%d/turn", waiting, groups), func(b *testing.B) {

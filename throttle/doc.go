@@ -135,7 +135,9 @@
 // that of the last 16 starts or of the last 2, whichever is longer, because the latter shows
 // first that starts become slower. If more than 25 seconds of work are left, the quota is at
 // most f + T * (the sum of 1/max(12*median, 2*age)), and at least one for each slot: then a
-// pod near its turn gets it even if starts become ten times slower at this moment. Until a
+// pod near its turn gets it even if starts become ten times slower at this moment. That does
+// not count for a container that ran before ([RetriedLate]): slots would be empty until kubelet
+// tries again (TestAHerdThatRanBeforeTakesHardlyLongerThanItsWork: up to twice its work). Until a
 // start was observed, the quota is 2c+1 for c slots, and at most what the ages allow. The rate
 // limit and limits on signals bound the quota by what they admit in T/2. While the next
 // token comes only after T, no pod may wait near its turn: its process would reach its

@@ -71,6 +71,7 @@ type forecast struct {
 	waitable time.Duration // how long a process can wait near its turn
 	start    time.Duration // how long a start takes
 	known    bool          // start was observed
+	steady   bool          // starts are not taken to become slower
 	awaited  int           // how many tickets that have a waiter or are awaited could start
 }
 
@@ -92,7 +93,7 @@ func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 
 		return min(float64(2*slots+1), float64(free)+f.waitable.Seconds()*aged)
 	}
 	starts := float64(free) + f.waitable.Seconds()*endRate(f.now, since, have, slots, f.start, 1)/2
-	if float64(f.awaited) > float64(have)*slowdownAbove/f.start.Seconds() {
+	if !f.steady && float64(f.awaited) > float64(have)*slowdownAbove/f.start.Seconds() {
 		slowed := endRate(f.now, since, have, have, slowdown*f.start, 2)
 		starts = min(starts, max(float64(free)+f.waitable.Seconds()*slowed, float64(free+slots)))
 	}

@@ -51,7 +51,7 @@ func TestAReservationIsNotKeptForAPodThatNeverComes(t *testing.T) {
 	p := newPlay(t, throttle.Settings{}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
 	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
-	require.True(t, never.Reserve(p.now, time.Minute, false).Admitted)
+	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Admitted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
 	require.False(t, comes.TryStart(p.now).Admitted, "the reservation is kept")
 	p.pass(15 * time.Second)
@@ -135,7 +135,7 @@ func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
 	gone := p.l.Join(p.now, throttle.Request{UID: "a"})
 	gone.End(p.now, reasons.Deleted)
 	for name, d := range map[string]throttle.Decision{
-		"TryStart": gone.TryStart(p.now), "Reserve": gone.Reserve(p.now, time.Minute, false), "DeadlineReached": gone.DeadlineReached(p.now),
+		"TryStart": gone.TryStart(p.now), "Reserve": gone.Reserve(p.now, time.Minute, throttle.RetriedSoon), "DeadlineReached": gone.DeadlineReached(p.now),
 	} {
 		require.Equal(t, throttle.Decision{Reason: reasons.Deleted}, d, name)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // kubelet plays kubelet and the gate of one node against a limiter, on a clock of its own. A refused pod comes back
-// after 10 to 15 seconds. A pod with a reservation reaches its container a moment later, and waits there until its
-// deadline.
+// after 10 to 15 seconds, or when its back-off is over. A pod with a reservation reaches its container a moment later,
+// and waits there until its deadline.
 type kubelet struct {
 	t    *testing.T
 	l    *Limiter
@@ -40,10 +40,27 @@ type simPod struct {
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // the pod that must be ready before this one; nil: none
 	groups  []Membership
-	waiting bool // in the gate
+	backOff *backOff // nil: no container of the pod ran before
+	waiting bool     // in the gate
 	began   time.Time
 	ended   time.Time
 	started bool
+}
+
+// backOff is kubelet's for a container that ran before: it makes the container again no sooner than so long after the
+// end of the earlier one, and doubles the time with each try.
+type backOff struct {
+	ended time.Time
+	least time.Duration
+}
+
+// tries reports whether kubelet makes the container now.
+func (b *backOff) tries(now time.Time) bool {
+	if now.Sub(b.ended) < b.least {
+		return false
+	}
+	b.least = min(max(2*b.least, 10*time.Second), 5*time.Minute)
+	return true
 }
 
 type action struct {
@@ -93,7 +110,7 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable, false).Admitted {
+	if k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable, RetriedSoon).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
@@ -101,11 +118,19 @@ func (k *kubelet) sandbox(p *simPod) {
 }
 
 func (k *kubelet) container(p *simPod) {
+	refusal := RetriedSoon
+	if p.backOff != nil {
+		if !p.backOff.tries(k.now) {
+			k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
+			return
+		}
+		refusal = RetriedLate
+	}
 	ticket := k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups})
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
-	if !ticket.Reserve(k.now, waitable, false).Admitted {
+	if !ticket.Reserve(k.now, waitable, refusal).Admitted {
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 		return
 	}
@@ -126,6 +151,10 @@ func (k *kubelet) deadline(p *simPod, ticket *Ticket) {
 	ticket.StopWaiting(k.now)
 	p.waiting = false
 	if !d.Admitted {
+		if p.backOff == nil {
+			p.backOff = &backOff{}
+		}
+		p.backOff.ended = k.now
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 	}
 }

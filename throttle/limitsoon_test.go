@@ -19,7 +19,7 @@ func TestTheRoomForeseesARiseOfTheAdaptiveLimit(t *testing.T) {
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: cores}})
 	reserve := func(kind string) (admitted int) {
 		for i := range 200 {
-			if n.join(fmt.Sprint(kind, i)).Reserve(n.now, 100*time.Second, false).Admitted {
+			if n.join(fmt.Sprint(kind, i)).Reserve(n.now, 100*time.Second, RetriedSoon).Admitted {
 				admitted++
 			}
 		}

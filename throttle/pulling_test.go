@@ -14,17 +14,17 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 5))
-	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, false)
+	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.Pulling, d.Reason)
 	require.Equal(t, Held{Reason: reasons.Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable, false).Admitted, "the pod has its permit already")
+	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod has its permit already")
 
 	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "starts have no limit")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, false).Admitted, "the permit of pod-00 is free")
-	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted, "the permit of pod-00 is free")
+	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 
 func TestAPullPermitIsGivenBackOnce(t *testing.T) {
@@ -44,12 +44,12 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: Settings{}.WithDefaults().StartTimeout, MaxPulling: 1})
 			n.joinAndWait("holder")
 			a := n.join("a")
-			require.True(t, a.Reserve(n.now, waitable, false).Admitted)
-			require.False(t, n.join("b").Reserve(n.now, waitable, false).Admitted)
+			require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
+			require.False(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Admitted)
 			give(n, a)
 			give(n, a)
 			require.Zero(t, n.l.Snapshot(n.now).Pulling)
-			require.True(t, n.join("b").Reserve(n.now, waitable, false).Admitted)
+			require.True(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Admitted)
 			require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
 		})
 	}
@@ -59,12 +59,12 @@ func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
 	n.joinAndWait("holder")
-	require.True(t, n.join("a").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.join("a").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	b := n.join("b")
 	require.False(t, b.TryStart(n.now).Admitted)
-	require.True(t, b.Reserve(n.now, waitable, false).Admitted, "the pod is at its container")
+	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod is at its container")
 	b.Unreserve(n.now)
-	require.False(t, b.Reserve(n.now, waitable, false).Admitted, "the new sandbox pulls again")
+	require.False(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted, "the new sandbox pulls again")
 }
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
@@ -80,14 +80,14 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.joinAndWait("holder")
-	require.True(t, n.join("pulls").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.join("pulls").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	a, b := n.join("a"), n.join("b")
-	require.False(t, a.Reserve(n.now, waitable, false).Admitted)
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	n.pass(time.Minute)
-	require.True(t, b.Reserve(n.now, waitable, false).Admitted)
-	require.False(t, a.Reserve(n.now, waitable, false).Admitted, "overdue pods get a permit one at a time")
+	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted, "overdue pods get a permit one at a time")
 	require.True(t, b.TryStart(n.now).Admitted, "this is over the limit")
-	require.True(t, a.Reserve(n.now, waitable, false).Admitted)
+	require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 
 func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
@@ -95,24 +95,24 @@ func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
 	n := newNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
-	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable, false).Reason)
+	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable, RetriedSoon).Reason)
 	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
 	free("pod-00")
-	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, false)
+	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
 	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, d.Held)
 	free("pod-01")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted, "two permits are free: one is for urgent, one for the first to ask")
-	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, false).Admitted)
-	require.True(t, urgent.Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted, "two permits are free: one is for urgent, one for the first to ask")
+	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, urgent.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	free("pod-03")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, false).Admitted, "no other pod is before it any more")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted, "no other pod is before it any more")
 
-	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable, false).Admitted)
+	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable, RetriedSoon).Admitted)
 	free("pod-02")
-	require.False(t, n.join("patient").Reserve(n.now, waitable, false).Admitted)
+	require.False(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	n.pass(returnsWithin)
-	require.True(t, n.join("patient").Reserve(n.now, waitable, false).Admitted, "the pod late did not come back")
+	require.True(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod late did not come back")
 }
 
 // Six urgent pods behind a herd pull before most of it, and the herd takes hardly longer.
@@ -150,15 +150,15 @@ func TestAPodThatAFullGateDoesNotHoldKeepsItsPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
 	a := n.join("a")
-	require.True(t, a.Reserve(n.now, waitable, false).Admitted)
+	require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	n.pass(arrivalGrace)
 	for _, name := range []string{"b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {
 		n.joinAndWait(name)
 	}
-	d := a.Reserve(n.now, waitable, true)
+	d := a.Reserve(n.now, waitable, NotIfFull)
 	require.Equal(t, reasons.GateFull, d.Reason)
 	require.True(t, d.Admitted)
 	require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
-	require.False(t, a.Reserve(n.now, waitable, false).Admitted)
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	require.Zero(t, n.l.Snapshot(n.now).Pulling)
 }

@@ -19,8 +19,8 @@ const (
 // reserve decides whether t may wait near its turn. An overdue pod may in any case, unless another
 // overdue pod does already. A pod that a bound of Running holds may not, because it may be held for
 // hours.
-func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	held := d.gateHolds(now, t, waitable)
+func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration, refusal Refusal) Decision {
+	held := d.gateHolds(now, t, waitable, refusal)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
 	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
@@ -38,8 +38,9 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 // the quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same
 // priority, a start of a container that exited before counts as one of a lower priority. The rate holds the ticket while
 // the next token comes only after waitable.
-func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
+func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration, refusal Refusal) (held Held) {
 	f := d.forecast(now, waitable)
+	f.steady = refusal == RetriedLate
 	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {

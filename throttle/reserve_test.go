@@ -15,7 +15,7 @@ const waitable = 100 * time.Second
 // reserve asks for n new pods and counts the reservations.
 func (n *node) reserve(prefix string, pods int) (up int) {
 	for i := range pods {
-		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable, false).Admitted {
+		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable, RetriedSoon).Admitted {
 			up++
 		}
 	}
@@ -33,7 +33,7 @@ func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	require.Equal(t, 7, n.reserve("pod", 20))
-	d := n.join("late").Reserve(n.now, waitable, false)
+	d := n.join("late").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.GateFull, d.Reason)
 	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 7}, d.Held)
@@ -55,7 +55,7 @@ func TestTheRoomForAFewIsThePaceForHalfTheTime(t *testing.T) {
 	n.joinAndWait("a", "b")
 	up := 0
 	for i := range 5 {
-		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second, false).Admitted {
+		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second, RetriedSoon).Admitted {
 			up++
 		}
 	}
@@ -68,9 +68,26 @@ func TestOfManyPodsAFewGetAReservationInCaseOfASlowdown(t *testing.T) {
 	n.observe(time.Second)
 	n.joinAndWait("a", "b")
 	for i := range 60 { // they come, and no pod can wait: all but one are refused
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, false)
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, RetriedSoon)
 	}
 	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 100 s / (12 * 1 s)")
+}
+
+// A slot that stays empty until kubelet's back-off is over costs more than waits that expire.
+func TestThereIsNoRoomLessForASlowdownIfARefusalIsRetriedLate(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.observe(5 * time.Second)
+	n.joinAndWait("a", "b")
+	for i := range 60 {
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, RetriedLate)
+	}
+	up := 0
+	for i := range 60 {
+		up += oneIf(n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
+	}
+	require.Equal(t, 20, up, "2 slots * 50 s / 5 s")
+	require.False(t, n.join("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted, "for it, 2 slots * 100 s / (12 * 5 s)")
 }
 
 func TestEachSlotHasAReservationForAnySpeedOfStarts(t *testing.T) {
@@ -79,7 +96,7 @@ func TestEachSlotHasAReservationForAnySpeedOfStarts(t *testing.T) {
 	n.observe(12 * time.Second)
 	n.joinAndWait("a", "b", "c")
 	for i := range 60 {
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, false)
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, RetriedSoon)
 	}
 	require.Equal(t, 3, n.reserve("pod", 60))
 }
@@ -122,13 +139,13 @@ func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
 	n.joinAndWait("first")
-	d := n.join("next").Reserve(n.now, waitable, false)
+	d := n.join("next").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.Rate, d.Reason)
 	require.InDelta(t, 600, d.Held.Measured, 1)
 	n.pass(10*time.Minute - waitable + time.Second)
 	next := n.l.Lookup("next")
-	require.True(t, next.Reserve(n.now, waitable, false).Admitted)
+	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	next.Wait(n.now)
 	n.pass(waitable)
 	n.requireState("next", Starting, reasons.WithinLimits)
@@ -138,10 +155,10 @@ func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 func TestAFullGateDoesNotHideTheRate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
-	require.True(t, n.join("first").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.join("first").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	room := n.join("room")
 	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
-	require.Equal(t, reasons.Rate, room.Reserve(n.now, waitable, true).Reason)
+	require.Equal(t, reasons.Rate, room.Reserve(n.now, waitable, NotIfFull).Reason)
 }
 
 func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
@@ -165,9 +182,9 @@ func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 	require.Zero(t, n.reserve("late", 5))
 	n.pass(time.Millisecond)
 	require.Zero(t, n.reserve("later", 5), "the refused pods come back before them")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
-	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable, false).Admitted)
-	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable, false).Admitted, "pod-04 comes back before it, too")
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable, RetriedSoon).Admitted, "pod-04 comes back before it, too")
 }
 
 func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
@@ -189,8 +206,8 @@ func TestPodsBehindDoNotTakeTheRoomOfAnEarlierPod(t *testing.T) {
 	early := n.join("early")
 	n.pass(time.Second)
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.True(t, early.Reserve(n.now, waitable, false).Admitted, "only pods behind it fill the quota")
-	require.False(t, n.join("last").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted, "only pods behind it fill the quota")
+	require.False(t, n.join("last").Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 
 func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
@@ -200,7 +217,7 @@ func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
 	up := 0
 	for i := range 10 { // each is before all earlier ones in the queue
 		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
-		if n.l.Join(n.now, r).Reserve(n.now, waitable, false).Admitted {
+		if n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted {
 			up++
 		}
 	}
@@ -212,7 +229,7 @@ func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
 	n.joinAndWait("holder")
-	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, false).Admitted }
+	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted }
 	for i := range 6 {
 		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1, Arrived: t0.Add(-time.Duration(i) * time.Second)}))
 	}
@@ -231,7 +248,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve(n.now)
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, false).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }
 
@@ -241,12 +258,12 @@ func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
-		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, false).Admitted
+		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
-	d := n.l.Lookup("pod-00").Reserve(n.now, waitable, false)
+	d := n.l.Lookup("pod-00").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted, "three other pods are before it now")
-	d = n.l.Lookup("pod-01").Reserve(n.now, waitable, false)
+	d = n.l.Lookup("pod-01").Reserve(n.now, waitable, RetriedSoon)
 	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before this pod")
 }
 
@@ -255,16 +272,16 @@ func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	a := n.joinAndWait("a")
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, false))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, RetriedSoon))
 	a.End(n.now, reasons.Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, false))
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, RetriedSoon))
 }
 
 // reserveGrouped asks for n new pods of a group. It returns the last answer and the number of reservations.
 func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
 	for i := range pods {
 		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})
-		if last = t.Reserve(n.now, waitable, false); last.Admitted {
+		if last = t.Reserve(n.now, waitable, RetriedSoon); last.Admitted {
 			up++
 		}
 	}

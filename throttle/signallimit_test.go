@@ -245,7 +245,7 @@ func TestAPodThatIsNotRetriedDoesNotCountAsWaiting(t *testing.T) {
 	lull()
 	for name, come := range map[string]func(){
 		"joins":      func() { n.join("absent") },
-		"at sandbox": func() { absent.Reserve(n.now, waitable, false) },
+		"at sandbox": func() { absent.Reserve(n.now, waitable, RetriedSoon) },
 		"at process": func() { require.False(t, absent.TryStart(n.now).Admitted) },
 		"leaves":     func() { absent.Wait(n.now); n.pass(time.Minute); absent.StopWaiting(n.now) },
 	} {

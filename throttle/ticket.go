@@ -200,11 +200,24 @@ func (t *Ticket) occupies(now time.Time) bool {
 	return t.waits() || (t.reserved && now.Before(t.awaitedUntil))
 }
 
+// Refusal is what a refusal by [Ticket.Reserve] means for the pod.
+type Refusal int
+
+const (
+	// RetriedSoon means that kubelet tries again within 15 seconds.
+	RetriedSoon Refusal = iota
+	// RetriedLate means that kubelet counts the refusal as a crash of the container, and tries again up to five minutes
+	// later. The quota does not allow for starts that become slower then.
+	RetriedLate
+	// NotIfFull means that a full gate does not hold the pod. Reserve then admits it without a reservation and with the
+	// reason GateFull, and the pod keeps its pull permit.
+	NotIfFull
+)
+
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
-// waitable. A reservation takes no slot. It takes a pull permit until a process waits for the ticket. If passes is
-// true, a full gate does not hold the pod: Reserve then admits it without a reservation and with the reason GateFull,
-// and the pod keeps its pull permit. If the ticket is not Waiting, the result is that of TryStart.
-func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Decision {
+// waitable. A reservation takes no slot. It takes a pull permit until a process waits for the ticket. If the ticket is not
+// Waiting, the result is that of TryStart.
+func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
 	l := t.l
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -212,10 +225,10 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, passes bool) Dec
 		return t.answer()
 	}
 	l.seenLocked(now, t)
-	d := l.admission.reserve(now, t, waitable)
+	d := l.admission.reserve(now, t, waitable, refusal)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
-		if d.Admitted = passes && d.Reason == reasons.GateFull; !d.Admitted {
+		if d.Admitted = refusal == NotIfFull && d.Reason == reasons.GateFull; !d.Admitted {
 			t.pullsSince = time.Time{}
 		}
 		return d

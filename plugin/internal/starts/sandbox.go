@@ -36,7 +36,7 @@ func (l *Ledger) sandbox(
 	p = l.entries.book.Update(sandbox, l.entries.matcher.Needs())
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, known) {
 		t := l.entries.join(now, p, pod, request)
-		if d = l.entries.reserve(now, t, shutdown); !d.Admitted && refusable {
+		if d = l.entries.reserve(now, t, shutdown, throttle.RetriedSoon); !d.Admitted && refusable {
 			l.entries.book.Refuse(p.UID)
 			v, _ := l.entries.limiter.View(now, p.UID)
 			return p, d, v.Since
@@ -49,12 +49,15 @@ func (l *Ledger) sandbox(
 
 // reserve asks the limiter for a reservation. A full gate holds no pod that waited in the waiting room. It had a
 // reservation when it left the room, and pods that got their reservation since then wait longer. shutdown reports
-// whether the node shuts down.
-func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool) throttle.Decision {
+// whether the node shuts down, and refusal is what a refusal means for a pod that did not wait in the room.
+func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool, refusal throttle.Refusal) throttle.Decision {
 	if shutdown {
 		return barred(gate.NodeShutdown)
 	}
-	return t.Reserve(now, e.waitable, e.byRoom[t.UID()] == t)
+	if e.byRoom[t.UID()] == t {
+		refusal = throttle.NotIfFull
+	}
+	return t.Reserve(now, e.waitable, refusal)
 }
 
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.

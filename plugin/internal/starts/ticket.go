@@ -41,12 +41,13 @@ func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.De
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
-	return t.t.Reserve(now, waitable, false)
+	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
 }
 
-// ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket.
-func (t Ticket) ReserveGate(now time.Time) (d throttle.Decision, v throttle.TicketView) {
-	return t.s.Ledger.reserveGate(now, t.t)
+// ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket. refusal is
+// what a refusal means for the container.
+func (t Ticket) ReserveGate(now time.Time, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
+	return t.s.Ledger.reserveGate(now, t.t, refusal)
 }
 
 // StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
@@ -81,10 +82,10 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	return t
 }
 
-func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket) (d throttle.Decision, v throttle.TicketView) {
+func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d = l.entries.reserve(now, t, false)
+	d = l.entries.reserve(now, t, false, refusal)
 	v, _ = l.entries.limiter.View(now, t.UID())
 	return d, v
 }

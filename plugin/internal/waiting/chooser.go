@@ -15,6 +15,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Options configure a Chooser. All fields are required unless they say otherwise.
@@ -51,6 +52,16 @@ type heldContainer struct {
 	cgroup  string       // of the container, see cgroupOf
 	kubelet podwatch.Pod // what the pod watch knows of the pod
 	known   bool         // the pod watch knows the pod
+}
+
+// refusal returns what a refusal means for the container. If kubelet has a container of this name in its records, it
+// counts the refusal as a crash of that one. One that exited in this sandbox is a restart: it does not come before first
+// starts.
+func (h *heldContainer) refusal() throttle.Refusal {
+	if h.kubelet.Containers[h.Container].ID != "" && !h.Again {
+		return throttle.RetriedLate
+	}
+	return throttle.RetriedSoon
 }
 
 // way is a way in which a container waits. Methods are safe for concurrent use.

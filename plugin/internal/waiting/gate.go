@@ -57,7 +57,7 @@ func newGate(s *shared, refusals *Refusals) *Gate {
 
 // take implements way. The container gets a hook if its pod gets a reservation.
 func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
-	d, v := held.Ticket.ReserveGate(now)
+	d, v := held.Ticket.ReserveGate(now, held.refusal())
 	if !d.Admitted {
 		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Since)
 	}

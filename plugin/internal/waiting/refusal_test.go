@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -93,6 +94,56 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 			n.o.Starts.Runtime.SandboxStopped(p.sandbox) // ends the start
 		}
 	})
+}
+
+// kubelet counts the refusal of a container that ran before as a crash, and tries again minutes later.
+func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
+	t.Parallel()
+	for ran, most := range map[bool]int{false: 12, true: 24} {
+		t.Run(fmt.Sprint(ran), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := aNode(t, func(o *Options) { o.RefuseAt = RefuseContainer })
+				first := n.occupy("first")
+				n.passes(2 * time.Second)
+				first.getsReady()
+				n.occupy("holder")
+				inGate := 0
+				for i := range 40 {
+					p := n.pod(fmt.Sprint("pod-", i), func(pod *podwatch.Pod) {
+						if ran {
+							pod.Containers["app"] = podwatch.Container{Kind: podwatch.App, ID: "before-the-reboot"}
+						}
+					}).runs()
+					if c, err := p.create("app"); err == nil {
+						require.NotNil(t, c.hook)
+						inGate++
+					}
+				}
+				assert.Equal(t, most, inGate)
+			})
+		})
+	}
+}
+
+func TestKubeletRetriesLateTheContainersThatRanBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		id    string
+		again bool
+		want  throttle.Refusal
+	}{
+		"it never ran":              {want: throttle.RetriedSoon},
+		"it ran before":             {id: "before-the-reboot", want: throttle.RetriedLate},
+		"it exited in this sandbox": {id: "crashed", again: true, want: throttle.RetriedSoon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held := heldContainer{kubelet: podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: c.id}}}}
+			held.Container, held.Again = "app", c.again
+			assert.Equal(t, c.want, held.refusal())
+		})
+	}
 }
 
 func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {

@@ -45,7 +45,7 @@ func (n *node) present(p *pod, now time.Time) {
 	}
 	p.ticket = n.limiter.Join(now, n.request(p))
 	n.byTicket[p.ticket] = p
-	if !p.ticket.Reserve(now, gateSeconds*time.Second, false).Admitted {
+	if !p.ticket.Reserve(now, gateSeconds*time.Second, throttle.RetriedSoon).Admitted {
 		p.stage, p.phases = refused, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}}
 		return
 	}
