@@ -74,7 +74,7 @@ func TestOfManyPodsAFewGetAReservationInCaseOfASlowdown(t *testing.T) {
 }
 
 // A slot that stays empty until kubelet's back-off is over costs more than waits that expire.
-func TestThereIsNoRoomLessForASlowdownIfARefusalIsRetriedLate(t *testing.T) {
+func TestNoRoomIsKeptForASlowdownIfARefusalIsRetriedLate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(5 * time.Second)
