@@ -147,7 +147,8 @@
 // bounds on the starts of a group allow what the same estimate expects to start in time. A pod
 // gets it if none of its groups holds it in that scan, fewer tickets than the quota come before
 // it, and fewer than twice the quota have a waiter or a reservation. Restarts and pods of a
-// lower priority do not count among these, until all together are four times the quota. Its
+// lower priority do not count among these, until all together are four times the quota. For a
+// pod without the greater quota of [RetriedLate], those with it do not count at all. Its
 // own groups allow this pod in any case, and a group without claims allows any number.
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the

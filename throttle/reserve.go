@@ -19,8 +19,8 @@ const (
 // reserve decides whether t may wait near its turn. An overdue pod may in any case, unless another
 // overdue pod does already. A pod that a bound of Running holds may not, because it may be held for
 // hours.
-func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration, refusal Refusal) Decision {
-	held := d.gateHolds(now, t, waitable, refusal)
+func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
+	held := d.gateHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
 	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
 		held = pulling
@@ -36,11 +36,12 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration, re
 // gateHolds returns what holds the ticket if each limit allows what it is expected to allow within waitable: a group,
 // or the quota of pods near their turn. A pod gets no reservation if as many pods as the quota go before it, if twice
 // the quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same
-// priority, a start of a container that exited before counts as one of a lower priority. The rate holds the ticket while
-// the next token comes only after waitable.
-func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration, refusal Refusal) (held Held) {
+// priority, a start of a container that exited before counts as one of a lower priority. A ticket that has the greater
+// quota of RetriedLate occupies nothing for one that has not. The rate holds the ticket while the next token comes only
+// after waitable.
+func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, waitable)
-	f.steady = refusal == RetriedLate
+	f.steady = t.late
 	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
@@ -57,7 +58,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration, 
 			passed = true
 		case heldBy == nil:
 			before += oneIf(!passed)
-			if o.occupies(now) {
+			if o.occupies(now) && (t.late || !o.late) {
 				occupied, occupiedByAny = occupied+oneIf(byBand(o, t) <= 0), occupiedByAny+1
 			}
 		}

@@ -242,6 +242,33 @@ func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	require.False(t, reserve(Request{UID: "urgent", Priority: 1}))
 }
 
+// Containers that ran before fill the gate by a quota that is greater than that of others.
+func TestContainersThatRanBeforeKeepNoPodOfHigherPriorityOut(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	n.observe(5 * time.Second)
+	n.joinAndWait("a", "b")
+	for i := range 40 {
+		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate)
+	}
+	up := 0
+	for i := range 40 {
+		up += oneIf(n.l.Lookup(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
+	}
+	require.Equal(t, 20, up, "2 slots * 50 s / 5 s")
+	for i := range 40 { // each is before all earlier ones in the queue
+		r := Request{UID: fmt.Sprint("earlier-", i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
+		up += oneIf(n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedLate).Admitted)
+	}
+	require.Equal(t, 40, up, "twice their quota")
+	up = 0
+	for i := range 40 {
+		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted)
+	}
+	require.Equal(t, 3, up, "2 slots * 100 s / (12 * 5 s)")
+	require.False(t, n.join("pod-40").Reserve(n.now, waitable, RetriedSoon).Admitted, "those before it count")
+}
+
 func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
@@ -250,6 +277,17 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n.l.Lookup("pod-00").Unreserve(n.now)
 	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
+}
+
+func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.joinAndWait("holder")
+	require.Equal(t, 3, n.reserve("pod", 4))
+	n.l.Lookup("pod-00").Prepare(n.now, true)
+	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	n.l.Lookup("pod-00").Prepare(n.now, false)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 
 func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
@@ -305,8 +343,8 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	require.Equal(t, 1, up, "the holder may take another 50 s; the earlier reservations have expired")
 }
 
-// The pods of a group without claims get as many reservations as the quota of the node allows, so that they are present when
-// claims come. The pods of a group that never lets them start get none. Neither group takes anything from others.
+// The pods of a group without claims get as many reservations as the quota of the node allows, so that they are present
+// when claims come. The pods of a group that never lets them start get none. Neither group takes anything from others.
 func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

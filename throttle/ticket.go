@@ -87,6 +87,7 @@ type Ticket struct {
 	seen      time.Time      // when it was last asked for; unused while a process waits
 	// reserved: it has a reservation. With or without one, a process is awaited until awaitedUntil.
 	reserved     bool
+	late         bool // a refusal of it is RetriedLate
 	awaitedUntil time.Time
 	pullsSince   time.Time // since when it has a pull permit; zero: it has none
 	pulled       bool      // its images are there: it has asked for a container
@@ -214,9 +215,9 @@ const (
 	NotIfFull
 )
 
-// Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most
-// waitable. A reservation takes no slot. It takes a pull permit until a process waits for the ticket. If the ticket is not
-// Waiting, the result is that of TryStart.
+// Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most waitable. A
+// reservation takes no slot. It takes a pull permit until a process waits for the ticket. If the ticket is not Waiting,
+// the result is that of TryStart.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
 	l := t.l
 	now = l.lock(now)
@@ -225,7 +226,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 		return t.answer()
 	}
 	l.seenLocked(now, t)
-	d := l.admission.reserve(now, t, waitable, refusal)
+	t.late = refusal == RetriedLate
+	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
 		if d.Admitted = refusal == NotIfFull && d.Reason == reasons.GateFull; !d.Admitted {
@@ -242,8 +244,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 
 // Prepare notes that the pod has a sandbox, so that kubelet pulls its images. Until the pod asks for a container, no
 // limit holds it, and the time does not count as waiting. If pulls is false, kubelet cannot make the container: the pod
-// gives back its pull permit, and needs none until it has another sandbox; and no other pod counts it as ahead. Prepare
-// does nothing if the ticket is not Waiting, or if its pod has asked for a container.
+// gives back its reservation and its pull permit, and needs none until it has another sandbox; and no other pod counts
+// it as ahead. Prepare does nothing if the ticket is not Waiting, or if its pod has asked for a container.
 func (t *Ticket) Prepare(now time.Time, pulls bool) {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
@@ -254,7 +256,7 @@ func (t *Ticket) Prepare(now time.Time, pulls bool) {
 		t.preparation.since = now
 	}
 	if t.preparation.fails = !pulls; !pulls {
-		t.pullsSince = time.Time{}
+		t.reserved, t.awaitedUntil, t.pullsSince = false, time.Time{}, time.Time{}
 	}
 }
 
