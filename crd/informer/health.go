@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,13 +13,15 @@ import (
 const (
 	reachable   = ""
 	unreachable = "unreachable"
+	forbidden   = "forbidden"
 	unknown     = "unknown"
 )
 
-// Current reports whether the known objects are up to date. It is false before the first list is complete, from a failed
-// list or watch until the next watch is connected, from Distrust until the next list is complete, and after Run. The end
-// of a watch, which the API server closes every few minutes, is not a failure, even if it ends at once or with an error:
-// the objects are then listed again, within a minute. client-go takes 45 s to notice a connection that died silently.
+// Current reports whether the known objects are up to date. It is false before the first list is complete, from a
+// failed list or watch until the next watch is connected, from Distrust until the next list is complete, and after Run.
+// The end of a watch, which the API server closes every few minutes, is not a failure, even if it ends at once or with
+// an error: the objects are then listed again, within a minute. client-go takes 45 s to notice a connection that died
+// silently.
 func (i *Informer[T]) Current() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -51,8 +54,9 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 			i.options.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", i.options.What)
 		}
 	case apierrors.IsForbidden(err):
-		if i.become(unreachable) {
-			i.options.Log.WithError(err).Warnf("not allowed to watch %s: give the daemon's user the roles in deploy/base/rbac.yaml; using the last known objects; trying again until it works", i.options.What)
+		if i.become(forbidden) {
+			remedy := cmp.Or(i.options.Remedy, "give the daemon's user the roles in deploy/base/rbac.yaml")
+			i.options.Log.WithError(err).Warnf("not allowed to watch %s: %s; using the last known objects; trying again until it works", i.options.What, remedy)
 		}
 	case i.become(unreachable):
 		i.options.Log.WithError(err).Warnf("cannot watch %s: using the last known objects; trying again until it works", i.options.What)

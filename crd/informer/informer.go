@@ -25,11 +25,14 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Options configure an [Informer]. Complete, Refused and Only are optional.
+// Options configure an [Informer]. Complete, Refused, Only and Remedy are optional.
 type Options[T metav1.Object] struct {
 	// What names the objects in the log, in the plural.
 	What string
-	// Client is the client behind the API. A fake of client-go cannot stream the first list.
+	// Remedy is what to do where the watch is forbidden, for the log. Empty: give the daemon its roles.
+	Remedy string
+	// Client is the client that made api. It tells whether the first list can be streamed, which a fake of client-go
+	// cannot.
 	Client any
 	// Only is a field selector of the objects. Empty: all.
 	Only string

@@ -345,6 +345,19 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 	}
 }
 
+func TestAWatchThatIsForbiddenAfterAnotherFaultIsLogged(t *testing.T) {
+	t.Parallel()
+	with(t, &server{err: errRefused}, func(t *testing.T, b *bed) {
+		sleep(2 * time.Minute)
+		require.Len(t, b.said(), 1)
+		b.server.has(apierrors.NewForbidden(thing, "", nil))
+		sleep(2 * time.Minute)
+		said := b.said()
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], "not allowed to watch things")
+	})
+}
+
 // However a watch ends, the objects are followed again. That is no failure while the API server answers.
 func TestTheEndOfAWatch(t *testing.T) {
 	t.Parallel()

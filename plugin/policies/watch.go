@@ -13,7 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Namespaces watches the labels of namespaces, once they are needed. Make it with NewNamespaces.
+// Namespaces watches the labels of namespaces, once they are needed. Make it with NewNamespaces. Its methods are safe
+// for concurrent use.
 type Namespaces struct {
 	client kube.Interface
 	log    logrus.FieldLogger
@@ -49,7 +50,7 @@ func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 		return
 	}
 	watch := informer.New(n.client.Namespaces(), informer.Options[*corev1.Namespace]{
-		What: "namespaces", Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
+		What: "namespaces", Remedy: "set startPolicies.namespaceLabels=true in the chart's values", Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
 		Changed: func(before, after *corev1.Namespace) {
 			if after == nil {
 				u.SetNamespace(time.Now(), before.Name, nil)

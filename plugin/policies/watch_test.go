@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
@@ -109,6 +110,26 @@ func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 		}
 		cancel()
 		require.NoError(t, <-done)
+	})
+}
+
+func TestThePermissionToWatchNamespacesIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, hook := logtest.NewNullLogger()
+		api := fake.NewClientset()
+		for _, verb := range []string{"list", "watch"} {
+			api.PrependReactor(verb, "namespaces", func(clienttest.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", nil)
+			})
+		}
+		namespaces := NewNamespaces(kubetest.Of(api), log)
+		namespaces.Need()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		namespaces.Run(ctx, &locked{m: New(newTold(), true)})
+		require.Len(t, hook.AllEntries(), 1)
+		require.Contains(t, hook.LastEntry().Message, "not allowed to watch namespaces: set startPolicies.namespaceLabels=true")
 	})
 }
 
