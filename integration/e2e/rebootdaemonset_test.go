@@ -62,8 +62,9 @@ func TestRebootDaemonSet(t *testing.T) {
 	}
 	asked, _ := assertPacedSince(t, d, all, up, limit)
 	assert.Positive(t, asked)
-	assert.Positive(t, slipped, "unpaced starts before the daemon: without one there is nothing to check")
 	found := d.metric(t, `pod_pacemaker_admissions_total{reason="Adopted"}`)
+	// A container that was made just before may start just after the daemon was back.
+	assert.Positive(t, float64(slipped)+found, "unpaced starts: without one there is nothing to check")
 	assert.GreaterOrEqual(t, found, float64(starting), "unpaced starts that the daemon counted")
 	figure(t, "DaemonSet: the daemon was back %.1f s after containerd began; %d of %d pods started unpaced before, %d of them still starting then, %.0f counted; all ready after %.1f s",
 		up.Sub(begin).Seconds(), slipped, rebooted, starting, found, lastReady(all).Sub(begin).Seconds())
@@ -128,9 +129,9 @@ func readyAgain(t *testing.T, ns string, begin time.Time, ready int) (all []life
 	return all
 }
 
-// assertPacedSince checks that no pod that made its container after the daemon was up started beside as many as the limit.
-// One at a time may, if it has waited in the gate for as long as kubelet allows. It returns how many pods made their
-// container since, and how many of them waited that long.
+// assertPacedSince checks that no pod that made its container after the daemon was up started beside as many as the
+// limit. One at a time may, if it has waited in the gate for as long as kubelet allows. It returns how many pods made
+// their container since, and how many of them waited that long.
 func assertPacedSince(t *testing.T, d *daemon, all []life, up time.Time, limit int) (asked, ended int) {
 	t.Helper()
 	longest := d.status(t).Gate.TimeoutSeconds.Duration() - time.Second
