@@ -62,7 +62,7 @@ type Claims struct {
 	// Slots is how many pods of each group may start at a time on all nodes together. A value below 0
 	// counts as 0, and a value above 1000 as 1000.
 	Slots int
-	// OpenAfter is how long no slot can be claimed before the policy stops holding pods.
+	// OpenAfter: when no slot could be claimed for this time, the policy holds no pod.
 	OpenAfter time.Duration
 }
 

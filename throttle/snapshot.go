@@ -25,7 +25,7 @@ type Snapshot struct {
 	Limit int
 	// Lent is how many slots are lent beyond the limit.
 	Lent int
-	// Pulling is how many pods are between their sandbox and their first container.
+	// Pulling is how many pods have a pull permit: they may pull their images.
 	Pulling int
 	// Adaptive is what the adaptive limit did last, and why; empty if it is off.
 	Adaptive string

@@ -97,7 +97,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="must not be less than min",fieldPath=".max"
 type Adaptive struct {
 	// targetPressure is the share of time, in percent, in which some process may stall because
-	// it lacks CPU or I/O while pods start. A higher value starts more pods at a time. From
+	// it lacks a CPU while pods start. A higher value starts more pods at a time. From
 	// "0.001" to 100. Absent: what suits most nodes. Advanced.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
@@ -144,8 +144,8 @@ type LoadLimit struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a percentage from \"0.001\" to 100 with at most three decimal places, like 80 or \"62.5\""
 	MaxLoad *Decimal `json:"maxLoad"`
 
-	// incrementBy is added to the measured share for each start until the next
-	// measurement, because a pod that has just begun to start does not show in it yet.
+	// incrementBy is added to the measured share for each start, until the share is measured
+	// over a time that began after the start: before that, the start does not fully show in it.
 	// From 0 to 100, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100.0",message="must be a percentage from 0 to 100 with at most three decimal places, like 10 or \"2.5\""
@@ -167,8 +167,8 @@ type LoadAvgLimit struct {
 	// +kubebuilder:default=false
 	PerCore bool `json:"perCore,omitempty"`
 
-	// incrementBy is added to the measured load average for each start until the next
-	// measurement. From 0 to 100000, default 0.
+	// incrementBy is added to the measured load average for each start. It fades within some
+	// minutes, as the load average comes to show the start. From 0 to 100000, default 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) <= 100000.0",message="must be a number from 0 to 100000 with at most three decimal places, like 1 or \"0.5\""
 	IncrementBy *Decimal `json:"incrementBy,omitempty"`

@@ -148,7 +148,8 @@ type Gate struct {
 	TimeoutSeconds Seconds `json:"timeoutSeconds"`
 }
 
-// Refused counts the refusals since the daemon started. kubelet retries after each.
+// Refused counts the refusals since the daemon started. kubelet retries, unless the pod is deleted or the node shuts
+// down.
 type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
@@ -178,7 +179,7 @@ type Held struct {
 type Pace struct {
 	// Seconds is 0 if no limit is set.
 	Seconds Seconds `json:"seconds"`
-	// Observed is false until the first start has ended: the pace is then a guess.
+	// Observed is false while the pace is a guess, because too few starts were seen.
 	Observed bool `json:"observed"`
 }
 

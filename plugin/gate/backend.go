@@ -24,7 +24,7 @@ type Verdict struct {
 
 // Reasons that do not come from the limiter.
 const (
-	// Replaced: nothing starts, because a newer hook waits for the same container.
+	// Replaced: nothing starts, because the container was removed, or replaced by a newer one.
 	Replaced reasons.Reason = "Replaced"
 	// NotUnderstood: the process starts, because the hello of its hook was malformed.
 	NotUnderstood reasons.Reason = "NotUnderstood"
@@ -46,7 +46,7 @@ var words = map[reasons.Reason]string{
 	NodeShutdown:        "the node is being shut down",
 	NodePressure:        "the node is short of memory, disk or process IDs: kubelet could not evict a pod that waits here; it keeps its place in the queue, and kubelet tries again",
 	RoomTimeout:         "its turn did not come within the time that kubelet gives a sandbox; it keeps its place in the queue, and kubelet tries again",
-	Replaced:            "a newer attempt to start this container waits in its place",
+	Replaced:            "the container was removed, or a newer attempt to start it waits in its place",
 	reasons.GateExpired: "its turn to start did not come in time; it keeps its place in the queue, and kubelet tries again",
 }
 

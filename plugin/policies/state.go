@@ -8,15 +8,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// State is a policy that is in force.
+// State is a policy that SetPolicies put in force.
 type State struct {
 	// Object is the policy as it was read. It must not be changed.
 	Object *v1alpha1.StartPolicy
 	// Policy is the compiled Object.
 	Policy *startpolicy.Policy
-	// Calculated are the limits that the limiter has.
+	// Calculated are its limits, with the overrides. The limiter has them unless there is a Fault or the policies are
+	// suspended.
 	Calculated startpolicy.Calculated
-	// Fault is why the policy holds no pod; empty: it is in force.
+	// Fault is why the policy holds no pod; empty: nothing is wrong with it.
 	Fault string
 }
 
@@ -38,8 +39,8 @@ func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled 
 type Changes struct {
 	// Faults are why policies hold no pod, by name, where that is new.
 	Faults map[string]string
-	// Evaluated are the policies that had a fault and have none now. Gone are those that had a fault and do not exist any
-	// more.
+	// Evaluated are the policies that had a fault and have none now. Gone are those that had a fault and do not exist
+	// any more.
 	Evaluated, Gone []string
 	// Overridden are the policies of which a temporary override began or ended.
 	Overridden []string

@@ -30,8 +30,8 @@ type Facts struct {
 	Status func() v1alpha1.PacemakerNodeStatus
 }
 
-// RunNode reports until ctx ends, and then reports that the daemon was stopped. It blocks. Call it once. It logs each
-// error once and tries again.
+// RunNode reports until ctx ends, and then reports that the daemon was stopped. It blocks. Only one call may run at a
+// time. It logs each error once and tries again.
 func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 	// All daemons of a cluster may have started at the same moment.
 	for next := rand.N(interval(leastWrite, r.Nodes())); ; {
@@ -71,8 +71,8 @@ func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
 	return nil
 }
 
-// settled returns a status with the limit that was written if no pod waits or starts: the adaptive limit follows the load
-// of the node then, too, and no pod needs it.
+// settled returns a status with the limit that was written if no pod waits or starts: the adaptive limit follows the
+// load of the node then, too, and no pod needs it.
 func settled(status, written v1alpha1.PacemakerNodeStatus) v1alpha1.PacemakerNodeStatus {
 	if status.Waiting == 0 && status.Starting == 0 {
 		status.Limit = written.Limit
@@ -99,8 +99,8 @@ func (r *Reporter) stop(ctx context.Context, f Facts) {
 	}
 }
 
-// write replaces the status, and creates the object if there is none. If only is not nil, it only replaces a status that
-// was written at that time.
+// write replaces the status, and creates the object if there is none. If only is not nil, it only replaces a status
+// that was written at that time.
 func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, status v1alpha1.PacemakerNodeStatus, only *metav1.Time) error {
 	if uid == "" {
 		return errNoNode

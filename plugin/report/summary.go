@@ -23,7 +23,7 @@ import (
 
 // RunSummary writes the status of the StartPolicies and counts the nodes of the cluster when that is due and no other
 // daemon does it, until ctx ends. policies returns the StartPolicies of this instance, and must not block. RunSummary
-// blocks. Call it once. It logs each error once and tries again.
+// blocks. Only one call may run at a time. It logs each error once and tries again.
 func (r *Reporter) RunSummary(ctx context.Context, policies func() []crd.KnownPolicy) {
 	// All daemons of a cluster may have started at the same moment.
 	for next := rand.N(leastSum / 10); ; next = wait.Jitter(sumInterval(r.Nodes()), 0.5) {
@@ -76,8 +76,9 @@ func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPoli
 }
 
 // reports returns the status of the PacemakerNodes of this instance, in the order of their names, each with the time at
-// which it was written by the API server's clock. It leaves out those that were written more than goneAfter before that of
-// this node: their daemons are gone and could not report that they were stopped. If this node has none, the newest counts.
+// which it was written by the API server's clock. It leaves out those that were written more than goneAfter before that
+// of this node: their daemons are gone and could not report that they were stopped. If this node has none, the newest
+// counts.
 func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
 	var latest metav1.Time // not the newest in any case, which may be of a time when the API server's clock was ahead
 	mine := false
@@ -118,8 +119,8 @@ func writtenAt(u *unstructured.Unstructured) *metav1.Time {
 	return at
 }
 
-// statusOf returns the status of an object. It returns the zero value if there is no valid status, which the caller then
-// replaces.
+// statusOf returns the status of an object. It returns the zero value if there is no valid status, which the caller
+// then replaces.
 func statusOf[T any](u *unstructured.Unstructured) (status T) {
 	object, _, err := unstructured.NestedMap(u.Object, "status")
 	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil {

@@ -47,9 +47,10 @@ type Start struct {
 	Use
 }
 
-// Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, which hold slots
-// slots. waiting are all starts that wait, in their order, and present are those of them that could start now. passing
-// are indices of present: these starts may start before all others of their band. The limit includes them.
+// Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, and slots is how
+// many slots they hold. waiting are all starts that wait, in their order, and present are those of them that could
+// start now. passing are indices of present: these starts may start before all others of their band. The limit includes
+// them.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
 	p := c.newPlan(at, underWay, doubt)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))

@@ -50,7 +50,7 @@ func (f *Figure) surprised(m float64) bool {
 	return math.Abs(m-f.Mean) > max(4*f.Deviation, f.Mean/2, 0.5)
 }
 
-// Cost is what starts of one key took, as estimates.
+// Cost is what starts of one key took, as estimates: times in seconds, Peak in cores, Disk in bytes.
 type Cost struct {
 	// Count is how many starts this was learned from, without killed ones. 0: all were killed, and the
 	// figures are lower bounds.

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// NoteFolder is the folder beside the daemon's socket in which pacemaker-cni leaves notes, see note.go there.
+	// NoteFolder is the folder beside the daemon's socket in which pacemaker-cni writes, for its next process of a pod,
+	// since when the pod waits and its last turn.
 	NoteFolder = "room"
 	// MaxLine is the longest line that either end may send, in bytes, including the newline.
 	MaxLine = 1024

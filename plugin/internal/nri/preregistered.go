@@ -48,8 +48,8 @@ type PreRegistered struct {
 	serve    ttrpc.UnaryServerInterceptor
 }
 
-// TakePreRegistered returns the connection to the runtime that has started this process; nil if none has. env returns an
-// environment variable. Those of NRI are unset afterwards. TakePreRegistered starts nothing.
+// TakePreRegistered returns the connection to the runtime that has started this process; nil if none has. env returns
+// an environment variable. Those of NRI are unset afterwards. TakePreRegistered starts nothing.
 func TakePreRegistered(env func(string) string, log logrus.FieldLogger) (*PreRegistered, error) {
 	if env(api.PluginSocketEnvVar) == "" {
 		return nil, nil
@@ -102,8 +102,9 @@ func (l *PreRegistered) Run(ctx context.Context) error {
 	}
 }
 
-// Config blocks until the runtime configures the plugin or ctx ends, and returns the text of the configuration. The
-// runtime then waits for the daemon that uses this connection to pace pods, or for Refuse.
+// Config blocks until the runtime configures the plugin, and returns the text of the configuration. It returns an error
+// if ctx ends or the runtime closes the connection. Call it once, while Run runs. The runtime then waits for the daemon
+// that uses this connection to pace pods, or for Refuse.
 func (l *PreRegistered) Config(ctx context.Context) (string, error) {
 	select {
 	case text := <-l.config:
@@ -126,8 +127,8 @@ func (l *PreRegistered) Refuse(why error) {
 // Delayed sets what the daemon waits for. The runtime gets this as the answer if the daemon waits for too long.
 func (l *PreRegistered) Delayed(why error) { l.delayed.Store(&why) }
 
-// shareOf returns a share of the runtime's request timeout, which is known once Config has returned. An old runtime does
-// not report it.
+// shareOf returns a share of the runtime's request timeout, which is known once Config has returned. An old runtime
+// does not report it.
 func (l *PreRegistered) shareOf(share float64) time.Duration {
 	timeout := l.stub.RequestTimeout()
 	if timeout <= 0 {

@@ -66,8 +66,8 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	return reached
 }
 
-// NodePolicies returns the policies as the status of the PacemakerNode reports them: the first 64, and 64 groups of
-// all. views are the groups of all policies.
+// NodePolicies returns the policies as the status of the PacemakerNode reports them: the first 64, with 64 groups in
+// all at most. views are the groups of all policies.
 func NodePolicies(states []policies.State, views []throttle.GroupView) (all []v1alpha1.NodePolicy) {
 	room := mostGroupsOfAll
 	for _, p := range AdminPolicies(states[:min(len(states), mostPolicies)], views) {

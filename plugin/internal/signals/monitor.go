@@ -92,8 +92,8 @@ func (m *Monitor) Wake() {
 	}
 }
 
-// Run measures for the limiter until ctx ends, and returns nil. While no limit needs signals, it takes no sample. Call
-// it once.
+// Run measures for the limiter until ctx ends, and returns nil. While no limit needs signals, it takes no sample. Only
+// one call may run at a time.
 func (m *Monitor) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -34,8 +34,8 @@ type Options struct {
 	Memory   *learning.Memory
 	Board    *turns.Board
 	Log      logrus.FieldLogger
-	// Server reports whether there is an API server, of which policies can learn the labels of namespaces and the starts
-	// of other nodes.
+	// Server reports whether there is an API server, of which policies can learn the labels of namespaces and the
+	// starts of other nodes.
 	Server bool
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
@@ -45,7 +45,7 @@ type Options struct {
 	Round func(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time)
 	// PoliciesChanged is called after a change of the policies. It must not block.
 	PoliciesChanged func(policies.Changes)
-	// Forgotten is called for each pod that is forgotten.
+	// Forgotten is called for each pod that is forgotten. It must not block, and must be safe for concurrent use.
 	Forgotten func(uid string)
 	// Roots are the paths of the host's /proc and cgroups.
 	Roots  usage.Roots
@@ -60,8 +60,8 @@ type Timing struct {
 	RunFor time.Duration
 	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting room,
-	// of which there is no list, can return in this time. Zero: there is no waiting room.
+	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting
+	// room, of which there is no list, can return in this time. Zero: there is no waiting room.
 	RoomReturns time.Duration
 	// MuteAfter is how long after a container began to run the API server must have reported its pod. Otherwise the pod
 	// watch counts as mute: connected, but without changes. MuteEvery is the interval between two checks.
@@ -118,7 +118,8 @@ func New(o Options) *Starts {
 	return s
 }
 
-// Configure puts a configuration in force, with the settings of the limiter that follow from it.
+// Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
+// overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
 	before, waiting := s.Valve.Mode(), s.limiter.Snapshot(now).Waiting
 	s.config.Store(&e)                 // before the limits, so that the pods that these admit count in its mode
@@ -176,7 +177,8 @@ func (s *Starts) forgotten(uid string) {
 	s.o.Forgotten(uid)
 }
 
-// Run is the loop. It returns nil when ctx ends. It may be called again after a panic.
+// Run is the loop. It returns nil when ctx ends. It may be called again after a panic, but only one call may run at a
+// time.
 func (s *Starts) Run(ctx context.Context) error { return s.loop.run(ctx) }
 
 // Alive blocks until Run completes another round. It returns an error if ctx ends before.

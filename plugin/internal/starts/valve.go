@@ -93,8 +93,9 @@ func (v *Valve) limitShutdown(begins bool, f func()) {
 	}
 }
 
-// SetShutdown handles kubelet's report that the node shuts down, or no longer does. kubelet ends a pod only
-// after the start that it waits for, so hooks that wait would delay the shutdown.
+// SetShutdown handles kubelet's report that the node shuts down, or no longer does. Without a report, a shutdown ends
+// after ten minutes. kubelet ends a pod only after the start that it waits for, so hooks that wait would delay the
+// shutdown.
 func (v *Valve) SetShutdown(begins bool) {
 	defer v.observer.Caught("SetShutdown")
 	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
@@ -123,7 +124,7 @@ func barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
-// WhyHoldsNone returns the reason why a start continues where no pod is held.
+// WhyHoldsNone returns why no pod is held: observe.Off or observe.Shadow. It means nothing in the mode Enforce.
 func (v *Valve) WhyHoldsNone() reasons.Reason {
 	if v.Mode() == v1alpha1.ModeOff {
 		return observe.Off

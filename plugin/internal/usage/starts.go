@@ -168,7 +168,8 @@ func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // StalledSince returns since when a pod makes no progress, by its last measurement; zero: it makes progress, or cannot
-// be measured. lentAfter is how long a start must make no progress until a slot is lent.
+// be measured. Call it after each measurement, or it misses progress. lentAfter is how long a start must make no
+// progress until a slot is lent.
 func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time {
 	p := s.pods[uid]
 	if p == nil {

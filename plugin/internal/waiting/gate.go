@@ -81,8 +81,8 @@ func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, t
 // Waiters returns how many hooks wait in the gate now.
 func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 
-// Off returns why no container may wait in the gate now, or "" if some may. After hooks have failed it returns why,
-// although one container at a time may try the gate again.
+// Off returns why no container may wait in the gate now, or "" if some may. It reads files of the host. After hooks
+// have failed it returns why, although one container at a time may try the gate again.
 func (g *Gate) Off() string { return cmp.Or(g.off(), g.breaker.tripped()) }
 
 // offFor returns why no container of a pod may wait in the gate now, or "" if some may.
@@ -99,8 +99,8 @@ func (g *Gate) off() string {
 	return g.unusable(state)
 }
 
-// NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate of this
-// daemon from now on.
+// NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate of
+// this daemon from now on.
 func (g *Gate) NotInstalled(why error) { g.missing.Store(&why) }
 
 // unusable returns why no container may wait in the gate, or "" if only the breaker may forbid it.

@@ -31,7 +31,7 @@ const (
 
 // Room is the waiting room. Pods wait there before their sandbox exists, in the CNI plugin pacemaker-cni.
 // A pod whose containers can wait in the gate leaves the room when its turn is near, any other pod when it
-// has its slot. It is safe for concurrent use.
+// has its slot. It is safe for concurrent use, but calls of Round must not overlap.
 type Room struct {
 	*shared
 	gate *Gate
@@ -177,8 +177,8 @@ func (r *Room) identify(ctx context.Context, uid string) (podwatch.Pod, bool) {
 	return r.o.Pods.Await(ctx, uid)
 }
 
-// mayUseGate reports whether all containers of a pod can wait in the gate. After hooks have failed, pods of the room may
-// be the only ones that can try the gate again.
+// mayUseGate reports whether all containers of a pod can wait in the gate. After hooks have failed, pods of the room
+// may be the only ones that can try the gate again.
 func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
 	if !known || pod.RuntimeClass != "" || r.gate.offFor(time.Now(), pod.UID) != "" {
 		return false
