@@ -244,8 +244,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 
 // Prepare notes that the pod has a sandbox, so that kubelet pulls its images. Until the pod asks for a container, no
 // limit holds it, and the time does not count as waiting. If pulls is false, kubelet cannot make the container: the pod
-// gives back its reservation and its pull permit, and needs none until it has another sandbox; and no other pod counts
-// it as ahead. Prepare does nothing if the ticket is not Waiting, or if its pod has asked for a container.
+// gives back its reservation and its pull permit, and needs no permit until it has another sandbox; and no other pod
+// counts it as ahead. Prepare does nothing if the ticket is not Waiting, or if its pod has asked for a container.
 func (t *Ticket) Prepare(now time.Time, pulls bool) {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
