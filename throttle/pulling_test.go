@@ -27,6 +27,20 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 
+// A runtime may let a pod pass that has no permit: refusals at the sandbox are not always possible.
+func TestAPodThatPullsBeyondTheLimitCounts(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxPulling: 1})
+	require.Equal(t, 1, n.reserve("pod", 3))
+	beyond := n.l.Lookup("pod-01")
+	beyond.Prepare(n.now, true)
+	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
+	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted)
+	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted, "pod-01 pulls")
+	require.True(t, beyond.TryStart(n.now).Admitted)
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted)
+}
+
 func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(n *node, a *Ticket){

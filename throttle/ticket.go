@@ -243,7 +243,8 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 }
 
 // Prepare notes that the pod has a sandbox, so that kubelet pulls its images. Until the pod asks for a container, no
-// limit holds it, and the time does not count as waiting. If pulls is false, kubelet cannot make the container: the pod
+// limit holds it, and the time does not count as waiting. It has a pull permit then, even beyond the limit, so that no
+// other pod gets one while too many pull. If pulls is false, kubelet cannot make the container: the pod
 // gives back its reservation and its pull permit, and needs no permit until it has another sandbox; and no other pod
 // counts it as ahead. Prepare does nothing if the ticket is not Waiting, or if its pod has asked for a container.
 func (t *Ticket) Prepare(now time.Time, pulls bool) {
@@ -255,8 +256,11 @@ func (t *Ticket) Prepare(now time.Time, pulls bool) {
 	if t.preparation.since.IsZero() {
 		t.preparation.since = now
 	}
-	if t.preparation.fails = !pulls; !pulls {
+	switch t.preparation.fails = !pulls; {
+	case !pulls:
 		t.reserved, t.awaitedUntil, t.pullsSince = false, time.Time{}, time.Time{}
+	case t.pullsSince.IsZero():
+		t.pullsSince = now
 	}
 }
 
