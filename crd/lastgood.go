@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -66,7 +67,7 @@ func (f *follower[T]) load() (found []*T, err error) {
 		one, _, errs := decode(object, f.validate)
 		if len(errs) > 0 { // another version of the daemon accepted it
 			name, _, _ := unstructured.NestedString(object, "metadata", "name")
-			f.Log.WithField("reason", fmt.Sprintf("%s: objects[%d]: %s", path, i, fieldErrors(errs))).
+			f.Log.WithError(fmt.Errorf("%s: objects[%d]: %w", path, i, fieldErrors(errs))).
 				Warnf("%s %s on disk is ignored until the API server answers", f.name, name)
 			continue
 		}
@@ -85,7 +86,7 @@ func (f *follower[T]) keep(objects []*T) {
 		fault = err.Error()
 	}
 	if fault != "" && fault != f.keepFault {
-		f.Log.WithField("reason", fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
+		f.Log.WithField(logrus.ErrorKey, fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
 	}
 	f.keepFault = fault
 }

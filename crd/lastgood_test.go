@@ -1,12 +1,14 @@
 package crd
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -83,8 +85,8 @@ func TestAnInvalidObjectOnDiskIsLeftOut(t *testing.T) {
 	require.Len(t, found, 1)
 	assert.Equal(t, "c", found[0].Name)
 	require.Len(t, hook.AllEntries(), 2)
-	assert.Contains(t, hook.AllEntries()[0].Data["reason"], "objects[0]: spec.throttleConfig.maxConcurrent.value")
-	assert.Contains(t, hook.AllEntries()[1].Data["reason"], "objects[1]: spec")
+	assert.Contains(t, fmt.Sprint(hook.AllEntries()[0].Data[logrus.ErrorKey]), path+": objects[0]: spec.throttleConfig.maxConcurrent.value")
+	assert.Contains(t, fmt.Sprint(hook.AllEntries()[1].Data[logrus.ErrorKey]), path+": objects[1]: spec")
 }
 
 func TestTheFileIsLeftWhereItCannotBeWritten(t *testing.T) {

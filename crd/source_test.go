@@ -142,12 +142,12 @@ func (w *world) inForce(name string, origin Origin, generation int64) {
 	assert.Equal(w.t, current, w.told[len(w.told)-1])
 }
 
-// logged returns the messages since the last call, with their reasons.
+// logged returns the messages since the last call, with their errors.
 func (w *world) logged() (lines []string) {
 	for _, entry := range w.log.AllEntries() {
 		line := entry.Level.String() + ": " + entry.Message
-		if reason, ok := entry.Data["reason"].(string); ok {
-			line += ": " + reason
+		if err := entry.Data[logrus.ErrorKey]; err != nil {
+			line += fmt.Sprintf(": %v", err)
 		}
 		lines = append(lines, line)
 	}
@@ -406,7 +406,7 @@ func TestSourceWaitsForTheDefinition(t *testing.T) {
 		w.inForce("from-file", OriginFile, 0)
 		assert.False(t, w.source.decided, "the API server has not answered")
 		assert.Equal(t, []string{
-			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does",
+			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does: the server could not find the requested resource",
 		}, w.logged(), "it is logged once in an hour")
 
 		installed.Store(true)
@@ -446,8 +446,8 @@ func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
 		w.hour()
 		w.inForce("a", OriginAPI, 1)
 		assert.ElementsMatch(t, []string{
-			"warning: cannot watch PacemakerConfigs: using the last known objects; trying again until it works",
-			"warning: cannot watch StartPolicies: using the last known objects; trying again until it works",
+			"warning: cannot watch PacemakerConfigs: using the last known objects; trying again until it works: starting",
+			"warning: cannot watch StartPolicies: using the last known objects; trying again until it works: starting",
 		}, w.logged())
 
 		away.Store(false)

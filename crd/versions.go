@@ -28,16 +28,16 @@ func (f *follower[T]) observe(next *Known[T]) {
 	before := f.store(next)
 	log := f.Log.WithFields(logrus.Fields{f.logged: next.Name, "generation": next.Generation})
 	if next.unknown != "" && next.unknown != before.unknown {
-		log.WithField("reason", next.unknown).Warnf("%s %s has fields that this version does not know; they are ignored", f.name, next.Name)
+		log.WithField(logrus.ErrorKey, next.unknown).Warnf("%s %s has fields that this version does not know; they are ignored", f.name, next.Name)
 	}
 	switch {
 	case next.Fault == before.Fault:
 	case next.Fault == "":
 		log.Infof("%s %s is valid again", f.name, next.Name)
 	case before.Valid == nil:
-		log.WithField("reason", next.Fault).Errorf("%s %s is invalid and ignored: no earlier version was valid", f.name, next.Name)
+		log.WithField(logrus.ErrorKey, next.Fault).Errorf("%s %s is invalid and ignored: no earlier version was valid", f.name, next.Name)
 	default:
-		log.WithField("reason", next.Fault).Errorf("%s %s is invalid: its generation %d stays in force", f.name, next.Name, f.about(before.Valid).Generation)
+		log.WithField(logrus.ErrorKey, next.Fault).Errorf("%s %s is invalid: its generation %d stays in force", f.name, next.Name, f.about(before.Valid).Generation)
 	}
 	f.wake()
 }

@@ -114,14 +114,14 @@ func (i *Installer) Step(now time.Time) {
 	if *i.state.Swap(&s) == s {
 		return
 	}
-	log := i.o.Log.WithFields(logrus.Fields{"copied_from": s.CopiedFrom, "why_not": s.WhyNot})
+	fault := i.o.Log.WithField(logrus.ErrorKey, s.WhyNot)
 	switch {
 	case !s.Installed:
-		log.Warn("the waiting room is not installed: pods do not wait before their sandbox")
+		fault.Warn("the waiting room is not installed: pods do not wait before their sandbox")
 	case s.WhyNot != "":
-		log.Warn("no pod enters the waiting room for a while")
+		fault.Warn("no pod enters the waiting room for a while")
 	default:
-		log.Info("the waiting room is installed")
+		i.o.Log.WithField("copied_from", s.CopiedFrom).Info("the waiting room is installed, with a copy of " + s.CopiedFrom)
 	}
 }
 

@@ -3,6 +3,7 @@ package cni
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -65,6 +67,31 @@ func (h *host) write(name, text string) {
 func (h *host) ours() string { return filepath.Join(h.o.ConfDir, FileName) }
 
 func (h *host) program() string { return filepath.Join(h.o.BinDir, ProgramName) }
+
+// journalctl prints the message and the error of an entry, and no other field.
+func TestTheLogSaysWhyPodsDoNotWait(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	log, hook := logtest.NewNullLogger()
+	h.o.Log = log
+	logged := func() string {
+		require.Len(t, hook.AllEntries(), 1)
+		e := hook.LastEntry()
+		hook.Reset()
+		return fmt.Sprint(e.Message, ": ", e.Data[logrus.ErrorKey])
+	}
+	h.step(0)
+	assert.Equal(t, "the waiting room is not installed: pods do not wait before their sandbox: there is no CNI configuration yet", logged())
+	h.write("10-net.conflist", lab)
+	h.step(time.Hour)
+	assert.Equal(t, "the waiting room is installed, with a copy of 10-net.conflist: <nil>", logged())
+	h.step(time.Hour)
+	h.write("20-other.conflist", "{}")
+	h.step(time.Hour)
+	h.write("20-other.conflist", "{ }")
+	h.step(20 * time.Second)
+	assert.Equal(t, "no pod enters the waiting room for a while: "+whyShut, logged())
+}
 
 func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	t.Parallel()

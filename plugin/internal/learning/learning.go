@@ -162,7 +162,7 @@ func (m *Memory) Run(ctx context.Context) error {
 			fault = err.Error()
 		}
 		if fault != "" && fault != said {
-			m.log.WithField("reason", fault).Warn("cannot write the file of learned start costs; a restart loses them")
+			m.log.WithField(logrus.ErrorKey, fault).Warn("cannot write the file of learned start costs; a restart loses them")
 		}
 		said = fault
 	}

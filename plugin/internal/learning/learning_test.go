@@ -2,12 +2,14 @@ package learning
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -161,6 +163,7 @@ func TestAFileThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
 		require.NoError(t, m.Run(ctx))
 		require.Len(t, logged.AllEntries(), 1)
 		assert.Contains(t, logged.LastEntry().Message, "a restart loses them")
+		assert.Contains(t, fmt.Sprint(logged.LastEntry().Data[logrus.ErrorKey]), inTheWay)
 		assert.True(t, m.changed, "the write is tried again")
 	})
 }
