@@ -27,9 +27,9 @@ const (
 	// sweepAfter is how long a Lease must be unchanged before it can be swept.
 	sweepAfter = 10 * time.Minute
 
-	// A node that lacks a slot looks for one about once per pace, which grows with the cluster.
-	leastPace, pacePerNode = 500 * time.Millisecond, 10 * time.Millisecond
-	// A node first looks for a slot within the pace divided by firstTry.
+	// A node that lacks a slot looks for one about once per interval, which grows with the cluster.
+	leastInterval, intervalPerNode = 500 * time.Millisecond, 10 * time.Millisecond
+	// A node first looks for a slot within the interval divided by firstTry.
 	firstTry = 10
 
 	callTimeout = 5 * time.Second
@@ -137,9 +137,9 @@ func (c *Claimer) demands(now time.Time) map[string]demand {
 	return all
 }
 
-// pace returns the time between two lists of a node that lacks a slot.
-func (c *Claimer) pace() time.Duration {
-	return max(leastPace, time.Duration(c.options.Nodes())*pacePerNode)
+// interval returns the time between two lists of a node that lacks a slot.
+func (c *Claimer) interval() time.Duration {
+	return max(leastInterval, time.Duration(c.options.Nodes())*intervalPerNode)
 }
 
 // pass does everything that is due, waits for the answers, and returns the time until the next pass.
@@ -158,7 +158,7 @@ func (c *Claimer) pass(ctx context.Context) time.Duration {
 		if !asked {
 			d = demand{id: id, key: g.key, owner: g.owner, openAfter: g.openAfter}
 		}
-		g.update(now, d, c.pace())
+		g.update(now, d, c.interval())
 		needed = needed || g.needed()
 	}
 	if !needed { // the next pod that needs a slot finds out whether a fault lasts
@@ -225,7 +225,7 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 			calls = append(calls, g.call(releaseSlot, claim.n, claim.version))
 		}
 		if !g.spare() {
-			g.wait(now, c.pace(), true)
+			g.wait(now, c.interval(), true)
 		}
 	}
 	return calls

@@ -66,7 +66,7 @@ func TestAWakeGetsAPodItsSlotAtOnce(t *testing.T) {
 				a := startClaiming(t, newFakeAPI(), "a", 1)
 				time.Sleep(mostPass + since) // the first look is at zero
 				a.join("1")
-				time.Sleep(leastPace / 2)
+				time.Sleep(leastInterval / 2)
 				require.Equal(t, 1, a.starting())
 			})
 		})

@@ -57,21 +57,21 @@ func (g *group) needed() bool {
 }
 
 // update sets the demand. If pods come on all nodes at once, each node begins at a random moment.
-func (g *group) update(now time.Time, d demand, pace time.Duration) {
+func (g *group) update(now time.Time, d demand, interval time.Duration) {
 	g.demand = d
 	lacks := g.missing() > 0
 	if lacks && !g.lacks && !g.next.After(now) {
-		g.next = now.Add(rand.N(pace / firstTry))
+		g.next = now.Add(rand.N(interval / firstTry))
 	}
 	g.lacks = lacks
 }
 
 // wait draws the moment of the next attempt. A node that holds a slot, or has just given one back, waits longer, so
 // that nodes without a slot go first.
-func (g *group) wait(now time.Time, pace time.Duration, served bool) {
-	g.next = now.Add(pace/2 + rand.N(pace/2))
+func (g *group) wait(now time.Time, interval time.Duration, served bool) {
+	g.next = now.Add(interval/2 + rand.N(interval/2))
 	if served {
-		g.next = g.next.Add(pace / 2)
+		g.next = g.next.Add(interval / 2)
 	}
 }
 

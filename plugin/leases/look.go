@@ -22,7 +22,7 @@ func (c *Claimer) nextLook() (next time.Time) {
 		}
 	}
 	if c.stray {
-		next = earlier(next, c.looked.Add(c.pace()))
+		next = earlier(next, c.looked.Add(c.interval()))
 	}
 	if !next.IsZero() && next.Before(c.health.retry) {
 		next = c.health.retry
@@ -100,7 +100,7 @@ func (c *Claimer) choose(now time.Time, g *group) (calls []*call) {
 	if g.missing() == 0 || now.Before(g.next) {
 		return calls
 	}
-	g.wait(now, c.pace(), len(g.claims) > 0)
+	g.wait(now, c.interval(), len(g.claims) > 0)
 	// It takes half of the free slots, so that the first node that looks leaves some for the others.
 	most := min(missing, (room+1)/2)
 	for _, n := range rand.Perm(g.limit) {
