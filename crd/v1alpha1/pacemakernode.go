@@ -59,7 +59,7 @@ type WaitMethod string
 // The wait methods.
 const (
 	// WaitRoom: pods wait in the waiting room before their sandbox is made. Pods on the host's
-	// network wait at the gate or by refusal.
+	// network wait in the gate or by refusal.
 	WaitRoom WaitMethod = "Room"
 	// WaitGate: pods wait in a hook of the container, and start as soon as the hook ends.
 	WaitGate WaitMethod = "Gate"
@@ -131,7 +131,7 @@ type PacemakerNodeStatus struct {
 	// +optional
 	Ready bool `json:"ready"`
 
-	// message says why pods are not paced or, if they are, why they do not wait at the gate, and
+	// message says why pods are not paced or, if they are, why they do not wait in the gate, and
 	// what is wrong with the newest generation of the config, which is left out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
@@ -141,7 +141,7 @@ type PacemakerNodeStatus struct {
 	// +optional
 	Connection Connection `json:"connection,omitempty"`
 
-	// waitMethod is how pods wait: in the Room, at the Gate, or by Refusal.
+	// waitMethod is how pods wait: in the Room, in the Gate, or by Refusal.
 	// +optional
 	WaitMethod WaitMethod `json:"waitMethod,omitempty"`
 
