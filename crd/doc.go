@@ -7,6 +7,9 @@
 // server. [Source] watches the API server and reports which config and which StartPolicies are in
 // force. Package startpolicy evaluates these.
 //
+// Packages informer and kube are here because crd reads its API with the first and this node's Node with both. The daemon
+// follows its other objects with the same wrapper, so that each outage is logged once and recovers in the same way.
+//
 // An invalid object never ends the process: its last valid version stays in force. While the
 // API server is unavailable, everything stays as it is.
 package crd

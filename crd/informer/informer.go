@@ -31,8 +31,8 @@ type Options[T metav1.Object] struct {
 	What string
 	// Remedy is what to do where the watch is forbidden, for the log. Empty: give the daemon its roles.
 	Remedy string
-	// Client is the client that made api. It tells whether the first list can be streamed, which a fake of client-go
-	// cannot.
+	// Client is the client of which the api of New is a part. client-go asks it whether a list can be streamed
+	// (WatchList): its fakes cannot stream.
 	Client any
 	// Only is a field selector of the objects. Empty: all.
 	Only string

@@ -9,7 +9,7 @@ import (
 // not be used while Add is called.
 type Needs struct{ labels, groupBys sets.Set[string] }
 
-// Add adds what a policy names.
+// Add adds the label keys that p's pod selectors and bypassSelector use, and its groupBy.
 func (n *Needs) Add(p *Policy) {
 	if n.labels == nil {
 		*n = Needs{labels: sets.Set[string]{}, groupBys: sets.Set[string]{}}

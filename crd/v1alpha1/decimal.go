@@ -57,7 +57,7 @@ func (d Decimal) String() string {
 // MarshalJSON writes a number or a string, as the user wrote it.
 func (d Decimal) MarshalJSON() ([]byte, error) { return intstr.IntOrString(d).MarshalJSON() }
 
-// UnmarshalJSON reads a whole number or a string. Milli reports whether that is a decimal.
+// UnmarshalJSON accepts any whole number of at most 32 bits, and any string. Milli returns an error if that is no decimal.
 func (d *Decimal) UnmarshalJSON(data []byte) error {
 	return (*intstr.IntOrString)(d).UnmarshalJSON(data)
 }

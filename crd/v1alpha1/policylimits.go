@@ -108,7 +108,7 @@ const DefaultOpenAfter = 30 * time.Second
 // scope Cluster stops holding pods.
 func (s StartPolicySpec) GetOpenAfter() time.Duration { return s.OpenAfter.Or(DefaultOpenAfter) }
 
-// GetScope returns what the limits count.
+// GetScope returns whether the limits count the pods of each node (Node, the default) or of the cluster (Cluster).
 func (s StartPolicySpec) GetScope() PolicyScope {
 	return cmp.Or(s.Scope, ScopeNode)
 }

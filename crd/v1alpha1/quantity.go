@@ -36,7 +36,7 @@ func (q Quantity) Milli() (int64, error) {
 	return 0, fmt.Errorf("%q is not an amount from 0 to 999Ti, like 2, 200m or 1.5Gi", string(q))
 }
 
-// UnmarshalJSON reads a whole number or a string. Milli reports whether that is an amount.
+// UnmarshalJSON accepts any whole number or string. Milli returns an error if that is no amount.
 func (q *Quantity) UnmarshalJSON(data []byte) error {
 	if _, err := strconv.ParseInt(string(data), 10, 64); err == nil {
 		*q = Quantity(data)

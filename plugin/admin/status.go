@@ -273,9 +273,9 @@ type ExpectedBasis string
 
 // The bases of ExpectedSeconds.
 const (
-	// BasisObserved: starts that ended, or the rate limit.
+	// BasisObserved: the wait is computed from starts that ended, or from the rate limit.
 	BasisObserved ExpectedBasis = "observed"
-	// BasisNone: nothing yet; the estimate is a guess.
+	// BasisNone: no start has ended yet, and the wait is a guess.
 	BasisNone ExpectedBasis = "none yet"
 	// BasisPolicy: a StartPolicy holds the pod for an unknown time. The estimate is the end of its maxWait, or unknown
 	// if maxWait does not pass this limit.

@@ -130,7 +130,8 @@ func (p Pod) StartsAgain(container string) bool {
 	}
 }
 
-// HasApp reports whether one of the named containers is an app container. names maps their names to anything.
+// HasApp reports whether one of these containers is an app container. The keys of names are their names; the values do not
+// matter.
 func (p Pod) HasApp(names map[string]string) bool {
 	for name := range names {
 		if p.Containers[name].Kind == App {
@@ -140,7 +141,7 @@ func (p Pod) HasApp(names map[string]string) bool {
 	return false
 }
 
-// OnlySidecars reports whether all of the named containers are native sidecars.
+// OnlySidecars reports whether all of these containers are native sidecars. names is like that of HasApp.
 func (p Pod) OnlySidecars(names map[string]string) bool {
 	for name := range names {
 		if p.Containers[name].Kind != Sidecar {

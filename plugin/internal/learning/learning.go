@@ -81,7 +81,9 @@ func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	return keys
 }
 
-// Kind returns the first of a pod's keys. Starts of one kind are learned together.
+// Kind returns a text that is equal for starts that are learned together: those of one template of an owner or, for pods
+// without an owner, those of the same images and commands. Starts with different CPU limits are of different kinds, and so
+// are first starts and restarts.
 func Kind(pod podwatch.Pod, restart bool) string {
 	of := keys(pod, restart)
 	return cmp.Or(of[:]...)
@@ -115,7 +117,8 @@ func (m *Memory) Learn(now time.Time, pod podwatch.Pod, restart bool, took costs
 	m.changed = true
 }
 
-// Costs returns what was learned, by key.
+// Costs returns what was learned. A key stands for similar starts: those of an owner and template, of images, of an owner,
+// or of the node. It is a text for people.
 func (m *Memory) Costs() map[string]costs.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
