@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -49,8 +50,8 @@ type follower[T any] struct {
 	ready    chan struct{} // closed by setReady once the objects are known and in force
 	setReady func()
 
-	disk      []*T   // what the file held when the process began
-	keepFault string // the last error of writing the file, which is logged once
+	disk       []*T // what the file held when the process began
+	keepFaults faultlog.Log
 
 	mu      sync.Mutex
 	objects map[string]*Known[T] // of the API server, by name

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -78,17 +77,11 @@ func (f *follower[T]) load() (found []*T, err error) {
 
 // keep writes the objects to disk, and logs when that fails.
 func (f *follower[T]) keep(objects []*T) {
-	if f.path == "" {
-		return
+	if f.path != "" {
+		f.keepFaults.Try(f.Log, f.save(objects),
+			"the "+f.plural+" cannot be kept on disk: after a reboot they are not in force before the API server answers",
+			"the "+f.plural+" are kept on disk again")
 	}
-	fault := ""
-	if err := f.save(objects); err != nil {
-		fault = err.Error()
-	}
-	if fault != "" && fault != f.keepFault {
-		f.Log.WithField(logrus.ErrorKey, fault).Warnf("the %s cannot be kept on disk: after a reboot they are not in force before the API server answers", f.plural)
-	}
-	f.keepFault = fault
 }
 
 // save writes the objects to the file.

@@ -9,14 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The states that are logged.
-const (
-	reachable   = ""
-	unreachable = "unreachable"
-	forbidden   = "forbidden"
-	unknown     = "unknown"
-)
-
 // Current reports whether the known objects are up to date. It is false before the first list is complete, from a
 // failed list or watch until the next watch is connected, from Distrust until the next list is complete, and after Run.
 // The end of a watch, which the API server closes every few minutes, is not a failure, even if it ends at once or with
@@ -32,9 +24,9 @@ func (i *Informer[T]) Current() bool {
 // again from the newest state. Distrust does not begin that list: call Relist.
 func (i *Informer[T]) Distrust(why error) {
 	i.mu.Lock()
-	i.distrust, i.said = true, unreachable
+	i.distrust = true
 	i.mu.Unlock()
-	i.options.Log.WithError(why).Warnf("%s are listed again: %v", i.options.What, why)
+	i.warn(why, i.options.What+" are listed again")
 }
 
 // fail records a failed request. The next list may have any version: the API server may have been restored from a
@@ -50,16 +42,12 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return // a long watch ends this way, and the objects are listed again
 	case apierrors.IsNotFound(err):
-		if i.become(unknown) {
-			i.options.Log.WithError(err).Warnf("the API server does not know %s: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", i.options.What)
-		}
+		i.warn(err, "the API server does not know "+i.options.What+": install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does")
 	case apierrors.IsForbidden(err):
-		if i.become(forbidden) {
-			remedy := cmp.Or(i.options.Remedy, "give the daemon's user the roles in deploy/base/rbac.yaml")
-			i.options.Log.WithError(err).Warnf("not allowed to watch %s: %s; using the last known objects; trying again until it works", i.options.What, remedy)
-		}
-	case i.become(unreachable):
-		i.options.Log.WithError(err).Warnf("cannot watch %s: using the last known objects; trying again until it works", i.options.What)
+		remedy := cmp.Or(i.options.Remedy, "give the daemon's user the roles in deploy/base/rbac.yaml")
+		i.warn(err, "not allowed to watch "+i.options.What+": "+remedy+"; using the last known objects; trying again until it works")
+	default:
+		i.warn(err, "cannot watch "+i.options.What+": using the last known objects; trying again until it works")
 	}
 	if i.options.Refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
 		i.options.Refused()
@@ -73,7 +61,7 @@ func (i *Informer[T]) works() {
 	i.connected = true
 	distrusted := i.distrust
 	i.mu.Unlock()
-	if !distrusted && i.become(reachable) {
+	if !distrusted && i.faults.Changed("") {
 		i.options.Log.Infof("watching %s again", i.options.What)
 	}
 }
@@ -96,11 +84,9 @@ func (i *Informer[T]) Listed() time.Time {
 	return i.completed
 }
 
-// become sets the state that is logged, and reports whether it is new.
-func (i *Informer[T]) become(state string) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	isNew := i.said != state
-	i.said = state
-	return isNew
+// warn logs a fault if the last one was another.
+func (i *Informer[T]) warn(err error, fault string) {
+	if i.faults.Changed(fault) {
+		i.options.Log.WithError(err).Warn(fault)
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
@@ -58,6 +59,7 @@ type Options[T metav1.Object] struct {
 type Informer[T metav1.Object] struct {
 	options Options[T]
 	api     cache.ListerWatcher
+	faults  faultlog.Log
 
 	// Only the goroutine of Run uses these.
 	known    map[cache.ObjectName]T
@@ -68,7 +70,6 @@ type Informer[T metav1.Object] struct {
 	version   string             // the next list must not be older than this; empty: any
 	connected bool               // the last request succeeded, and a watch is connected
 	distrust  bool               // Distrust was called, and no list is complete since
-	said      string             // the state that was logged last
 	began     time.Time          // when the last list began
 	streams   bool               // that list is the first part of a watch
 	completed time.Time          // when the last complete list began

@@ -48,7 +48,7 @@ func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 			next = spread(interval(leastWrite, r.Nodes()))
 		}
 		if ctx.Err() == nil {
-			r.nodeFaults.log(r.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",
+			r.nodeFaults.Try(r.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",
 				"this node's PacemakerNode is written again")
 		}
 	}

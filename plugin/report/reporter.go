@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -35,14 +36,14 @@ type Reporter struct {
 	nodes atomic.Int64
 
 	// Only RunNode uses these.
-	nodeFaults faultLog
+	nodeFaults faultlog.Log
 	written    *v1alpha1.PacemakerNodeStatus // the last written status; nil if there is none, or if that is unknown
 	owner      types.UID                     // of the Node that owns the object in which written is
 	due        time.Time                     // of the next heartbeat
 	at         *metav1.Time                  // when written was written; nil as for written
 
 	// Only RunSummary uses these.
-	sumFaults faultLog
+	sumFaults faultlog.Log
 	begun     bool      // this daemon has summed up
 	seen      string    // the renew time in the Lease
 	seenAt    time.Time // when this daemon first saw it

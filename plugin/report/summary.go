@@ -33,7 +33,7 @@ func (r *Reporter) RunSummary(ctx context.Context, policies func() []crd.KnownPo
 		case <-time.After(next):
 		}
 		if mine, err := r.sumIfDue(ctx, policies); (mine || err != nil) && ctx.Err() == nil {
-			r.sumFaults.log(r.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies may be out of date; trying again",
+			r.sumFaults.Try(r.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies may be out of date; trying again",
 				"the status of every StartPolicy is written again")
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
@@ -154,20 +155,13 @@ func (m *Memory) Load() {
 // returns nil.
 func (m *Memory) Run(ctx context.Context) error {
 	tick := time.Tick(writeEvery)
-	said := ""
+	var faults faultlog.Log
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-tick:
 		}
-		fault := ""
-		if err := m.write(); err != nil {
-			fault = err.Error()
-		}
-		if fault != "" && fault != said {
-			m.log.WithField(logrus.ErrorKey, fault).Warn("cannot write the file of learned start costs; a restart loses them")
-		}
-		said = fault
+		faults.Try(m.log, m.write(), "cannot write the file of learned start costs; a restart loses them", "the file of learned start costs is written again")
 	}
 	return nil
 }
