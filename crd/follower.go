@@ -1,8 +1,8 @@
 package crd
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,10 +127,7 @@ func (f *follower[T]) names(objects []*T) string {
 	for _, one := range objects {
 		names = append(names, f.about(one).Name)
 	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
 // caught is deferred in a part of the work that may panic. What is in force then stays in force:

@@ -28,12 +28,9 @@ type lastGoodFile[O any] struct {
 // node, is logged and ignored, and so is an object in it that is not valid.
 func (f *follower[T]) recall() (known bool) {
 	defer f.caught("crd recall")
-	if f.path == "" {
-		return false
-	}
 	found, err := f.load()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case f.path == "", errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		f.Log.WithError(err).Warnf("cannot use the %s on disk: those of the configuration file, if any, are in force until the API server answers", f.plural)
 	default:

@@ -67,12 +67,5 @@ func signalText(signal throttle.Signal, limit throttle.SignalLimit, minUtilizati
 
 // short formats a duration without units that are zero: "10m", not "10m0s".
 func short(d time.Duration) string {
-	text := d.Round(time.Millisecond).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.Round(time.Millisecond).String())
 }

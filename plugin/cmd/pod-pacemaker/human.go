@@ -41,9 +41,6 @@ func plural(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	if stem, ends := strings.CutSuffix(one, "y"); ends {
-		return fmt.Sprintf("%d %sies", n, stem)
-	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
 

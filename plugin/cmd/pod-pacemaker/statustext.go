@@ -194,9 +194,6 @@ func startingTable(pods []admin.Pod) []string {
 }
 
 func preparingTable(pods []admin.Pod) []string {
-	if len(pods) == 0 {
-		return nil
-	}
 	t := table{{"PLACE", "POD", "PRIORITY", "FOR", "TAKES"}}
 	for _, p := range pods {
 		t.add(strconv.Itoa(p.Place), podName(p), strconv.Itoa(int(p.Priority)), human(p.Since.Sub(p.Joined)), costText(p.Cost))
