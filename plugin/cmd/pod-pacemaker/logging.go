@@ -42,7 +42,7 @@ func (f *logFlags) add(cmd *cobra.Command) {
 func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
 	log := logrus.New()
 	queue := logqueue.New(logCapacity, func(dropped uint64) {
-		log.WithField("dropped", dropped).Warn("log entries were dropped: the log's reader was blocked or too slow")
+		log.WithField("dropped", dropped).Warnf("%d log entries were dropped: the log's reader was blocked or too slow", dropped)
 	})
 	log.SetOutput(queue.Writer(stderr))
 	_ = log.Level.UnmarshalText([]byte(flags.level)) // the flag accepts only levels

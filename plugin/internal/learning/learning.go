@@ -143,7 +143,7 @@ func (m *Memory) Load() {
 		table, err = costs.Decode(data, m.machine, time.Now())
 	}
 	if err != nil {
-		m.log.WithError(err).WithField("file", m.path).Warn("cannot read the file of learned start costs; starting without them")
+		m.log.WithError(err).WithField("file", m.path).Warnf("cannot read the file of learned start costs, %s; starting without them", m.path)
 		return
 	}
 	m.mu.Lock()
