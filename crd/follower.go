@@ -80,13 +80,7 @@ func (f *follower[T]) begin() {
 func (f *follower[T]) run(ctx context.Context, refused func()) {
 	watch := informer.New(f.Configs.Resource(f.resource), informer.Options[*Known[T]]{
 		What: f.plural, Client: f.Configs, Kind: &unstructured.Unstructured{}, Keep: f.readVersion, Refused: refused, Log: f.Log,
-		Changed: func(before, after *Known[T]) {
-			if after == nil {
-				f.forget(before.Name)
-				return
-			}
-			f.observe(after)
-		},
+		Changed:  f.observe,
 		Complete: func() { f.listed.Store(true); f.wake() },
 	})
 	var running sync.WaitGroup

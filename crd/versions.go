@@ -23,8 +23,15 @@ type Known[T any] struct {
 	unknown  string // fields of the newest version that were ignored
 }
 
-// observe stores a version of an object from the API server.
-func (f *follower[T]) observe(next *Known[T]) {
+// observe stores a version of an object from the API server, or drops the last one if next is nil.
+func (f *follower[T]) observe(last, next *Known[T]) {
+	defer f.wake()
+	if next == nil {
+		f.mu.Lock()
+		delete(f.objects, last.Name)
+		f.mu.Unlock()
+		return
+	}
 	before := f.store(next)
 	log := f.Log.WithFields(logrus.Fields{f.logged: next.Name, "generation": next.Generation})
 	if next.unknown != "" && next.unknown != before.unknown {
@@ -39,7 +46,6 @@ func (f *follower[T]) observe(next *Known[T]) {
 	default:
 		log.WithField(logrus.ErrorKey, next.Fault).Errorf("%s %s is invalid: its generation %d stays in force", f.name, next.Name, f.about(before.Valid).Generation)
 	}
-	f.wake()
 }
 
 // readVersion decodes and validates a version. If that panics, the version is invalid: otherwise one object
@@ -89,14 +95,6 @@ func (f *follower[T]) store(next *Known[T]) (before Known[T]) {
 	}
 	f.objects[next.Name] = next
 	return before
-}
-
-// forget drops an object that the API server no longer has.
-func (f *follower[T]) forget(name string) {
-	f.mu.Lock()
-	delete(f.objects, name)
-	f.mu.Unlock()
-	f.wake()
 }
 
 // selecting returns the last valid versions that are for this instance and select a node with these
