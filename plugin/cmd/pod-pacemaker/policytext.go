@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,13 +47,32 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 
 // limitsText describes the limits of a policy or an override.
 func limitsText(l v1alpha1.PolicyLimits) string {
-	text := admin.PolicyLimitsText(l)
-	for _, bound := range []*v1alpha1.PodBound{l.Starting, l.Running} {
-		if bound != nil && bound.Pods != nil && *bound.Pods == 0 {
-			return text + " (0 holds every pod)"
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	for _, bound := range []struct {
+		what string
+		*v1alpha1.PodBound
+	}{{"starting", l.Starting}, {"running", l.Running}} {
+		if bound.PodBound == nil {
+			continue
+		}
+		switch {
+		case bound.Pods == nil:
+		case *bound.Pods == 0:
+			add("0 %s at a time (holds every pod)", bound.what)
+		default:
+			add("%d %s at a time", *bound.Pods, bound.what)
+		}
+		for _, name := range slices.Sorted(maps.Keys(bound.Requests)) {
+			add("%s of %s %s at a time", bound.Requests[name], name, bound.what)
 		}
 	}
-	return text
+	if p := l.Pacer; p != nil && p.Exponential != nil {
+		add("%d first, then %s for each that is ready, until %d are", p.Exponential.MinInitial, p.Exponential.Multiplier, p.Exponential.MaxStagger)
+	} else if p != nil {
+		add("in steps of %d, until %d are ready", p.Linear.Step, p.Linear.MaxStagger)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // policiesTable lists the groups of the policies in force.

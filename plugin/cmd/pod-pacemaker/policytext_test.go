@@ -77,12 +77,12 @@ spec:
 `))
 	require.Len(t, objects, 1)
 	require.NoError(t, objects[0].Err)
-	const head = "\"p\", for every node\nOf all its pods together, on each node: 0 starting at a time, 9 running at a time (0 holds every pod)."
+	const head = "\"p\", for every node\nOf all its pods together, on each node: 0 starting at a time (holds every pod), 9 running at a time."
 	const second = "\nFrom 2026-02-01T00:00:00+01:00 to 2026-03-01T00:00:00+01:00: 2 starting at a time."
-	const third = "\nFrom 2026-02-10T00:00:00Z to 2026-02-20T00:00:00Z: 3 starting at a time, 0 running at a time (0 holds every pod)."
+	const third = "\nFrom 2026-02-10T00:00:00Z to 2026-02-20T00:00:00Z: 3 starting at a time, 0 running at a time (holds every pod)."
 	for day, want := range map[string]string{
 		"2026-01-31T12:00:00Z": head + second + third,
-		"2026-02-15T00:00:00Z": head + second + third + "\nAt present: 2 starting at a time, 0 running at a time (0 holds every pod).",
+		"2026-02-15T00:00:00Z": head + second + third + "\nAt present: 2 starting at a time, 0 running at a time (holds every pod).",
 		"2026-02-20T00:00:01Z": head + second + "\nAt present: 2 starting at a time, 9 running at a time.",
 		"2026-03-01T00:00:00Z": head,
 	} {
