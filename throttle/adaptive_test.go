@@ -140,7 +140,7 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Minute})
 	n.join("exempt").StartExempt(n.now)
-	v, _ := n.l.View(n.now, "exempt")
+	_, v := n.l.View(n.now, "exempt")
 	require.True(t, v.Slot)
 	require.Zero(t, n.l.admission.sample(n.now).Starting)
 	n.pass(time.Second)

@@ -262,8 +262,8 @@ func requireConsistent(t *testing.T, l *throttle.Limiter, now time.Time) {
 		for _, v := range list {
 			require.False(t, seen[v.UID], "%s appears twice", v.UID)
 			seen[v.UID] = true
-			again, ok := l.View(now, v.UID)
-			require.True(t, ok)
+			ticket, again := l.View(now, v.UID)
+			require.NotNil(t, ticket)
 			require.Equal(t, v, again)
 			require.GreaterOrEqual(t, v.WaitLeft, time.Duration(0))
 		}

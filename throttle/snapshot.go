@@ -91,19 +91,19 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// View returns a copy of the latest ticket of the pod, or false if there is none.
-func (l *Limiter) View(now time.Time, uid string) (TicketView, bool) {
+// View returns the latest ticket of the pod and a copy of it; nil if there is none.
+func (l *Limiter) View(now time.Time, uid string) (t *Ticket, v TicketView) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
-	t := l.groups.ticket(uid)
-	switch {
+	switch t = l.groups.ticket(uid); {
 	case t == nil:
-		return TicketView{}, false
 	case t.state != Waiting:
-		return t.view(), true
+		v = t.view()
+	default:
+		every, _ := l.admission.pace(now)
+		v = t.waitingView(now, l.queue.position(t), l.admission.held(now), every)
 	}
-	every, _ := l.admission.pace(now)
-	return t.waitingView(now, l.queue.position(t), l.admission.held(now), every), true
+	return t, v
 }
 
 // Recent returns copies of the last 256 tickets that have ended, the latest at the end.

@@ -77,7 +77,7 @@ func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.join("a").StartExempt(n.now)
 	n.requireState("a", Starting, reasons.Exempt)
-	v, _ := n.l.View(n.now, "a")
+	_, v := n.l.View(n.now, "a")
 	require.True(t, v.Slot)
 	b := n.joinAndWait("b")
 	require.False(t, decided(b), "the exempt start holds the slot")
@@ -90,7 +90,7 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5})
 	n.joinAndWait("holder", "waits")
 	n.join("x").StartExempt(n.now)
-	v, _ := n.l.View(n.now, "x")
+	_, v := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
 	require.Equal(t, []any{Starting, reasons.Exempt}, []any{v.State, v.Reason})
 	require.InDelta(t, 4, n.l.limits.bucket.TokensAt(n.now), 1e-9)
@@ -107,7 +107,7 @@ func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {
 	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
 	n.join("x").StartExempt(n.now)
 	n.requireState("waits", Starting, reasons.WithinLimits)
-	v, _ := n.l.View(n.now, "x")
+	_, v := n.l.View(n.now, "x")
 	require.Equal(t, []any{Starting, false}, []any{v.State, v.Slot})
 }
 
@@ -123,7 +123,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.requireState("c", Starting, reasons.Adopted)
 
 	require.Same(t, b, n.l.Adopt(n.now, Request{UID: "b"}, n.now), "the second call returns the same ticket")
-	v, _ := n.l.View(n.now, "b")
+	_, v := n.l.View(n.now, "b")
 	require.Equal(t, t0.Add(-20*time.Second), v.Admitted)
 
 	require.Equal(t, t0.Add(20*time.Second), n.pass(0), "its time counts from its begin")
@@ -132,7 +132,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.end("b", reasons.Ready)
 	require.Zero(t, n.l.slots.took.n, "its begin was not observed, so its duration does not count")
 	c := n.l.Adopt(n.now, Request{UID: "c"}, time.Time{})
-	v, _ = n.l.View(n.now, "c")
+	_, v = n.l.View(n.now, "c")
 	require.Equal(t, n.now, v.Admitted, "without a time it begins now")
 	require.Equal(t, "c", c.UID())
 }

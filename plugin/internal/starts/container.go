@@ -79,9 +79,8 @@ func (l *Ledger) container(
 		l.entries.endExited(now, a.UID, pod, true)
 	}
 	request := throttle.Request{Repeats: a.Repeats}
-	t := l.entries.limiter.Lookup(a.UID)
+	t, v := l.entries.limiter.View(now, a.UID)
 	kind := newStart
-	v, _ := l.entries.limiter.View(now, a.UID)
 	if !v.StalledSince.IsZero() {
 		l.entries.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
@@ -165,7 +164,7 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 
 // containerStarted is RuntimeEvents.ContainerStarted. A start that was not admitted, because its hook left by
 // itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit. again is that of
-// podChanged.
+// judge.
 func (l *Ledger) containerStarted(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
 ) (p pods.Pod, unasked bool, again time.Time) {
@@ -179,7 +178,7 @@ func (l *Ledger) containerStarted(
 		l.entries.adopt(now, p.UID, pod, false)
 	}
 	if known {
-		again = l.entries.judge(now, pod)
+		_, again = l.entries.judge(now, pod)
 	}
 	return p, unasked, again
 }
@@ -243,10 +242,9 @@ func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again b
 	if !again && pod.RestartPolicy != "Always" {
 		return // the pod watch reports whether it completed or failed
 	}
-	v, ok := e.limiter.View(now, uid)
-	t := e.limiter.Lookup(uid)
+	t, v := e.limiter.View(now, uid)
 	switch sh := e.shadows[uid]; {
-	case !ok:
+	case t == nil:
 	case sh != nil && sh.ticket == t:
 		if e.book.AllExited(uid, sh.began, pod) {
 			sh.end(now, reasons.Exited)

@@ -12,35 +12,31 @@ import (
 )
 
 // podChanged updates the groups of a pod, and judges its start, by what the pod watch knows now. mirror reports whether
-// the mirror of a static pod was deleted. profile is what its start is expected to take. It returns when to judge the
-// start again even without a change; zero: never.
-func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool, profile throttle.Profile) (again time.Time) {
+// the mirror of a static pod was deleted. It returns what judge does.
+func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries.regroup(now, pod, mirror)
-	if !pod.Deleting {
-		l.entries.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: profile}) // in its groups
-	}
 	return l.entries.judge(now, pod)
 }
 
-// judge judges the start of a pod by what the pod watch knows now. It returns what podChanged does.
-func (e *entries) judge(now time.Time, pod podwatch.Pod) (again time.Time) {
-	t := e.limiter.Lookup(pod.UID)
-	if t == nil {
-		return time.Time{}
-	}
-	if pod.Deleting {
+// judge judges the start of a pod by what the pod watch knows now. It returns the pod's ticket, or nil if it has none or
+// its start has ended, and when to judge the start again even without a change; zero: never.
+func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, again time.Time) {
+	t, v := e.limiter.View(now, pod.UID)
+	switch {
+	case t == nil:
+	case pod.Deleting:
 		t.End(now, reasons.Deleted)
-		return time.Time{}
-	}
-	switch v, _ := e.limiter.View(now, pod.UID); v.State {
-	case throttle.Waiting:
+	case v.State == throttle.Waiting:
 		e.judgeWaiting(now, t, v, pod)
-	case throttle.Starting:
-		return e.judgeStarting(now, t, v, pod)
+		return t, time.Time{}
+	case v.State == throttle.Starting:
+		if over, again := e.judgeStarting(now, t, v, pod); !over {
+			return t, again
+		}
 	}
-	return time.Time{}
+	return nil, time.Time{}
 }
 
 // judgeWaiting updates the priority of a pod that waits, and whether it is exempt. The pod may have joined
@@ -70,28 +66,28 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 	}
 }
 
-// judgeStarting ends the slot of a pod that has started, by kubelet's report. It returns when to judge again;
-// zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted. Then the ticket keeps
-// its slot for as long as the real start took.
-func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (again time.Time) {
+// judgeStarting ends the slot of a pod that has started, by kubelet's report, and reports whether it did. Otherwise again
+// is when to judge again; zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted.
+// Then the ticket keeps its slot for as long as the real start took.
+func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (over bool, again time.Time) {
 	reason, since, again := e.howItEnded(now, v, pod)
 	sh := e.shadows.of(t)
 	if sh != nil && sh.ended != "" {
 		reason = sh.ended
 	}
 	if reason == "" {
-		return again
+		return false, again
 	}
 	if pod.Terminal() {
 		e.matcher.Finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
 	}
 	if sh != nil {
 		if until := v.Admitted.Add(sh.end(since, reason)); now.Before(until) {
-			return until
+			return false, until
 		}
 	}
 	t.End(now, reason)
-	return time.Time{}
+	return true, time.Time{}
 }
 
 // howItEnded returns how, and since when, the start of a pod is over: a pod with probes when all containers are ready,
@@ -132,11 +128,12 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 	return reasons.Failed
 }
 
-// review judges a start by kubelet's report, without a change of the pod. It returns what podChanged does.
+// review judges a start by kubelet's report, without a change of the pod. It returns what judge does.
 func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entries.judge(now, pod)
+	_, again = l.entries.judge(now, pod)
+	return again
 }
 
 // reviewSigns judges a start under way without a report of kubelet, by the node's own signs: all containers have run
@@ -146,7 +143,7 @@ func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod, timing Timing, quiet bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v, _ := l.entries.limiter.View(now, t.UID())
+	_, v := l.entries.limiter.View(now, t.UID())
 	run := l.entries.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
 	ended := len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, "", v.Admitted)
 	if len(pod.Containers) > 0 {

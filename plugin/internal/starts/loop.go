@@ -30,16 +30,16 @@ type loop struct {
 	woken chan struct{}        // holds at most one: do a round
 	pulse chan chan<- struct{} // each is closed after another round
 
-	starting map[string]struct{} // the starts under way, by UID
-	measured *usage.StartMeter   // of these, and of those that continued at once in the mode Shadow
-	courses  map[string]*course  // of the starts that were seen from their beginning
-	nextMute time.Time           // when to look for a mute pod watch again
+	starting map[string]*throttle.Ticket // the starts under way, by UID
+	measured *usage.StartMeter           // of these, and of those that continued at once in the mode Shadow
+	courses  map[string]*course          // of the starts that were seen from their beginning
+	nextMute time.Time                   // when to look for a mute pod watch again
 }
 
 func newLoop(s *Starts) *loop {
 	return &loop{
 		s: s, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
-		starting: map[string]struct{}{}, measured: usage.NewStartMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet), courses: map[string]*course{},
+		starting: map[string]*throttle.Ticket{}, measured: usage.NewStartMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet), courses: map[string]*course{},
 	}
 }
 
@@ -166,24 +166,20 @@ func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool
 // review judges every start under way, and returns the time of the next review; zero: none is needed before something
 // changes or is measured.
 func (l *loop) review(now time.Time) (next time.Time) {
-	for uid := range l.starting {
-		next = sooner(next, l.reviewOne(now, uid))
+	for _, t := range l.starting {
+		next = sooner(next, l.reviewOne(now, t))
 	}
 	return next
 }
 
 // reviewOne is review of one start. A panic does not affect the others.
-func (l *loop) reviewOne(now time.Time, uid string) (next time.Time) {
-	t := l.s.limiter.Lookup(uid)
-	if t == nil {
-		return time.Time{}
-	}
-	defer l.s.o.Observer.CaughtPod("review", uid, t.Name())
-	pod, known := l.s.Known(uid)
+func (l *loop) reviewOne(now time.Time, t *throttle.Ticket) (next time.Time) {
+	defer l.s.o.Observer.CaughtPod("review", t.UID(), t.Name())
+	pod, known := l.s.Known(t.UID())
 	if known && l.s.o.Pods.Healthy() {
 		return l.s.Ledger.review(now, pod)
 	}
-	l.s.Ledger.reviewSigns(now, t, pod, l.s.o.Timing, l.measured.Quiet(uid))
+	l.s.Ledger.reviewSigns(now, t, pod, l.s.o.Timing, l.measured.Quiet(t.UID()))
 	return time.Time{}
 }
 
@@ -200,7 +196,7 @@ func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 		if !shadowed {
 			l.forget(uid)
 		}
-		l.starting[uid] = struct{}{}
+		l.starting[uid] = e.Ticket
 		if !shadowed && e.Reason != reasons.Adopted {
 			l.begin(now, uid)
 		}

@@ -38,7 +38,7 @@ func proc(t *testing.T, root string, ticks string) {
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
-	v, _ := s.limiter.View(now, uid)
+	_, v := s.limiter.View(now, uid)
 	return v.StalledSince
 }
 
@@ -167,17 +167,21 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	pod := s.starts(now, "pod")
 	s.goOn(now, pod, reasons.Concurrency)
 	report := podwatch.Pod{UID: "pod", Namespace: "default", Name: "pod", Phase: corev1.PodSucceeded}
-	s.Ledger.podChanged(now.Add(30*time.Second), report, false, throttle.Profile{})
-	s.Ledger.podChanged(now.Add(50*time.Second), report, false, throttle.Profile{})
+	s.Ledger.podChanged(now.Add(30*time.Second), report, false)
+	s.Ledger.podChanged(now.Add(50*time.Second), report, false)
 	require.Equal(t, throttle.Waiting, state(pod))
 
 	admitted := now.Add(time.Minute)
 	holder.End(admitted, reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
 	over := admitted.Add(30 * time.Second)
-	assert.Equal(t, over, s.Ledger.podChanged(over.Add(-1), report, false, throttle.Profile{}))
+	goesOn, again := s.Ledger.podChanged(over.Add(-1), report, false)
+	assert.Equal(t, pod, goesOn)
+	assert.Equal(t, over, again)
 	assert.Equal(t, throttle.Starting, state(pod))
-	assert.Zero(t, s.Ledger.podChanged(over, report, false, throttle.Profile{}))
+	goesOn, again = s.Ledger.podChanged(over, report, false)
+	assert.Nil(t, goesOn)
+	assert.Zero(t, again)
 	assert.Equal(t, throttle.Started, state(pod))
 }
 

@@ -149,12 +149,12 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	}
 	uids := maps.Clone(l.starting)
 	for uid := range l.courses {
-		uids[uid] = struct{}{}
+		uids[uid] = nil // only the UID counts
 	}
 	all := l.s.limiter.Snapshot(now)
 	after, waiting := all.Settings.NoProgressAfter, len(all.Waiting) > 0 // also those that a policy holds
 	for uid := range uids {
-		v, ok := l.s.limiter.View(now, uid)
+		v, ok := l.s.View(now, uid)
 		if !ok {
 			continue
 		}

@@ -38,7 +38,7 @@ func (l *Ledger) sandbox(
 		t := l.entries.join(now, p, pod, request)
 		if d = l.entries.reserve(now, t, shutdown, throttle.RetriedSoon); !d.Admitted && refusable {
 			l.entries.book.Refuse(p.UID)
-			v, _ := l.entries.limiter.View(now, p.UID)
+			_, v := l.entries.limiter.View(now, p.UID)
 			return p, d, v.Since
 		}
 		t.Prepare(now, true)
@@ -68,7 +68,8 @@ func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 
 // View returns a copy of the latest ticket of a pod; ok is false if there is none.
 func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool) {
-	return s.limiter.View(now, uid)
+	t, v := s.limiter.View(now, uid)
+	return v, t != nil
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod

@@ -164,9 +164,11 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 		s.forgotten(pod.UID)
 		return
 	}
-	t := s.limiter.Lookup(pod.UID)
-	profile := s.profile(pod, t != nil && t.Repeats() > 0)
-	if again := s.Ledger.podChanged(now, pod, deleted, profile); !again.IsZero() {
+	t, again := s.Ledger.podChanged(now, pod, deleted)
+	if t != nil {
+		s.updateProfile(now, pod, t.Repeats()) // it may have joined before the watch knew the pod
+	}
+	if !again.IsZero() {
 		s.Wake()
 	}
 }

@@ -73,11 +73,11 @@ func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) 
 	}
 	began := run.Youngest
 	old := now.Sub(began) >= e.config.Load().Spec.GetStartTimeout()
-	switch v, _ := e.limiter.View(now, uid); {
+	switch t, v := e.limiter.View(now, uid); {
 	case v.State == throttle.Starting:
 		return false
 	case v.State == throttle.Waiting:
-		if over && pod.OnlySidecars(run.IDs) || !began.After(v.Arrived) || e.shadows.of(e.limiter.Lookup(uid)) != nil {
+		if over && pod.OnlySidecars(run.IDs) || !began.After(v.Arrived) || e.shadows.of(t) != nil {
 			return false // a sidecar that ran before, beside a container that waits, or the start continued in the mode Shadow
 		}
 		if old && over {

@@ -86,7 +86,7 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d = l.entries.reserve(now, t, false, refusal)
-	v, _ = l.entries.limiter.View(now, t.UID())
+	_, v = l.entries.limiter.View(now, t.UID())
 	return d, v
 }
 
