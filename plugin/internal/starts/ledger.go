@@ -36,3 +36,10 @@ func newLedger(limiter *throttle.Limiter, matcher *policies.Matcher, waitable ti
 		book: pods.NewBook(), matcher: matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
 	}}
 }
+
+// withMatcher calls f with the matcher, under the lock. f must do nothing else.
+func (l *Ledger) withMatcher(f func(*policies.Matcher)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l.entries.matcher)
+}
