@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -213,16 +212,14 @@ func (b *Book) Progress(uid string, joined time.Time, pod podwatch.Pod) Progress
 	return b.at(uid).progress(joined, pod)
 }
 
-// Target returns what to measure of the pod on the node.
-func (b *Book) Target(uid string) usage.Target {
-	p := b.at(uid)
-	target := usage.Target{CgroupParent: p.CgroupParent}
-	for _, c := range p.containers {
+// PIDs returns the first process of each container of the pod that runs, on the host; 0: it is not known.
+func (b *Book) PIDs(uid string) (pids []int) {
+	for _, c := range b.at(uid).containers {
 		if c.running {
-			target.PIDs = append(target.PIDs, c.pid)
+			pids = append(pids, c.pid)
 		}
 	}
-	return target
+	return pids
 }
 
 // ExitedSince reports whether the named container exited in the pod's present sandbox at or after t. Without a name,

@@ -212,5 +212,5 @@ func (l *Ledger) underWay(uid string) (name string, target usage.Target, under b
 	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() && l.entries.limiter.Lookup(uid) == sh.ticket {
 		return "", usage.Target{}, false
 	}
-	return p.NamespacedName(), l.entries.book.Target(uid), true
+	return p.NamespacedName(), usage.Target{CgroupParent: p.CgroupParent, PIDs: l.entries.book.PIDs(uid)}, true
 }
