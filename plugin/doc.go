@@ -31,24 +31,27 @@
 // This is one pod, from its sandbox to the end of its slot:
 //
 //  1. If the waiting room is installed, the runtime runs pacemaker-cni before it creates the sandbox. [waiting.Chooser.Wait]
-//     adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its turn is near, or, if it cannot wait in the
-//     gate, until it has its slot.
+//     calls the method wait of [waiting.Room]. It adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its
+//     turn is near, or, if it cannot wait in the gate, until it has its slot.
 //  2. The runtime creates the sandbox. [handler.RunPodSandbox] calls [waiting.Chooser.Sandbox], and that
 //     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
-//  4. No slot is free. The first way of waiting that does not bar the container takes it (see package waiting). The
-//     gate asks for a reservation ([starts.Ticket.ReserveGate]), and gives the container a hook or refuses it.
-//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] finds its ticket ([starts.Starts.HookTicket]) and
-//     blocks until that is admitted, [starts.Valve] ends the wait, or the deadline is reached.
+//  4. A limit holds it. The first way of waiting that does not bar the container takes it (see package waiting). In the
+//     gate, that is the method take of [waiting.Gate]. It asks for a reservation ([starts.Ticket.ReserveGate]), and gives
+//     the container a hook or refuses it.
+//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It finds
+//     the ticket ([starts.Starts.HookTicket]) and blocks until that is admitted, [starts.Valve] ends the wait, or the
+//     deadline is reached.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
 //     containers continue this start: after step 3 they start at once. The end of an init container ends nothing. But
-//     the app of a start that was lent its slot meanwhile, or is stuck, is a start of its own (step 3).
+//     the app of a start whose slot is still lent, or that is stuck, is a start of its own (step 3).
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
-//  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod.
+//  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod if nothing is
+//     left of it, and [starts.Starts.PodChanged] in any case, once it is deleted from the API server.
 //
 // If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
 // forecast turn is over. The next daemon rebuilds the book ([starts.RuntimeEvents.Synchronize]), and freezes admissions
@@ -78,6 +81,7 @@ import (
 var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
+	(*waiting.Room)(nil), (*waiting.Gate)(nil),
 	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
 	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
 	(*starts.RuntimeEvents).Synchronize, (*starts.Rejoin).Freeze,

@@ -119,7 +119,7 @@ type NewContainer struct {
 	AppEnded  bool   // another app container exited in this sandbox
 	Runs      bool   // any container of the pod runs
 	Again     bool   // a container of its name exited in this sandbox
-	Repeats   int    // how often since it last ran for 10 min, after which kubelet makes it again without a delay
+	Repeats   int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
 }
 
 // Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces

@@ -85,8 +85,8 @@ func (l *Ledger) container(
 		l.entries.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
 	if enforces && known && a.beginsApp(pod) && (v.Lent || v.Reason == reasons.Stuck) {
-		// While images were pulled, or init containers waited, slots were lent to others, or the start was stuck. All these
-		// pods may make their app at the same moment.
+		// Its slot is lent beyond the limit, or it was stuck and has none. The pods of such starts may all make their app at
+		// the same moment, once what their init containers wait for is there.
 		t.End(now, reasons.Lapsed)
 		request.Arrived, request.Since = v.Arrived, now // it keeps its place, and waits anew
 	} else {
