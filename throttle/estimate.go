@@ -155,10 +155,10 @@ func (p *pod) allowOneMore() {
 	}
 }
 
-// pace returns the expected time between two admissions by the slowest limit; zero if no limit is
+// interval returns the expected time between two admissions by the slowest limit; zero if no limit is
 // set. For a limit on a signal, that is the mean time between the latest admissions. It is a guess
 // if observed is false.
-func (d *admission) pace(now time.Time) (every time.Duration, observed bool) {
+func (d *admission) interval(now time.Time) (every time.Duration, observed bool) {
 	observed = true
 	slower := func(than time.Duration, known bool) {
 		every, observed = max(every, than), observed && known
@@ -182,7 +182,7 @@ func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 	for _, t := range d.queue.arrivals {
 		since = earlier(since, t.arrived)
 	}
-	since = later(since, now.Add(-paceWindow))
+	since = later(since, now.Add(-intervalWindow))
 	n := d.limits.admissions.after(since)
 	if n == 0 {
 		return unknownStart, false

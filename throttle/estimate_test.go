@@ -32,7 +32,7 @@ func TestExpectedWaitMatchesTheActualWait(t *testing.T) {
 		p.pass(40 * time.Second)
 		expected := map[string]time.Duration{}
 		asked := p.now.Sub(epoch)
-		require.True(t, p.l.Snapshot(p.now).PaceObserved)
+		require.True(t, p.l.Snapshot(p.now).IntervalObserved)
 		for _, v := range p.l.Snapshot(p.now).Waiting {
 			expected[v.UID] = v.WaitLeft
 		}

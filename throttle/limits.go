@@ -14,8 +14,8 @@ const (
 	// readingValidFor is how long a reading is valid. If the sensor gives no other in that time, its
 	// limit opens.
 	readingValidFor = 30 * time.Second
-	// paceWindow is the time over which the pace of admissions is measured.
-	paceWindow = time.Minute
+	// intervalWindow is the time over which the interval between admissions is measured.
+	intervalWindow = time.Minute
 	// loadDecay is the time constant of the load average of one minute.
 	loadDecay = time.Minute
 	// admissionsKept is how long an admission is remembered: after that, the load average shows it.

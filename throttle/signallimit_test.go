@@ -294,7 +294,7 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 		n.requireState(uid, Starting, reasons.Exempt)
 	}
 	_, known := n.l.admission.admissionsEvery(n.now)
-	require.False(t, known, "exempt starts say nothing about the pace of waiting pods")
+	require.False(t, known, "exempt starts say nothing about the interval between admissions")
 	n.end("holder", reasons.Ready)
 	d := n.join("waits").TryStart(n.now)
 	require.Equal(t, Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 90, Owed: 60, Threshold: 80}, d.Held)

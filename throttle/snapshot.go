@@ -17,10 +17,10 @@ type Snapshot struct {
 	Starting []TicketView
 	// Held is the limit of the node that holds the next start. The zero value: none does.
 	Held Held
-	// Pace is the expected time between two admissions; zero if no limit is set. PaceObserved is
-	// false while Pace is a guess.
-	Pace         time.Duration
-	PaceObserved bool
+	// Interval is the expected time between two admissions; zero if no limit is set. IntervalObserved
+	// is false while Interval is a guess.
+	Interval         time.Duration
+	IntervalObserved bool
 	// Limit is how many pods may start at a time now, without lent slots; zero: any number.
 	Limit int
 	// Lent is how many slots are lent beyond the limit.
@@ -56,7 +56,7 @@ type TicketView struct {
 	Arrived, Admitted, Ended time.Time
 	// Since is since when it waits or waited: Arrived, or later by the time in which kubelet prepared the pod.
 	Since time.Time
-	// WaitLeft is the time until a Waiting ticket is admitted at the present pace. If a group holds
+	// WaitLeft is the time until a Waiting ticket is admitted if Interval stays as it is. If a group holds
 	// the ticket, it is the time until its MaxWait is over, or zero if MaxWait does not help.
 	WaitLeft time.Duration
 	// Repeats is Request.Repeats.
@@ -77,12 +77,12 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	if s.Limit == noLimit {
 		s.Limit = 0
 	}
-	s.Pace, s.PaceObserved = l.admission.pace(now)
+	s.Interval, s.IntervalObserved = l.admission.interval(now)
 	if l.slots.adaptive != nil {
 		s.Adaptive = l.slots.adaptive.Why()
 	}
 	l.queue.positions(func(t *Ticket, at position) bool {
-		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Pace))
+		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Interval))
 		return true
 	})
 	for _, t := range l.slots.inFlight {
@@ -100,7 +100,7 @@ func (l *Limiter) View(now time.Time, uid string) (t *Ticket, v TicketView) {
 	case t.state != Waiting:
 		v = t.view()
 	default:
-		every, _ := l.admission.pace(now)
+		every, _ := l.admission.interval(now)
 		v = t.waitingView(now, l.queue.position(t), l.admission.held(now), every)
 	}
 	return t, v
@@ -129,7 +129,7 @@ func (t *Ticket) view() TicketView {
 }
 
 // waitingView adds what a ticket waits for at its position.
-func (t *Ticket) waitingView(now time.Time, at position, node Held, pace time.Duration) TicketView {
+func (t *Ticket) waitingView(now time.Time, at position, node Held, every time.Duration) TicketView {
 	v := t.view()
 	v.Held, v.Ahead, v.Overdue = t.heldBy(at, node), at.ahead, !now.Before(t.due())
 	v.Reason = v.Held.Reason
@@ -141,9 +141,9 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, pace time.Du
 	case at.heldBy != nil:
 		v.WaitLeft = max(0, t.due().Sub(now))
 	case v.Reason == reasons.NotPresent || v.Reason == reasons.Preparing: // it starts when it comes
-		v.WaitLeft = time.Duration(at.ahead) * pace
+		v.WaitLeft = time.Duration(at.ahead) * every
 	default:
-		v.WaitLeft = time.Duration(at.ahead+1) * pace
+		v.WaitLeft = time.Duration(at.ahead+1) * every
 	}
 	return v
 }

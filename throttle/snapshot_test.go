@@ -21,17 +21,17 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	n.pass(time.Second)
 
 	held := Held{Reason: reasons.Concurrency, Measured: 1, Threshold: 1}
-	now, pace := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
+	now, interval := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
 	require.Equal(t, Snapshot{
-		Settings: s.WithDefaults(), Held: held, Pace: pace, Limit: 1,
+		Settings: s.WithDefaults(), Held: held, Interval: interval, Limit: 1,
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Present: true, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: pace,
+				Present: true, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: interval,
 			},
 			{
 				UID: "absent", Name: "ns/absent", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Ahead: 1, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: 2 * pace,
+				Ahead: 1, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: 2 * interval,
 			},
 		},
 		Starting: []TicketView{
@@ -159,7 +159,7 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	s := n.l.Snapshot(n.now)
-	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Pace, s.PaceObserved})
+	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Interval, s.IntervalObserved})
 	for range len(durations{}.last) {
 		n.observe(time.Minute) // the next loop displaces these
 	}
@@ -167,18 +167,18 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 		n.observe(6 * time.Second)
 	}
 	s = n.l.Snapshot(n.now)
-	require.Equal(t, []any{2 * time.Second, true}, []any{s.Pace, s.PaceObserved})
+	require.Equal(t, []any{2 * time.Second, true}, []any{s.Interval, s.IntervalObserved})
 
 	for range len(durations{}.last) {
 		n.joinAndWait("deleted") // its slot came free, but not because the pod started
 		n.end("deleted", reasons.Deleted)
 	}
-	require.Equal(t, 2*time.Second, n.l.Snapshot(n.now).Pace)
+	require.Equal(t, 2*time.Second, n.l.Snapshot(n.now).Interval)
 
 	n.l.Configure(n.now, Settings{MaxConcurrent: 3, FillEvery: 5 * time.Second})
-	require.Equal(t, 5*time.Second, n.l.Snapshot(n.now).Pace, "the slower of both limits")
+	require.Equal(t, 5*time.Second, n.l.Snapshot(n.now).Interval, "the slower of both limits")
 	n.l.Configure(n.now, Settings{})
-	require.Zero(t, n.l.Snapshot(n.now).Pace)
+	require.Zero(t, n.l.Snapshot(n.now).Interval)
 }
 
 func TestASnapshotSaysWhenALimitOpensByItself(t *testing.T) {
@@ -199,7 +199,7 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	expected := func(n *node, uid string) []any {
 		ticket, v := n.l.View(n.now, uid)
 		require.NotNil(t, ticket)
-		return []any{v.WaitLeft, n.l.Snapshot(n.now).PaceObserved}
+		return []any{v.WaitLeft, n.l.Snapshot(n.now).IntervalObserved}
 	}
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.joinAndWait("a", "b", "c")
@@ -240,7 +240,7 @@ func TestAFailedStartSaysNothingAboutThePace(t *testing.T) {
 		n.joinAndWait("a")
 		n.pass(time.Second)
 		n.end("a", reason)
-		require.Equal(t, tells, n.l.Snapshot(n.now).PaceObserved, reason)
+		require.Equal(t, tells, n.l.Snapshot(n.now).IntervalObserved, reason)
 	}
 }
 

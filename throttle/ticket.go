@@ -164,7 +164,7 @@ type Held struct {
 	// signal before it shows them. It is set for CPULoad, IOLoad and LoadAverage.
 	Owed float64
 	// Policy is the group whose limit holds it, for PolicyStarting, PolicyRunning, PolicyPacer,
-	// PolicyClaim and Unadmittable. Then Measured of Threshold is in use.
+	// PolicyClaim and Unadmittable. For these reasons Measured is in use, and Threshold is the limit.
 	Policy GroupKey
 	// Resource is what the limit of the group bounds; empty: pods. Measured, Threshold and Asks are in
 	// its unit.
@@ -208,7 +208,7 @@ const (
 	// RetriedSoon means that kubelet tries again within 15 seconds.
 	RetriedSoon Refusal = iota
 	// RetriedLate means that kubelet counts the refusal as a crash of the container, and tries again up to five minutes
-	// later. The quota does not allow for starts that become slower then.
+	// later. So the quota assumes that starts stay as fast as they are: a refusal would cost the pod minutes.
 	RetriedLate
 	// NotIfFull means that a full gate does not hold the pod. Reserve then admits it without a reservation and with the
 	// reason GateFull, and the pod keeps its pull permit.

@@ -97,7 +97,7 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	n.end("x", reasons.Ready)
 	n.requireStarting("holder")
 	n.requireWaiting("waits")
-	require.Zero(t, n.l.slots.took.n, "a start without a slot says nothing about the pace")
+	require.Zero(t, n.l.slots.took.n, "a start without a slot says nothing about the interval")
 }
 
 func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {

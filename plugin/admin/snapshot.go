@@ -20,17 +20,17 @@ func NewStatus(now time.Time, s throttle.Snapshot, ended []throttle.TicketView) 
 			Limits:   LimitsText(s.Settings),
 			Adaptive: s.Adaptive,
 			HeldBy:   newHeld(s.Held),
-			Pace:     Pace{Seconds: seconds(s.Pace), Observed: s.PaceObserved},
+			Pace:     Pace{Seconds: seconds(s.Interval), Observed: s.IntervalObserved},
 
 			MaxWaitSeconds: seconds(s.Settings.MaxWait),
 		},
 		Limit: s.Limit, Lent: s.Lent,
 		Pulling: s.Pulling, PullingLimit: max(0, s.Settings.MaxPulling),
-		Starting: newPods(now, s.Starting, s.PaceObserved),
+		Starting: newPods(now, s.Starting, s.IntervalObserved),
 		Waiting:  []Pod{},
-		Ended:    newPods(now, ended, s.PaceObserved),
+		Ended:    newPods(now, ended, s.IntervalObserved),
 	}
-	for _, p := range newPods(now, s.Waiting, s.PaceObserved) {
+	for _, p := range newPods(now, s.Waiting, s.IntervalObserved) {
 		if p.Reason == reasons.Preparing {
 			st.Preparing = append(st.Preparing, p)
 		} else {

@@ -134,7 +134,7 @@
 //	measuredAfter   2 s   The window of what a start uses.
 //	laterCPU        3 s   CPU time of a start that idles first, as in TestIdlersThatBurnLaterAreForeseen. A greater one holds
 //	                      more herds that only wait.
-//	doubt           5     Times the CPU time that the table expects: it may be wrong by that. With 3, probes killed in 4 of
+//	costMargin      5     Times the CPU time that the table expects: it may be wrong by that. With 3, probes killed in 4 of
 //	                      150 herds whose tables were, with 5 in none. A forecast used 0.6 of what probes leave then.
 //	mostPlanned     64    Starts that one plan lets in, for the time that a plan takes. The next one goes on.
 //	mostRest        512   Pods that wait. More than kubelet takes on any node.

@@ -17,8 +17,8 @@ const (
 	measuredAfter = 2 * time.Second
 	// laterCPU is how many CPU-seconds an unknown start that idles is taken to burn later.
 	laterCPU = 3
-	// doubt is by how much a start of a kind that is not proven may exceed the CPU time that is expected of it.
-	doubt = 5
+	// costMargin is how many times the expected CPU time a start of a kind that is not proven may take.
+	costMargin = 5
 	// mostPlanned bounds how many starts one plan lets in one by one, and mostRest how many all at once: a forecast
 	// takes time.
 	mostPlanned, mostRest = 64, 512
@@ -52,7 +52,7 @@ type Start struct {
 // start now. passing are indices of present: these starts may start before all others of their band. The limit includes
 // them.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
-	p := c.newPlan(at, underWay, doubt)
+	p := c.newPlan(at, underWay, costMargin)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))
 	c.held = p.held
 	return c.planned, p.passing
@@ -73,16 +73,16 @@ func (c *Controller) AllowSoon(at time.Time, underWay []Start, slots int, waitin
 // plan is the forecast of the starts under way, and of those that it lets join them.
 type plan struct {
 	*Controller
-	at      time.Time
-	doubt   float64 // by how much a start of a kind that is not proven may exceed its CPU time
-	free    float64 // cores that other work leaves
-	goal    float64 // cores that starts are to keep busy or wait for, and half a core for rounding
-	demands []demand
-	burning float64 // cores that the starts under way keep busy, as measured
-	readers int     // starts that read from the disk, or will
-	kinds   map[string]*kind
-	held    string // why the first one that must wait does; empty: none must
-	passing []int  // indices of those that pass it
+	at         time.Time
+	costMargin float64 // how many times its CPU time a start of a kind that is not proven may take
+	free       float64 // cores that other work leaves
+	goal       float64 // cores that starts are to keep busy or wait for, and half a core for rounding
+	demands    []demand
+	burning    float64 // cores that the starts under way keep busy, as measured
+	readers    int     // starts that read from the disk, or will
+	kinds      map[string]*kind
+	held       string // why the first one that must wait does; empty: none must
+	passing    []int  // indices of those that pass it
 }
 
 // kind is what was measured of the starts of one kind that are under way.
@@ -106,8 +106,8 @@ func (p *plan) kind(of string) *kind {
 	return p.kinds[of]
 }
 
-func (c *Controller) newPlan(at time.Time, underWay []Start, doubt float64) *plan {
-	p := &plan{Controller: c, at: at, doubt: doubt, kinds: map[string]*kind{}}
+func (c *Controller) newPlan(at time.Time, underWay []Start, costMargin float64) *plan {
+	p := &plan{Controller: c, at: at, costMargin: costMargin, kinds: map[string]*kind{}}
 	cores := float64(c.settings.Cores)
 	p.free = max((1-nearly)*cores, cores-c.elsewhere())
 	p.goal = max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5
@@ -261,7 +261,7 @@ func (p *plan) restFits(waiting []Start) bool {
 	for i := range all.demands {
 		one := &all.demands[i]
 		if !one.proven {
-			one.cpu *= p.doubt
+			one.cpu *= p.costMargin
 		}
 		one.until = one.restUntil
 	}

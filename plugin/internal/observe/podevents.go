@@ -129,7 +129,7 @@ func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapsho
 			n.Pod(v.UID, v.Name, corev1.EventTypeWarning, eventNever, "Cannot start: this pod alone exceeds a limit of a StartPolicy, and waiting does not help: "+admin.HeldText(v.Held))
 			continue
 		}
-		n.Pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.PaceObserved))
+		n.Pod(v.UID, v.Name, corev1.EventTypeNormal, eventWaiting, waitingText(v, len(waiting), snapshot.IntervalObserved))
 	}
 	return now.Add(lookEvery)
 }

@@ -78,16 +78,16 @@ func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struc
 // daemon goes away. Zero: no pod waits.
 func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	uids := order(s)
-	if s.Pace <= 0 {
-		s.Pace = leastPace
+	if s.Interval <= 0 {
+		s.Interval = leastPace
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	firstTurn := b.from.Add(max(leaveTolerance, b.pace))
 	moved := len(b.uids) == 0 || len(uids) < len(b.uids) || !slices.Equal(uids[:len(b.uids)], b.uids)
-	outdated := len(uids) > 0 && (moved || !now.Before(firstTurn) || (s.Pace-b.pace).Abs() > b.pace/4)
+	outdated := len(uids) > 0 && (moved || !now.Before(firstTurn) || (s.Interval-b.pace).Abs() > b.pace/4)
 	if outdated {
-		b.from, b.pace = now, s.Pace
+		b.from, b.pace = now, s.Interval
 	}
 	if outdated || len(uids) != len(b.uids) {
 		b.uids = uids

@@ -15,7 +15,7 @@ import (
 
 // waits returns a snapshot in which pods wait with a process, in this order.
 func waits(pace time.Duration, uids ...string) throttle.Snapshot {
-	s := throttle.Snapshot{Pace: pace}
+	s := throttle.Snapshot{Interval: pace}
 	for _, uid := range uids {
 		s.Waiting = append(s.Waiting, throttle.TicketView{UID: uid, Present: true})
 	}
