@@ -158,7 +158,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if !ok {
 			continue
 		}
-		under := l.measureOne(now, uid)
+		made, under := l.measureOne(now, uid)
 		if use, known := l.measured.Use(uid); known && under {
 			l.s.limiter.SetUse(uid, use)
 		}
@@ -166,7 +166,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if under && after >= 0 {
 			since = l.measured.StalledSince(uid, after) // also while none waits, or it would miss progress
 		}
-		if made := l.s.Ledger.lastMade(uid); !since.IsZero() && made.After(since) {
+		if !since.IsZero() && made.After(since) {
 			since = made // to make a container is progress, such as the app after an init container that waited
 		}
 		if !waiting {
@@ -179,38 +179,29 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	return next
 }
 
-// measureOne measures one start, and reports whether it is under way. A panic does not affect the others.
-func (l *loop) measureOne(now time.Time, uid string) (under bool) {
+// measureOne measures one start. It returns what underWay does. A panic does not affect the others.
+func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool) {
 	defer l.s.o.Observer.Caught("measure")
-	name, target, under := l.s.Ledger.underWay(uid)
+	name, target, made, under := l.s.Ledger.underWay(uid)
 	defer l.s.o.Observer.CaughtPod("measure", uid, name)
 	if !under {
-		return false
+		return made, false
 	}
 	if blind := l.measured.Measure(now, uid, target); blind != nil {
 		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind})
 	}
-	return true
+	return made, true
 }
 
-// lastMade returns when the last container of a pod was made; zero: none was.
-func (l *Ledger) lastMade(uid string) time.Time {
+// underWay returns the name of a pod, what to measure of it, and when its last container was made; zero: none was. under
+// is false if the pod is unknown, or if, in the mode Shadow, its start is over and only keeps its slot.
+func (l *Ledger) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entries.book.LastMade(uid)
-}
-
-// underWay returns the name of a pod, and what to measure of it. under is false if the pod is unknown, or if, in
-// the mode Shadow, its start is over and only keeps its slot.
-func (l *Ledger) underWay(uid string) (name string, target usage.Target, under bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p, inBook := l.entries.book.Get(uid)
-	if !inBook {
-		return "", usage.Target{}, false
-	}
+	p, under := l.entries.book.Get(uid)
 	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() && l.entries.limiter.Lookup(uid) == sh.ticket {
-		return "", usage.Target{}, false
+		under = false
 	}
-	return p.NamespacedName(), usage.Target{CgroupParent: p.CgroupParent, PIDs: l.entries.book.PIDs(uid)}, true
+	target = usage.Target{CgroupParent: p.CgroupParent, PIDs: l.entries.book.PIDs(uid)}
+	return p.NamespacedName(), target, l.entries.book.LastMade(uid), under
 }

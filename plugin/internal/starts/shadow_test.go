@@ -275,7 +275,7 @@ func TestAShadowWhoseTicketIsOverIsFollowedNoMore(t *testing.T) {
 		killed.is(throttle.Started, reasons.Exited)
 		assert.Empty(t, n.Ledger.shadowsUnderWay())
 		killed.starts("app")
-		_, _, under := n.Ledger.underWay(killed.uid)
+		_, _, _, under := n.Ledger.underWay(killed.uid)
 		assert.True(t, under, "another start, which has its turn")
 	})
 }
