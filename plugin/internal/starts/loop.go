@@ -188,8 +188,7 @@ func (l *loop) reviewOne(now time.Time, t *throttle.Ticket) (next time.Time) {
 func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 	uid := e.Ticket.UID()
 	if pod, known := l.s.Known(uid); known && e.State == throttle.Waiting {
-		v, _ := l.s.View(now, uid)
-		l.s.updateProfile(now, pod, v.Repeats)
+		l.s.updateProfile(now, pod, e.Ticket)
 	}
 	switch e.State {
 	case throttle.Starting:
@@ -198,10 +197,10 @@ func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
 		}
 		l.starting[uid] = e.Ticket
 		if !shadowed && e.Reason != reasons.Adopted {
-			l.begin(now, uid)
+			l.begin(now, e.Ticket)
 		}
 	case throttle.Started, throttle.Gone:
-		l.finish(now, uid, e.Reason)
+		l.finish(now, e.Ticket, e.Reason)
 		l.forget(uid)
 	}
 }

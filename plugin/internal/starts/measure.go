@@ -20,13 +20,10 @@ type course struct {
 }
 
 // begin measures a start that begins for the first time.
-func (l *loop) begin(now time.Time, uid string) {
-	v, ok := l.s.View(now, uid)
-	if !ok {
-		return
-	}
-	defer l.s.o.Observer.CaughtPod("begin", uid, v.Name)
-	c := &course{restart: v.Repeats > 0, expected: learning.Expectation{Basis: learning.None}}
+func (l *loop) begin(now time.Time, t *throttle.Ticket) {
+	uid := t.UID()
+	defer l.s.o.Observer.CaughtPod("begin", uid, t.Name())
+	c := &course{restart: t.Repeats() > 0, expected: learning.Expectation{Basis: learning.None}}
 	if pod, known := l.s.Known(uid); known {
 		c.expected = l.s.o.Memory.Expect(pod, c.restart)
 	}
@@ -36,13 +33,13 @@ func (l *loop) begin(now time.Time, uid string) {
 }
 
 // finish learns what a start took, if the reason of its end allows that.
-func (l *loop) finish(now time.Time, uid string, reason reasons.Reason) {
+func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) {
+	uid := t.UID()
 	c := l.courses[uid]
 	if c == nil {
 		return
 	}
-	v, _ := l.s.View(now, uid)
-	defer l.s.o.Observer.CaughtPod("finish", uid, v.Name)
+	defer l.s.o.Observer.CaughtPod("finish", uid, t.Name())
 	delete(l.courses, uid)
 	l.measureOne(now, uid)
 	took, measured := l.measured.Took(uid)
@@ -78,10 +75,9 @@ func (s *Starts) updateProfiles(now time.Time) {
 	s.limiter.SetProfiles(now, of)
 }
 
-// updateProfile updates in the limiter what the start of a pod is expected to take. repeats is how often it was
-// repeated.
-func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, repeats int) {
-	s.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, repeats > 0)})
+// updateProfile updates in the limiter what the start of a pod is expected to take.
+func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, t *throttle.Ticket) {
+	s.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, t.Repeats() > 0)})
 }
 
 // profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports
@@ -106,14 +102,14 @@ func (l *loop) followShadows(now time.Time) {
 	shadows := l.s.Ledger.shadowsUnderWay()
 	for uid, sh := range shadows {
 		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
-			l.s.review(now, throttle.TicketView{UID: uid, Name: sh.ticket.Name()})
+			l.s.review(now, uid, sh.ticket.Name())
 		}
 		switch c := l.courses[uid]; {
 		case sh.ended != "":
-			l.finish(now, uid, sh.ended)
+			l.finish(now, sh.ticket, sh.ended)
 			l.measured.Forget(uid)
 		case c == nil:
-			l.begin(now, uid)
+			l.begin(now, sh.ticket)
 		}
 	}
 	for uid := range l.courses {

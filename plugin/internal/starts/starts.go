@@ -130,14 +130,14 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
 	}
 	for _, v := range waiting {
-		s.review(now, v) // it may be exempt now
+		s.review(now, v.UID, v.Name) // it may be exempt now
 	}
 }
 
 // review judges a start by what the pod watch knows now. A panic does not affect the others.
-func (s *Starts) review(now time.Time, v throttle.TicketView) {
-	defer s.o.Observer.CaughtPod("review", v.UID, v.Name)
-	if pod, known := s.Known(v.UID); known {
+func (s *Starts) review(now time.Time, uid, name string) {
+	defer s.o.Observer.CaughtPod("review", uid, name)
+	if pod, known := s.Known(uid); known {
 		s.Ledger.review(now, pod)
 	}
 }
@@ -166,7 +166,7 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	}
 	t, again := s.Ledger.podChanged(now, pod, deleted)
 	if t != nil {
-		s.updateProfile(now, pod, t.Repeats()) // it may have joined before the watch knew the pod
+		s.updateProfile(now, pod, t) // it may have joined before the watch knew the pod
 	}
 	if !again.IsZero() {
 		s.Wake()
