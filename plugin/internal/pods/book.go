@@ -222,11 +222,10 @@ func (b *Book) PIDs(uid string) (pids []int) {
 	return pids
 }
 
-// ExitedSince reports whether the named container exited in the pod's present sandbox at or after t. Without a name,
-// it reports whether any container did.
-func (b *Book) ExitedSince(uid, name string, t time.Time) bool {
-	for of, e := range b.at(uid).exits {
-		if (name == "" || of == name) && !e.last.Before(t) {
+// ExitedSince reports whether a container exited in the pod's present sandbox at or after t.
+func (b *Book) ExitedSince(uid string, t time.Time) bool {
+	for _, e := range b.at(uid).exits {
+		if !e.last.Before(t) {
 			return true
 		}
 	}

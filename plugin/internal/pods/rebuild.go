@@ -28,22 +28,18 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 		}
 		p.lastSandbox = p.Sandbox // one of several that live stays the present one
 	}
+	for _, ctr := range ctrs {
+		if p := bySandbox[ctr.GetPodSandboxId()]; p != nil {
+			live[ctr.GetId()] = true
+			p.adopt(ctr, now)
+		}
+	}
 	for _, p := range b.pods {
 		if p.Sandbox != "" && bySandbox[p.Sandbox] == nil {
 			p.Sandbox = ""
 			clear(p.exits)
 			lost = append(lost, p.UID)
 		}
-	}
-	for _, ctr := range ctrs {
-		p := bySandbox[ctr.GetPodSandboxId()]
-		if p == nil {
-			continue
-		}
-		live[ctr.GetId()] = true
-		p.adopt(ctr, now)
-	}
-	for _, p := range b.pods {
 		for id, c := range p.containers {
 			if live[id] {
 				continue

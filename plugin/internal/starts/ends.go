@@ -145,12 +145,12 @@ func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 	defer l.mu.Unlock()
 	_, v := l.entries.limiter.View(now, t.UID())
 	run := l.entries.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
-	ended := len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, "", v.Admitted)
+	ended := len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, v.Admitted)
 	if len(pod.Containers) > 0 {
 		ended, run.Begun = l.entries.book.AllExited(v.UID, v.Admitted, pod), run.Begun && pod.HasApp(run.IDs)
 	}
 	switch {
-	case ended && !l.entries.book.ExitedSince(v.UID, "", now.Add(-timing.Quiet.Window)):
+	case ended && !l.entries.book.ExitedSince(v.UID, now.Add(-timing.Quiet.Window)):
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)

@@ -149,7 +149,7 @@ func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 		p.is(throttle.Started, reasons.Exited)
 		n.locked(func(l *Ledger) {
 			assert.Empty(t, l.entries.book.Progress(p.uid, time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
-			assert.True(t, l.entries.book.ExitedSince(p.uid, "app", time.Time{}))
+			assert.True(t, l.entries.book.ExitedSince(p.uid, time.Time{}))
 		})
 	})
 }
