@@ -48,8 +48,7 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 		t.StartExempt(now)
 		a.Decision.Admitted = true
 	case kind == never:
-		_, reason := t.Status()
-		a.Decision = barred(reason)
+		a.Decision = barred(reasons.Deleted)
 	case enforces && a.Valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
 	default:
@@ -90,7 +89,7 @@ func (l *Ledger) container(
 		t.End(now, reasons.Lapsed)
 		request.Arrived, request.Since = v.Arrived, now // it keeps its place, and waits anew
 	} else {
-		kind = a.kind(t, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
+		kind = a.kind(v, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
 	}
 	if kind == continues || kind == never {
 		return a, t, kind
@@ -102,27 +101,21 @@ func (l *Ledger) container(
 	return a, t, kind
 }
 
-// kind returns what the container starts. t is the ticket of its pod, or nil. shadowed reports whether the start of
-// the ticket continued without an admission, paced whether restarts are paced.
-func (a ContainerStart) kind(t *throttle.Ticket, pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
-	if known && pod.Containers[a.Container].Kind == podwatch.Ephemeral {
+// kind returns what the container starts. v is the ticket of its pod; the zero value: it has none. shadowed reports
+// whether the start of the ticket continued without an admission, paced whether restarts are paced.
+func (a ContainerStart) kind(v throttle.TicketView, pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
+	switch {
+	case known && pod.Containers[a.Container].Kind == podwatch.Ephemeral:
 		return continues
-	}
-	waiting := false
-	if t != nil {
-		state, reason := t.Status()
-		waiting = state == throttle.Waiting
-		switch {
-		case state == throttle.Gone && reason == reasons.Deleted && enforces:
-			return never
-		case a.continues(state, reason, shadowed):
-			return continues
-		}
-	}
-	if a.AppBeside || (a.Again && !paced && !waiting) { // a sidecar does not admit the app that waits
+	case v.State == throttle.Gone && v.Reason == reasons.Deleted && enforces:
+		return never
+	case a.continues(v, shadowed):
+		return continues
+	case a.AppBeside, a.Again && !paced && v.State != throttle.Waiting: // a sidecar does not admit the app that waits
 		return atOnce
+	default:
+		return newStart
 	}
-	return newStart
 }
 
 // beginsApp reports whether the container is the first of the app containers of its pod, after init containers.
@@ -130,20 +123,20 @@ func (a ContainerStart) beginsApp(pod podwatch.Pod) bool {
 	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.AppEnded && !a.Again && pod.HasInit()
 }
 
-// continues reports whether the container belongs to the start of a ticket in this state. shadowed reports
-// whether that start continued without an admission.
-func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, shadowed bool) bool {
-	switch state {
+// continues reports whether the container belongs to the start of the ticket. shadowed reports whether that start
+// continued without an admission.
+func (a ContainerStart) continues(v throttle.TicketView, shadowed bool) bool {
+	switch v.State {
 	case throttle.Starting:
 		return true
 	case throttle.Waiting:
 		return shadowed
 	case throttle.Gone:
-		return reason == reasons.Deleted
+		return v.Reason == reasons.Deleted
 	case throttle.Started:
 		// Where nothing of the pod runs, its start was over without all of its containers: the node's own signs were
 		// wrong, a container could not be made, or the sandbox is another one. Only a stuck start is still the same.
-		return !a.Again && (a.Runs || reason == reasons.Stuck)
+		return !a.Again && (a.Runs || v.Reason == reasons.Stuck)
 	default:
 		return false
 	}
