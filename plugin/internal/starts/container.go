@@ -167,7 +167,7 @@ func (l *Ledger) containerStarted(
 	if known {
 		l.entries.regroup(now, pod, false)
 	}
-	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(p.UID); unasked {
+	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(now, p.UID); unasked {
 		l.entries.adopt(now, p.UID, pod, false)
 	}
 	if known {
@@ -178,13 +178,9 @@ func (l *Ledger) containerStarted(
 
 // isUnasked reports whether a pod of which a process runs has no start that was admitted, and none that continued at
 // once in the mode Shadow.
-func (e *entries) isUnasked(uid string) bool {
-	t := e.limiter.Lookup(uid)
-	if t == nil {
-		return true
-	}
-	state, reason := t.Status()
-	return state != throttle.Starting && state != throttle.Started && reason != reasons.Deleted && e.shadows.of(t) == nil
+func (e *entries) isUnasked(now time.Time, uid string) bool {
+	t, v := e.limiter.View(now, uid)
+	return t == nil || v.State != throttle.Starting && v.State != throttle.Started && v.Reason != reasons.Deleted && e.shadows.of(t) == nil
 }
 
 // ContainerStopped handles a container whose process ended.

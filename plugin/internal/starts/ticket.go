@@ -104,11 +104,9 @@ func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, 
 	defer l.mu.Unlock()
 	now := time.Now()
 	p, repeats, gone := l.entries.book.Hook(who, containerID)
-	t := l.entries.limiter.Lookup(p.UID)
-	if t != nil {
-		if state, reason := t.Status(); state != throttle.Gone || reason == reasons.Deleted {
-			return t, gone
-		}
+	t, v := l.entries.limiter.View(now, p.UID)
+	if t != nil && (v.State != throttle.Gone || v.Reason == reasons.Deleted) {
+		return t, gone
 	}
 	t = l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
 	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, pod.UID != "") {
