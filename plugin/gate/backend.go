@@ -12,7 +12,7 @@ import (
 // has a monotonic clock reading, so it stays right when the wall clock is set.
 type Hello = wire.Hello
 
-// Verdict is the decision on a start that waits at the gate.
+// Verdict is the decision on a start that waits in the gate.
 type Verdict struct {
 	// Go lets the process start. If it is false, the hook fails and nothing starts.
 	Go bool
@@ -62,19 +62,19 @@ func (v Verdict) answer() wire.Answer {
 	return wire.Answer{Kind: wire.Abort, Reason: reason}
 }
 
-// SendTurn sends a waiting hook its turn. leaveAt is when the hook leaves if this daemon goes away, position is its
-// position among the pods that wait, counted from 1, and pace is the time between two hooks that leave.
-type SendTurn func(leaveAt time.Time, position int, pace time.Duration)
+// SendForecast sends a waiting hook when it leaves if this daemon goes away, its place among the hooks that wait, counted
+// from 1, and pace, the time between two hooks that leave.
+type SendForecast func(leaveAt time.Time, place int, pace time.Duration)
 
-// Backend decides the starts that wait at the gate. Its methods must be safe for
+// Backend decides the starts that wait in the gate. Its methods must be safe for
 // concurrent use.
 type Backend interface {
 	// Wait blocks until the start is decided, or until ctx ends because the hook
 	// went away or the server stops. It must return soon after ctx ends, with an
 	// error if there is no verdict.
 	//
-	// Wait may call sendTurn any number of times and from any goroutine, but not after
-	// it has returned. sendTurn blocks while the hook does not read. After 2 s, or 4 s
+	// Wait may call sendForecast any number of times and from any goroutine, but not after
+	// it has returned. sendForecast blocks while the hook does not read. After 2 s, or 4 s
 	// beside an alive line, the server gives up the hook and ctx ends.
 	//
 	// A verdict may not reach a hook that went away meanwhile. Then no process starts,
@@ -82,7 +82,7 @@ type Backend interface {
 	//
 	// An error before ctx ends, or a panic, means that the backend cannot decide now.
 	// The server logs it, and the hook asks again.
-	Wait(ctx context.Context, h Hello, sendTurn SendTurn) (Verdict, error)
+	Wait(ctx context.Context, h Hello, sendForecast SendForecast) (Verdict, error)
 	// Alive returns nil soon if starts are being decided, or an error if they are not
 	// before ctx ends. While hooks wait, it is called every few seconds. After each nil
 	// the hooks get an alive line; without alive lines they leave one by one.

@@ -10,7 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-// decide waits for the backend's verdict on h and sends it to the hook. Meanwhile it sends the hook its turns, and an
+// decide waits for the backend's verdict on h and sends it to the hook. Meanwhile it sends the hook forecasts, and an
 // alive line with each beat of the server. ctx ends when the server stops.
 func (c *conn) decide(ctx context.Context, h Hello) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -36,7 +36,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 	watching.Wait()
 }
 
-// ask calls the backend, and returns its panic as an error. Until the backend returns, it sends the turns and alive
+// ask calls the backend, and returns its panic as an error. Until the backend returns, it sends the forecasts and alive
 // lines. send is called from two goroutines, and does not mix its lines, because writes to a connection are atomic.
 func (c *conn) ask(ctx context.Context, h Hello, send func(wire.Answer)) (v Verdict, err error) {
 	asking, asked := context.WithCancel(ctx)
@@ -44,11 +44,11 @@ func (c *conn) ask(ctx context.Context, h Hello, send func(wire.Answer)) (v Verd
 	alive.Go(func() { c.sendAlive(asking, send) })
 	defer alive.Wait() // nothing follows the verdict
 	defer asked()
-	sendTurn := func(leaveAt time.Time, position int, pace time.Duration) {
-		send(wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Position: position, Pace: pace})
+	sendForecast := func(leaveAt time.Time, place int, pace time.Duration) {
+		send(wire.Answer{Kind: wire.Forecast, LeaveAt: leaveAt, Place: place, Pace: pace})
 	}
 	err = c.server.caught(func() (err error) {
-		v, err = c.server.backend.Wait(ctx, h, sendTurn)
+		v, err = c.server.backend.Wait(ctx, h, sendForecast)
 		return err
 	})
 	return v, err

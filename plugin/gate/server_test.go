@@ -104,9 +104,9 @@ func TestServerSendsThePaceThenTheVerdict(t *testing.T) {
 		assert.WithinDuration(t, time.UnixMicro(1700000100000000), w.Hello.Deadline, 0)
 		w.Hello.Deadline = time.Time{}
 		assert.Equal(t, gate.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1700000000000001)}, w.Hello)
-		w.SendTurn(time.UnixMicro(1700000050000000), 3, 0)
+		w.SendForecast(time.UnixMicro(1700000050000000), 3, 0)
 		assert.Equal(t, "turn 1700000050000000 3\n", hear(t, r))
-		w.SendTurn(time.UnixMicro(1700000040000000), 2, 0)
+		w.SendForecast(time.UnixMicro(1700000040000000), 2, 0)
 		assert.Equal(t, "turn 1700000040000000 2\n", hear(t, r))
 		w.Decide(tt.verdict)
 		assert.Equal(t, tt.line, hear(t, r))
@@ -245,7 +245,7 @@ func TestServerDoesNotWaitForAHookThatDoesNotRead(t *testing.T) {
 	say(t, stuck, hello)
 	w := b.Next(t)
 	for i := 0; ; i++ { // until its buffer is full and the server gives up
-		w.SendTurn(time.UnixMicro(1700000000000000), i, 0)
+		w.SendForecast(time.UnixMicro(1700000000000000), i, 0)
 		select {
 		case <-w.Ended:
 		case <-time.After(time.Millisecond):
@@ -342,7 +342,7 @@ func TestServerThatStopsSendsTheLastTurns(t *testing.T) {
 		say(t, c, hello)
 		w := b.Next(t)
 		for i := range 10 {
-			w.SendTurn(time.UnixMicro(1700000000000000), i, 0)
+			w.SendForecast(time.UnixMicro(1700000000000000), i, 0)
 		}
 		stop()
 		heard := hear(t, r)
@@ -474,7 +474,7 @@ func TestServerServesManyAtOnce(t *testing.T) {
 	}
 	for range hooks {
 		w := b.Next(t)
-		w.SendTurn(time.UnixMicro(1700000000000000), 1, 0)
+		w.SendForecast(time.UnixMicro(1700000000000000), 1, 0)
 		w.Decide(gate.Verdict{Go: true})
 	}
 	for _, r := range readers {

@@ -29,7 +29,7 @@ func TestAddWaitsForTheDaemon(t *testing.T) {
 	assert.Equal(t, []string{"u1", "s1", "ns/p"}, []string{w.PodUID, w.ContainerID, w.Name})
 	assert.WithinRange(t, w.Since, began.Truncate(time.Microsecond), time.Now())
 	assert.WithinDuration(t, began.Add(time.Hour), w.Deadline, 30*time.Second)
-	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
+	w.SendForecast(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Reserved"})
 	assert.Empty(t, p.passes(t))
 }
@@ -83,7 +83,7 @@ func TestAChangeInTheFolderEmptiesTheRoom(t *testing.T) {
 			p := call(t, a)
 			w := b.Next(t)
 			leaveAt := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-			w.SendTurn(leaveAt, 3, 2*time.Second)
+			w.SendForecast(leaveAt, 3, 2*time.Second)
 			require.Eventually(t, func() bool { return threads(p.Process.Pid) > 0 && sleeps(p.Process.Pid) }, time.Minute, time.Millisecond)
 			change(t, a.confDir, filepath.Join(a.confDir, "10-net.conflist"))
 			code, msg := p.fails(t)
@@ -139,7 +139,7 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 	note := filepath.Join(filepath.Dir(path), wire.NoteFolder, "u1")
 	var first string
 	var since time.Time
-	var turn wire.Answer
+	var forecast wire.Answer
 	require.Eventually(t, func() bool {
 		a := room(t, path)
 		p := call(t, a)
@@ -148,10 +148,10 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		write600(t, filepath.Join(a.confDir, "20-other"), "{}")
 		p.fails(t)
 		<-told
-		since, turn = noteOf(path, "u1").take(time.Now())
-		return turn.LeaveAt.UnixMicro() == leaveAt.UnixMicro() // otherwise it saw the change before it read its turn
+		since, forecast = noteOf(path, "u1").take(time.Now())
+		return forecast.LeaveAt.UnixMicro() == leaveAt.UnixMicro() // otherwise it saw the change before it read its turn
 	}, time.Minute, time.Millisecond)
-	assert.Equal(t, 2*time.Second, turn.Pace)
+	assert.Equal(t, 2*time.Second, forecast.Pace)
 	assert.Contains(t, first, " since="+itoa(int(since.UnixMicro()))+" ")
 	assert.NoFileExists(t, note, "take removes the note")
 }
@@ -167,10 +167,10 @@ func TestChangesWithoutADaemonKeepNoPod(t *testing.T) {
 	write600(t, filepath.Join(a.confDir, "20-other"), "{}")
 	_, msg := p.fails(t)
 	assert.Contains(t, msg, "keeps its place")
-	since, turn := noteOf(path, "u1").take(time.Now())
+	since, forecast := noteOf(path, "u1").take(time.Now())
 	assert.WithinRange(t, since, began.Truncate(time.Microsecond), time.Now())
-	assert.Equal(t, since.Add(daemonGrace).UnixMicro(), turn.LeaveAt.UnixMicro(), "the next process leaves when this one would have")
-	assert.Equal(t, lonelyPace, turn.Pace)
+	assert.Equal(t, since.Add(daemonGrace).UnixMicro(), forecast.LeaveAt.UnixMicro(), "the next process leaves when this one would have")
+	assert.Equal(t, lonelyPace, forecast.Pace)
 }
 
 // opens reports whether a process has this folder open.
@@ -187,7 +187,7 @@ func TestWithoutADaemonTheLastTurnCounts(t *testing.T) {
 	path := gatetest.Socket(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	leaveAt := time.Now().Add(700 * time.Millisecond)
-	noteOf(path, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Turn, LeaveAt: leaveAt, Pace: 100 * time.Millisecond})
+	noteOf(path, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Forecast, LeaveAt: leaveAt, Pace: 100 * time.Millisecond})
 	said := call(t, room(t, path)).passes(t)
 	assert.False(t, time.Now().Before(leaveAt.Truncate(time.Millisecond)), "it left early")
 	assert.Contains(t, said, "ns/p comes up unpaced: no daemon at "+path)
@@ -198,7 +198,7 @@ func TestTheNextProcessOfAPodKeepsItsPlace(t *testing.T) {
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
 	since := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
-	noteOf(path, "u1").leave(noted(since), wire.Answer{Kind: wire.Turn, LeaveAt: time.Now().Add(time.Hour), Pace: time.Second})
+	noteOf(path, "u1").leave(noted(since), wire.Answer{Kind: wire.Forecast, LeaveAt: time.Now().Add(time.Hour), Pace: time.Second})
 	p := call(t, room(t, path))
 	w := b.Next(t)
 	assert.Equal(t, since.UnixMicro(), w.Since.UnixMicro())
@@ -218,15 +218,15 @@ func TestNotesThatAreOfNoUse(t *testing.T) {
 	n := noteOf(path, "u1")
 	now := time.Now()
 	assertNone := func(why string) {
-		since, turn := n.take(now)
+		since, forecast := n.take(now)
 		assert.Zero(t, since, why)
-		assert.Zero(t, turn, why)
+		assert.Zero(t, forecast, why)
 	}
 	assertNone("no note exists")
-	old := wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(-noteLasts - time.Second)}
+	old := wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(-noteLasts - time.Second)}
 	n.leave(noted(now.Add(-time.Hour)), old)
 	assertNone("too old")
-	n.leave(noted(now.Add(time.Hour)), wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(time.Hour)})
+	n.leave(noted(now.Add(time.Hour)), wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(time.Hour)})
 	assertNone("from before the clock was set back")
 	for _, text := range []string{
 		"", "1 2", "1 2 x\n", "1 2 -3\n", "\x00\x01", "wait 1 pod=u1 container=s1 since=1\n", "turn 9000000000000000 0 100\n",
@@ -235,10 +235,10 @@ func TestNotesThatAreOfNoUse(t *testing.T) {
 		write600(t, n.path, text)
 		assertNone(text)
 	}
-	n.leave(noted(now.Add(-time.Hour)), wire.Answer{Kind: wire.Turn, LeaveAt: now, Pace: time.Second})
-	since, turn := n.take(now)
+	n.leave(noted(now.Add(-time.Hour)), wire.Answer{Kind: wire.Forecast, LeaveAt: now, Pace: time.Second})
+	since, forecast := n.take(now)
 	assert.Equal(t, now.Add(-time.Hour).UnixMicro(), since.UnixMicro(), "this note is of use")
-	assert.Equal(t, time.Second, turn.Pace)
+	assert.Equal(t, time.Second, forecast.Pace)
 	assert.Empty(t, noteOf(path, "../x").path)
 	noteOf("/proc/gate.sock", "u1").leave(noted(now), old) // nothing can be written in this folder
 }
@@ -269,7 +269,7 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 		gatetest.Serve(t, path, b)
 		p := inTime(t, func() *plugin {
 			p := call(t, changed(path))
-			b.Next(t).SendTurn(time.Now().Add(time.Hour), 2, time.Second)
+			b.Next(t).SendForecast(time.Now().Add(time.Hour), 2, time.Second)
 			return p
 		})
 		_, msg := p.fails(t)
@@ -321,7 +321,7 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	gatetest.Serve(t, path, b)
 	p := inTime(t, func() *plugin {
 		p := call(t, soonAfter(path))
-		b.Next(t).SendTurn(time.Now().Add(time.Hour), 2, time.Second)
+		b.Next(t).SendForecast(time.Now().Add(time.Hour), 2, time.Second)
 		return p
 	})
 	_, msg := p.fails(t)
@@ -342,9 +342,9 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	alone := gatetest.Socket(t)
 	_, msg = call(t, soonAfter(alone)).fails(t)
 	assert.Contains(t, msg, "the CNI configuration changed", "a daemon may come until kubelet tries again")
-	_, turn := noteOf(alone, "u1").take(time.Now())
-	assert.WithinRange(t, turn.LeaveAt, time.Now(), time.Now().Add(daemonGrace))
-	noteOf(alone, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Turn, LeaveAt: time.Now()})
+	_, forecast := noteOf(alone, "u1").take(time.Now())
+	assert.WithinRange(t, forecast.LeaveAt, time.Now(), time.Now().Add(daemonGrace))
+	noteOf(alone, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Forecast, LeaveAt: time.Now()})
 	assert.Contains(t, call(t, soonAfter(alone)).passes(t), "unpaced", "no daemon has come")
 }
 

@@ -55,7 +55,7 @@ func waiting(tb testing.TB, b *gatetest.Backend, path string, pods int) []*plugi
 		all[i] = call(tb, room(tb, path))
 	}
 	for range all {
-		b.Next(tb).SendTurn(time.Now().Add(time.Hour), 1, 0)
+		b.Next(tb).SendForecast(time.Now().Add(time.Hour), 1, 0)
 	}
 	return all
 }

@@ -14,8 +14,8 @@ import (
 const noteLasts = 5 * time.Minute
 
 // note is a file of a pod. A process that has to leave the waiting room writes down since when
-// the pod waits, and the turn that the daemon sent last, or else when it would have left without
-// a daemon: a hello line and a turn line of the protocol. The next process of the pod reads it,
+// the pod waits, and the forecast that the daemon sent last, or else when it would have left without
+// a daemon: a hello and a forecast of the protocol. The next process of the pod reads it,
 // and keeps to it if it finds no daemon. So a pod starts also if its processes never have the time
 // to wait for a daemon, because the folder changes again and again.
 type note struct{ folder, path string }
@@ -29,7 +29,7 @@ func noteOf(socket, uid string) note {
 }
 
 // take reads the note and removes it. since is zero if there is no note, or an invalid one.
-func (n note) take(now time.Time) (since time.Time, turn wire.Answer) {
+func (n note) take(now time.Time) (since time.Time, forecast wire.Answer) {
 	fd, err := unix.Open(n.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return time.Time{}, wire.Answer{}
@@ -43,20 +43,20 @@ func (n note) take(now time.Time) (since time.Time, turn wire.Answer) {
 	}
 	first, second, _ := strings.Cut(strings.TrimSuffix(string(text[:size]), "\n"), "\n")
 	hello, badHello := wire.ParseHello(first)
-	turn, badTurn := wire.ParseAnswer(second)
-	if badHello != nil || badTurn != nil || now.After(turn.LeaveAt.Add(noteLasts)) || hello.Since.After(now) {
+	forecast, badForecast := wire.ParseAnswer(second)
+	if badHello != nil || badForecast != nil || now.After(forecast.LeaveAt.Add(noteLasts)) || hello.Since.After(now) {
 		return time.Time{}, wire.Answer{}
 	}
-	return hello.Since, turn
+	return hello.Since, forecast
 }
 
 // leave writes the note, if possible.
-func (n note) leave(hello wire.Hello, turn wire.Answer) {
+func (n note) leave(hello wire.Hello, forecast wire.Answer) {
 	if n.path == "" {
 		return
 	}
 	_ = os.MkdirAll(n.folder, 0o700) // after an error the note cannot be written either
-	if os.WriteFile(n.path, wire.AppendAnswer(wire.AppendHello(nil, hello), turn), 0o600) != nil {
+	if os.WriteFile(n.path, wire.AppendAnswer(wire.AppendHello(nil, hello), forecast), 0o600) != nil {
 		_ = os.Remove(n.path) // it is not complete
 	}
 }

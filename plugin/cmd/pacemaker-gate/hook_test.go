@@ -36,7 +36,7 @@ func TestGo(t *testing.T) {
 	assert.Equal(t, "ns/p", w.Name)
 	assert.Equal(t, a.Since.UnixMicro(), w.Since.UnixMicro())
 	assert.WithinDuration(t, a.Deadline, w.Deadline, time.Second)
-	w.SendTurn(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
+	w.SendForecast(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Admitted"})
 	code, said := h.exit(t)
 	assert.Zero(t, code)
@@ -146,7 +146,7 @@ func tellEach(t *testing.T, b *gatetest.Backend, hooks int) (next string) {
 		if i == 0 {
 			next, leaveAt = w.ContainerID, time.Now()
 		}
-		w.SendTurn(leaveAt, i, 0)
+		w.SendForecast(leaveAt, i, 0)
 	}
 	return next
 }
@@ -168,8 +168,8 @@ func TestHooksWithTheSameTimeLeaveOneByOne(t *testing.T) {
 	for told := map[string]bool{}; len(told) < hooks; {
 		w := b.Next(t) // a hook may ask again meanwhile
 		told[w.ContainerID] = true
-		w.SendTurn(began, 1, pace)
-		w.Fail(assert.AnError) // this sends the turn
+		w.SendForecast(began, 1, pace)
+		w.Fail(assert.AnError) // this sends the forecast
 	}
 	stop()
 	for _, h := range running {
@@ -225,7 +225,7 @@ func TestDaemonThatTalksNonsense(t *testing.T) {
 	t.Parallel()
 	for name, nonsense := range map[string]string{
 		"an unknown word": "stay here\n",
-		"a bad turn":      "turn on\n",
+		"a bad forecast":  "turn on\n",
 		"an endless line": strings.Repeat("x", 1<<20),
 		"binary":          "\x00\xff\n",
 	} {

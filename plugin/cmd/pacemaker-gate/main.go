@@ -30,7 +30,7 @@ import (
 var version = "dev"
 
 const usage = "usage: pacemaker-gate SOCKET 'wait 1 pod=UID container=ID [name=NAMESPACE/NAME] [since=UNIX_US]\n" +
-	"                      deadline=UNIX_US' 'turn LEAVE_AT_UNIX_US POSITION [PACE_MS]' CGROUP\n" +
+	"                      deadline=UNIX_US' 'turn LEAVE_AT_UNIX_US PLACE [PACE_MS]' CGROUP\n" +
 	"An OCI createRuntime hook: the container runtime runs it, the pod-pacemaker daemon gives it its arguments.\n"
 
 const (
@@ -61,18 +61,18 @@ func run(argv []string) int {
 		write(unix.Stdout, "pacemaker-gate "+version+"\n")
 		return exitStart
 	}
-	socket, hello, turn, cgroup, err := wire.ParseArgv(argv)
+	socket, hello, forecast, cgroup, err := wire.ParseArgv(argv)
 	if err != nil {
 		return startUnpaced("wrong arguments: " + err.Error())
 	}
-	return wait(socket, hello, turn, cgroup, waiter.BecomeLean())
+	return wait(socket, hello, forecast, cgroup, waiter.BecomeLean())
 }
 
 // wait waits until the start is decided, and returns the exit code.
-func wait(socket string, hello wire.Hello, turn wire.Answer, cgroup string, parent int) int {
+func wait(socket string, hello wire.Hello, forecast wire.Answer, cgroup string, parent int) int {
 	now := time.Now()
 	w := waiter.New(waiter.Start{
-		Socket: socket, Hello: hello, Deadline: deadline(hello.Deadline, now), LeaveAt: turn.LeaveAt, Pace: turn.Pace, Parent: parent,
+		Socket: socket, Hello: hello, Deadline: deadline(hello.Deadline, now), LeaveAt: forecast.LeaveAt, Pace: forecast.Pace, Parent: parent,
 	}, now)
 	switch o := w.Wait(); {
 	case o.Unpaced:

@@ -67,7 +67,7 @@ func args(path string) hookArgs {
 }
 
 func (a hookArgs) argv() []string {
-	return wire.Argv(a.Socket, a.Hello, wire.Answer{Kind: wire.Turn, LeaveAt: a.LeaveAt}, "")
+	return wire.Argv(a.Socket, a.Hello, wire.Answer{Kind: wire.Forecast, LeaveAt: a.LeaveAt}, "")
 }
 
 func startHook(tb testing.TB, a hookArgs) *hook {
@@ -142,7 +142,7 @@ func TestWrongArgumentsFailOpen(t *testing.T) {
 		{"name", []string{"/nowhere", hello + " name=a\nb", turn, ""}},
 		{"words", []string{"/nowhere", "wait 1 pod=two words container=c1", turn, ""}},
 		{"leave-at", []string{"/nowhere", hello, "turn soon 1", ""}},
-		{"must be a turn", []string{"/nowhere", hello, "alive", ""}},
+		{"must be a forecast", []string{"/nowhere", hello, "alive", ""}},
 		{"2 arguments", []string{"/nowhere", hello}},
 		{"3 arguments", []string{"/nowhere", hello, turn}},
 		{"not a hello", strings.Fields("--socket /nowhere --pod u1 --container c1 --name ns/p")},

@@ -47,7 +47,7 @@ func waiting(tb testing.TB, b *gatetest.Backend, path string, n int) []*hook {
 		hooks[i] = startHook(tb, args(path))
 	}
 	for range n {
-		b.Next(tb).SendTurn(time.Now().Add(time.Hour), 1, 0)
+		b.Next(tb).SendForecast(time.Now().Add(time.Hour), 1, 0)
 	}
 	return hooks
 }

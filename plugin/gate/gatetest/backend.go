@@ -1,4 +1,4 @@
-// Package gatetest lets a test decide the starts at the gate.
+// Package gatetest lets a test decide the starts in the gate.
 package gatetest
 
 import (
@@ -28,8 +28,8 @@ type Backend struct {
 // Wait is one call of [Backend.Wait].
 type Wait struct {
 	gate.Hello
-	// SendTurn is the argument of the call.
-	SendTurn gate.SendTurn
+	// SendForecast is the argument of the call.
+	SendForecast gate.SendForecast
 	// Ended is closed when the call's context ended.
 	Ended   <-chan struct{}
 	outcome chan outcome
@@ -47,8 +47,8 @@ func NewBackend() *Backend {
 }
 
 // Wait implements [gate.Backend].
-func (b *Backend) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
-	w := &Wait{Hello: h, SendTurn: sendTurn, Ended: ctx.Done(), outcome: make(chan outcome, 1)}
+func (b *Backend) Wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
+	w := &Wait{Hello: h, SendForecast: sendForecast, Ended: ctx.Done(), outcome: make(chan outcome, 1)}
 	b.waits <- w
 	if b.Deaf {
 		ctx = context.WithoutCancel(ctx)
@@ -75,7 +75,7 @@ func (b *Backend) Alive(context.Context) error {
 // Next returns the next waiting hook.
 func (b *Backend) Next(tb testing.TB) *Wait {
 	tb.Helper()
-	return Receive(tb, b.waits, "a hook waits at the gate")
+	return Receive(tb, b.waits, "a hook waits in the gate")
 }
 
 // Asked returns the number of waiting hooks that Next has not returned.

@@ -28,7 +28,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 		turn := ""
 		if told <= hooks { // from then on the daemon hangs
 			turn = string(wire.AppendAnswer(nil, wire.Answer{
-				Kind: wire.Turn, LeaveAt: time.Now().Add(time.Duration(told) * pace), Position: told, Pace: pace,
+				Kind: wire.Forecast, LeaveAt: time.Now().Add(time.Duration(told) * pace), Place: told, Pace: pace,
 			}))
 		}
 		mu.Unlock()

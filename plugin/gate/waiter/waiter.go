@@ -60,7 +60,7 @@ type Waiter struct {
 	parent     parent
 	deadline   time.Time
 	leaveAt    time.Time // when to leave without a daemon; never after deadline
-	position   int       // among the processes that leave without a daemon, from 1; 0: not known
+	place      int       // among the processes that leave without a daemon, from 1; 0: not known
 	pace       time.Duration
 	aloneSince time.Time // since when no daemon decides; zero: one does
 	door       door
@@ -88,10 +88,10 @@ func (w *Waiter) setLeaveAt(at, now time.Time) {
 	w.leaveAt = earlier(now.Add(at.Sub(now)), w.deadline)
 }
 
-// LastTurn returns the last turn that a daemon sent, or else that of the Start: when this process leaves if no
+// LastForecast returns the last forecast that a daemon sent, or else that of the Start: when this process leaves if no
 // daemon decides, and the time between two processes that leave. contacted reports whether a daemon has sent anything
 // yet.
-func (w *Waiter) LastTurn() (leaveAt time.Time, pace time.Duration, contacted bool) {
+func (w *Waiter) LastForecast() (leaveAt time.Time, pace time.Duration, contacted bool) {
 	return w.leaveAt, w.pace, w.contacted
 }
 
@@ -144,7 +144,7 @@ func (w *Waiter) unpaced(why string) Outcome {
 // due returns when the process leaves if no daemon decides: at the time that it was sent, or, if it
 // noticed later that no daemon decides, after the processes before it have left.
 func (w *Waiter) due() time.Time {
-	turn := w.aloneSince.Add(time.Duration(w.position) * w.pace)
+	turn := w.aloneSince.Add(time.Duration(w.place) * w.pace)
 	return earlier(later(w.leaveAt, turn), w.deadline)
 }
 
@@ -183,9 +183,9 @@ func (w *Waiter) listen() (o Outcome, decided bool) {
 		switch a.Kind {
 		case wire.Go, wire.Abort:
 			o, decided = Outcome{Starts: a.Kind == wire.Go, Reason: a.Reason}, true
-		case wire.Turn:
+		case wire.Forecast:
 			w.setLeaveAt(a.LeaveAt, now)
-			w.position, w.pace = a.Position, a.Pace
+			w.place, w.pace = a.Place, a.Pace
 		}
 		return !decided
 	})

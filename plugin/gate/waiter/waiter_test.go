@@ -150,7 +150,7 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 		require.NoError(t, err)
 		return d.receive(func(a wire.Answer) bool {
 			heard = append(heard, a)
-			return a.Kind == wire.Turn
+			return a.Kind == wire.Forecast
 		})
 	}
 	require.NoError(t, d.receive(nil), "no byte has come yet")
@@ -159,8 +159,8 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 	require.NoError(t, receive("0 1\nturn 60 2\ngo"))
 	require.NoError(t, receive(" Admitted\nabort Deleted\n"))
 	assert.Equal(t, []wire.Answer{
-		{Kind: wire.Turn, LeaveAt: time.UnixMicro(50), Position: 1},
-		{Kind: wire.Turn, LeaveAt: time.UnixMicro(60), Position: 2},
+		{Kind: wire.Forecast, LeaveAt: time.UnixMicro(50), Place: 1},
+		{Kind: wire.Forecast, LeaveAt: time.UnixMicro(60), Place: 2},
 		{Kind: wire.Go, Reason: "Admitted"}, // the decision: lines after it do not count
 	}, heard)
 }

@@ -11,8 +11,8 @@ import (
 type Kind int
 
 const (
-	// Turn sets when the hook leaves if the daemon goes away.
-	Turn Kind = iota + 1
+	// Forecast sets when the hook leaves if the daemon goes away.
+	Forecast Kind = iota + 1
 	// Go is the verdict that the process may start.
 	Go
 	// Abort is the verdict that the process must not start.
@@ -32,12 +32,12 @@ const (
 // Answer is one line of the daemon.
 type Answer struct {
 	Kind Kind
-	// LeaveAt, Position and Pace are set for Turn. Position is the position of the
+	// LeaveAt, Place and Pace are set for Forecast. Place is the place of the
 	// hook among the hooks that wait, counted from 1; 0: not known. Pace is the time
 	// between two hooks that leave, in whole milliseconds; 0: not known.
-	LeaveAt  time.Time
-	Position int
-	Pace     time.Duration
+	LeaveAt time.Time
+	Place   int
+	Pace    time.Duration
 	// Reason is set for Go and Abort: a reason word, and possibly an explanation
 	// for people after a colon. It may be empty.
 	Reason string
@@ -47,11 +47,11 @@ type Answer struct {
 // writes control characters as spaces.
 func AppendAnswer(b []byte, a Answer) []byte {
 	switch a.Kind {
-	case Turn:
+	case Forecast:
 		b = append(b, "turn "...)
 		b = appendTime(b, a.LeaveAt)
 		b = append(b, ' ')
-		b = strconv.AppendInt(b, int64(min(max(a.Position, 0), math.MaxInt32)), 10)
+		b = strconv.AppendInt(b, int64(min(max(a.Place, 0), math.MaxInt32)), 10)
 		if a.Pace >= time.Millisecond {
 			b = append(b, ' ')
 			b = strconv.AppendInt(b, min(a.Pace.Milliseconds(), math.MaxInt32), 10)
@@ -92,15 +92,15 @@ func parseTurn(rest string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	var numbers [2]int64 // position and pace
+	var numbers [2]int64 // place and pace
 	for i, word := range words[1:] {
 		n, ok := parseNumber(word, math.MaxInt32)
 		if !ok {
-			return Answer{}, malformed("position or pace " + strconv.Quote(clip(word, 40)))
+			return Answer{}, malformed("place or pace " + strconv.Quote(clip(word, 40)))
 		}
 		numbers[i] = n
 	}
-	return Answer{Kind: Turn, LeaveAt: at, Position: int(numbers[0]), Pace: time.Duration(numbers[1]) * time.Millisecond}, nil
+	return Answer{Kind: Forecast, LeaveAt: at, Place: int(numbers[0]), Pace: time.Duration(numbers[1]) * time.Millisecond}, nil
 }
 
 // cleanReason makes a reason safe to print on one line of a terminal or an event.

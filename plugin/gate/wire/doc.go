@@ -2,7 +2,7 @@
 // the lines that the hook and the daemon exchange over a unix stream socket.
 //
 // The runtime runs the hook with four arguments: the path of the daemon's socket, the first line of
-// either end, a hello and a turn, and the container's cgroup. See [Argv].
+// either end, a hello and a forecast, and the container's cgroup. See [Argv].
 //
 // The hook sends one line, its hello, and then only reads:
 //
@@ -10,15 +10,15 @@
 //
 // pacemaker-cni waits before the sandbox exists. It sends the same line with room=1 at the
 // end, and with the ID that the sandbox will have instead of the ID of a container. The
-// daemon answers with any number of turn and alive lines, then with exactly one verdict,
+// daemon answers with any number of forecasts (turn) and alive lines, then with exactly one verdict,
 // and closes the connection:
 //
-//	turn LEAVE_AT_UNIX_US POSITION [PACE_MS]
+//	turn LEAVE_AT_UNIX_US PLACE [PACE_MS]
 //	alive
 //	go REASON
 //	abort REASON
 //
-// POSITION is the position of the hook among the hooks that wait, counted from 1. PACE is
+// PLACE is the place of the hook among the hooks that wait, counted from 1. PACE is
 // the time between two hooks that leave without a daemon. A daemon that still decides sends
 // an alive line every [AliveEvery]. A hook treats a daemon that sends nothing for
 // [SilenceMost] as gone.

@@ -50,8 +50,8 @@ func FuzzParseAnswer(f *testing.F) {
 func FuzzParseArgv(f *testing.F) {
 	f.Add("/run/gate.sock", "wait 1 pod=u1 container=c1 name=ns/p", "turn 1700000000000000 1", "/kubepods/c1")
 	f.Add("", "wait 1", "alive", "")
-	f.Fuzz(func(t *testing.T, socket, hello, turn, cgroup string) {
-		s, h, a, c, err := wire.ParseArgv([]string{socket, hello, turn, cgroup})
+	f.Fuzz(func(t *testing.T, socket, hello, forecast, cgroup string) {
+		s, h, a, c, err := wire.ParseArgv([]string{socket, hello, forecast, cgroup})
 		if err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			return

@@ -9,7 +9,7 @@ import (
 
 const (
 	// NoteFolder is the folder beside the daemon's socket in which pacemaker-cni writes, for its next process of a pod,
-	// since when the pod waits and its last turn.
+	// since when the pod waits and its last forecast.
 	NoteFolder = "room"
 	// MaxLine is the longest line that either end may send, in bytes, including the newline.
 	MaxLine = 1024

@@ -14,14 +14,14 @@ import (
 func TestArgvIsReadable(t *testing.T) {
 	t.Parallel()
 	h := wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "ns/p", Since: time.UnixMicro(1), Deadline: time.UnixMicro(2)}
-	turn := wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(3), Position: 4, Pace: 5 * time.Millisecond}
-	argv := wire.Argv("/a=b c", h, turn, "/kubepods/c1")
+	forecast := wire.Answer{Kind: wire.Forecast, LeaveAt: time.UnixMicro(3), Place: 4, Pace: 5 * time.Millisecond}
+	argv := wire.Argv("/a=b c", h, forecast, "/kubepods/c1")
 	assert.Equal(t, []string{"/a=b c", "wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2", "turn 3 4 5", "/kubepods/c1"}, argv)
 	socket, hello, first, cgroup, err := wire.ParseArgv(argv)
 	require.NoError(t, err)
-	assert.Equal(t, []any{"/a=b c", h, turn, "/kubepods/c1"}, []any{socket, hello, first, cgroup})
+	assert.Equal(t, []any{"/a=b c", h, forecast, "/kubepods/c1"}, []any{socket, hello, first, cgroup})
 
-	argv = wire.Argv("/s", wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "no such/pod name"}, wire.Answer{Kind: wire.Turn}, "")
+	argv = wire.Argv("/s", wire.Hello{PodUID: "u1", ContainerID: "c1", Name: "no such/pod name"}, wire.Answer{Kind: wire.Forecast}, "")
 	_, hello, first, _, err = wire.ParseArgv(argv)
 	require.NoError(t, err, "a bad name must not keep the pod from waiting")
 	assert.Equal(t, wire.Hello{PodUID: "u1", ContainerID: "c1"}, hello)
@@ -50,7 +50,7 @@ func TestParseArgvSaysWhatIsWrong(t *testing.T) {
 		{[]string{"/s", "wait 1 pod=" + strings.Repeat("x", 129), turn, ""}, "pod has 129 bytes, must have 1 to 128"},
 		{[]string{"/s", hello + " name=a\nb", turn, ""}, "name"},
 		{[]string{"/s", hello, "turn soon 1", ""}, "leave-at"},
-		{[]string{"/s", hello, "go Admitted", ""}, "must be a turn"},
+		{[]string{"/s", hello, "go Admitted", ""}, "must be a forecast"},
 		{[]string{"/s", hello, "", ""}, "answer"},
 	} {
 		_, _, _, _, err := wire.ParseArgv(tt.argv)
@@ -108,14 +108,14 @@ func TestAnswerLines(t *testing.T) {
 		heard  wire.Answer
 	}{
 		{
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3}, "turn 5 3\n",
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3},
+			wire.Answer{Kind: wire.Forecast, LeaveAt: time.UnixMicro(5), Place: 3}, "turn 5 3\n",
+			wire.Answer{Kind: wire.Forecast, LeaveAt: time.UnixMicro(5), Place: 3},
 		},
 		{
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3, Pace: 300*time.Millisecond + 1}, "turn 5 3 300\n",
-			wire.Answer{Kind: wire.Turn, LeaveAt: time.UnixMicro(5), Position: 3, Pace: 300 * time.Millisecond},
+			wire.Answer{Kind: wire.Forecast, LeaveAt: time.UnixMicro(5), Place: 3, Pace: 300*time.Millisecond + 1}, "turn 5 3 300\n",
+			wire.Answer{Kind: wire.Forecast, LeaveAt: time.UnixMicro(5), Place: 3, Pace: 300 * time.Millisecond},
 		},
-		{wire.Answer{Kind: wire.Turn, Position: -1}, "turn 0 0\n", wire.Answer{Kind: wire.Turn}},
+		{wire.Answer{Kind: wire.Forecast, Place: -1}, "turn 0 0\n", wire.Answer{Kind: wire.Forecast}},
 		{wire.Answer{Kind: wire.Alive}, "alive\n", wire.Answer{Kind: wire.Alive}},
 		{wire.Answer{Kind: wire.Go, Reason: "Admitted"}, "go Admitted\n", wire.Answer{Kind: wire.Go, Reason: "Admitted"}},
 		{wire.Answer{Kind: wire.Go}, "go \n", wire.Answer{Kind: wire.Go}},

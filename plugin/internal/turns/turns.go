@@ -31,16 +31,16 @@ type Forecast struct {
 	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: RestartGrace after its turn
 	// at the expected pace. If the last turn were after the deadline, all processes share the time that is left instead.
 	LeaveAt time.Time
-	// Position is the pod's position among the pods that wait with a process, from 1.
-	Position int
-	// Step is the time between two processes that leave.
-	Step time.Duration
+	// Place is the pod's place among the pods that wait with a process, from 1.
+	Place int
+	// Pace is the time between two processes that leave.
+	Pace time.Duration
 }
 
 // Supersedes reports whether a process that was sent the forecast last has to be sent this one. The zero value is sent
 // to no process.
 func (f Forecast) Supersedes(last Forecast) bool {
-	return f.Position != 0 && (f.Position != last.Position || f.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
+	return f.Place != 0 && (f.Place != last.Place || f.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
 }
 
 // Board has the order and the pace of the pods that wait with a process. Make it with NewBoard. It is safe for
@@ -61,14 +61,14 @@ func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	position := slices.Index(b.uids, uid) + 1
-	if position == 0 {
+	place := slices.Index(b.uids, uid) + 1
+	if place == 0 {
 		return Forecast{}, b.moved
 	}
 	left := max(0, deadline.Sub(b.from))
-	step := min(b.pace, (left-min(noticeGrace, left/2))/time.Duration(len(b.uids)+1))
+	pace := min(b.pace, (left-min(noticeGrace, left/2))/time.Duration(len(b.uids)+1))
 	grace := min(RestartGrace, left/4)
-	return Forecast{b.from.Add(grace + time.Duration(position)*step), position, step}, b.moved
+	return Forecast{b.from.Add(grace + time.Duration(place)*pace), place, pace}, b.moved
 }
 
 // Update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the

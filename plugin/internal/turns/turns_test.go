@@ -48,7 +48,7 @@ func TestHooksWithoutADaemonLeaveInTheirOrder(t *testing.T) {
 		apart := min(pace, (left-min(noticeGrace, left/2))/time.Duration(of+1))
 		before := grace
 		for i, at := range leaveTimes(from, of, pace, left) {
-			require.GreaterOrEqual(t, at-before, apart, "position %d of %d, pace %s, %s left", i+1, of, pace, left)
+			require.GreaterOrEqual(t, at-before, apart, "place %d of %d, pace %s, %s left", i+1, of, pace, left)
 			require.Greater(t, at, before)
 			require.LessOrEqual(t, at, left)
 			before = at
@@ -148,7 +148,7 @@ func TestAPodThatComesLaterMovesNoTurn(t *testing.T) {
 	assert.Equal(t, before.LeaveAt.Add(10*time.Second), last.LeaveAt)
 	b.Update(now.Add(6*time.Second), waits(10*time.Second, "b", "c"))
 	first, _ := b.Forecast("b", deadline)
-	assert.Equal(t, 1, first.Position)
+	assert.Equal(t, 1, first.Place)
 	assert.Equal(t, now.Add(6*time.Second+RestartGrace+10*time.Second), first.LeaveAt, "forecast anew")
 }
 

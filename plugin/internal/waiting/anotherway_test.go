@@ -48,8 +48,8 @@ func (p *porch) hosts(h gate.Hello) bool {
 	return p.taken[h.ContainerID]
 }
 
-func (p *porch) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
-	return p.gate.waitFor(ctx, h, sendTurn, func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict {
+func (p *porch) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
+	return p.gate.waitFor(ctx, h, sendForecast, func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict {
 		if isClosed(gone) || t.TryStart(now).Admitted {
 			return decided(t, gone)
 		}

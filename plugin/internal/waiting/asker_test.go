@@ -18,17 +18,17 @@ type asker struct {
 	n     *node
 	leave context.CancelFunc // the process ends
 
-	mu     sync.Mutex
-	turns  []turn
-	ended  bool
-	answer gate.Verdict
-	err    error
+	mu        sync.Mutex
+	forecasts []forecast
+	ended     bool
+	answer    gate.Verdict
+	err       error
 }
 
-// turn is what a process is told of its turn.
-type turn struct {
-	leaveAt  time.Time
-	position int
+// forecast is what a process is told of its turn.
+type forecast struct {
+	leaveAt time.Time
+	place   int
 }
 
 // asks makes a process ask for its turn.
@@ -36,10 +36,10 @@ func (n *node) asks(h gate.Hello) *asker {
 	ctx, leave := context.WithCancel(n.t.Context())
 	a := &asker{n: n, leave: leave}
 	go func() {
-		answer, err := n.Wait(ctx, h, func(leaveAt time.Time, position int, _ time.Duration) {
+		answer, err := n.Wait(ctx, h, func(leaveAt time.Time, place int, _ time.Duration) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.turns = append(a.turns, turn{leaveAt, position})
+			a.forecasts = append(a.forecasts, forecast{leaveAt, place})
 		})
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -49,11 +49,11 @@ func (n *node) asks(h gate.Hello) *asker {
 	return a
 }
 
-// told returns the turns that the process was told.
-func (a *asker) told() []turn {
+// told returns the forecasts that the process was told.
+func (a *asker) told() []forecast {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.turns)
+	return slices.Clone(a.forecasts)
 }
 
 // over reports whether the process got its answer, or has ended.

@@ -35,7 +35,9 @@ type Options struct {
 	SavedHold time.Duration
 	Cores     int    // of the node
 	ProcRoot  string // where the host's /proc is
-	NRISocket string // of the runtime, which makes another when it starts; empty: the runtime starts the daemon
+	// NRISocket is the path of the runtime's NRI socket. Each runtime makes the file anew, so its time tells when this
+	// runtime started. Empty: the runtime starts the daemon.
+	NRISocket string
 }
 
 // shared is what all ways of waiting use.
@@ -95,7 +97,7 @@ type host interface {
 	hosts(h gate.Hello) bool
 	// wait is [gate.Backend.Wait] for the process. A verdict without Go fails the start: if podwatch.Pod.StartsAgain is
 	// false for a container, that loses the container or the pod. An error of take does no harm to any pod.
-	wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error)
+	wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error)
 }
 
 // Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting

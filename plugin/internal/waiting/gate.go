@@ -73,7 +73,7 @@ func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, t
 	g.breaker.begins(now, held.id, held.UID)
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
 		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(timeout),
-	}, wire.Answer{Kind: wire.Turn, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
+	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
 	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}
 }

@@ -21,23 +21,23 @@ const expiryMargin = 500 * time.Millisecond
 func (c *Chooser) Alive(ctx context.Context) error { return c.o.Starts.Alive(ctx) }
 
 // Wait implements [gate.Backend]: it blocks until the start of the pod is decided.
-func (c *Chooser) Wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
+func (c *Chooser) Wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
 	i := slices.IndexFunc(c.hosts, func(of host) bool { return of.hosts(h) })
-	return c.hosts[i].wait(ctx, h, sendTurn) // the gate hosts all
+	return c.hosts[i].wait(ctx, h, sendForecast) // the gate hosts all
 }
 
 // hosts implements host. The gate also answers hooks of an earlier daemon that no way of this one knows.
 func (g *Gate) hosts(gate.Hello) bool { return true }
 
 // wait implements host.
-func (g *Gate) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
-	return g.waitFor(ctx, h, sendTurn, expired)
+func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
+	return g.waitFor(ctx, h, sendForecast, expired)
 }
 
 // waitFor is wait for a hook of the gate or of another way: it ends with the pod, the container, the valve, and before
 // its deadline with the answer of expired, whose gone is closed when nothing may start for the container any more.
 func (g *Gate) waitFor(
-	ctx context.Context, h gate.Hello, sendTurn gate.SendTurn, expired func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict,
+	ctx context.Context, h gate.Hello, sendForecast gate.SendForecast, expired func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict,
 ) (gate.Verdict, error) {
 	g.waiters.Add(1)
 	defer g.waiters.Add(-1)
@@ -53,7 +53,7 @@ func (g *Gate) waitFor(
 	stop := t.Wait(time.Now())
 	defer stop()
 	g.o.Starts.Hooks.Back(h.ContainerID)
-	return g.await(ctx, h, t, gone, sendTurn, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
+	return g.await(ctx, h, t, gone, sendForecast, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
 }
 
 // podOf returns the pod that a process says it waits for.
@@ -62,13 +62,12 @@ func podOf(h gate.Hello) pods.Pod {
 	return pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}
 }
 
-// await blocks until a waiting process has its answer, and sends it its turn each time that the forecast
-// changes. ends returns the answer if there is one. It is called again when the ticket is decided, when
-// done is closed, and when the valve or the forecasts change, but not because time passes; sent reports whether the
-// process was sent a turn.
+// await blocks until a waiting process has its answer, and sends it its forecast each time that this changes. ends
+// returns the answer if there is one. It is called again when the ticket is decided, when done is closed, and when the
+// valve or the forecasts change, but not because time passes; sent reports whether the process was sent a forecast.
 // expired returns the answer at the deadline.
 func (s *shared) await(
-	ctx context.Context, h gate.Hello, t starts.Ticket, done <-chan struct{}, sendTurn gate.SendTurn,
+	ctx context.Context, h gate.Hello, t starts.Ticket, done <-chan struct{}, sendForecast gate.SendForecast,
 	ends func(state starts.ValveState, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
 ) (gate.Verdict, error) {
 	var expiry <-chan time.Time // never, if the deadline is not known
@@ -81,7 +80,7 @@ func (s *shared) await(
 		state, changed := s.o.Starts.Valve.Now()
 		forecast, moved := s.o.Board.Forecast(t.UID(), h.Deadline)
 		if forecast.Supersedes(last) {
-			sendTurn(forecast.LeaveAt, forecast.Position, forecast.Step)
+			sendForecast(forecast.LeaveAt, forecast.Place, forecast.Pace)
 			last, sent = forecast, true
 		}
 		if v, ended := ends(state, sent); ended {

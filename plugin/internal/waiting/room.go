@@ -122,7 +122,7 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 func (r *Room) hosts(h gate.Hello) bool { return h.Room }
 
 // wait implements host: it blocks until a pod may have its sandbox.
-func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (gate.Verdict, error) {
+func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
 	if !r.o.Starts.Valve.Enforces() {
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, nil
 	}
@@ -145,7 +145,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendTurn gate.SendTurn) (
 	r.o.Starts.Wake()
 	began := time.Now()
 	logged := false
-	v, err := r.await(ctx, h, t, w.reserved, sendTurn, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
+	v, err := r.await(ctx, h, t, w.reserved, sendForecast, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
 		v, ends := r.ended(state, w, sent)
 		if !ends && sent && !logged {
 			r.log(t)
@@ -191,9 +191,8 @@ func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
 	return true
 }
 
-// ended returns the answer to a process whose wait is over. sent reports whether the process was sent a
-// turn. One that was not is not sent away because the room is shut: a round must first decide whether its pod
-// may leave.
+// ended returns the answer to a process whose wait is over. sent reports whether the process was sent a forecast. One
+// that was not is not sent away because the room is shut: a round must first decide whether its pod may leave.
 func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.Verdict, ends bool) {
 	shut, _ := r.shut.Load().(string)
 	switch {

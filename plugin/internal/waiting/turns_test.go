@@ -20,7 +20,7 @@ func TestAHookIsToldOnlyChangesOfItsTurn(t *testing.T) {
 		for i, name := range []string{"first", "second"} {
 			hook := n.pod(name).runs().waits("app")
 			require.Len(t, hook.told(), 1)
-			assert.Equal(t, i+1, hook.told()[0].position, "counted from one")
+			assert.Equal(t, i+1, hook.told()[0].place, "counted from one")
 			assert.WithinDuration(t, time.Now().Add(turns.RestartGrace+time.Duration(i+1)*15*time.Second), hook.told()[0].leaveAt, time.Second)
 			hooks = append(hooks, hook)
 		}
