@@ -209,8 +209,8 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{HandlerHold{time.Second}, []string{"metric handler_hold_seconds_total: 1"}},
 		{Shutdown{true, 7}, []string{"log warning: the node is being shut down: no pod waits in the gate any more, and pods that would have to wait are refused waiting=7"}},
 		{Shutdown{false, 7}, []string{"log info: the node is not shut down after all: pods wait as before"}},
-		{Pressure{true}, []string{"log warning: the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over"}},
-		{Pressure{false}, []string{"log info: the node is no longer short of memory, disk or process IDs: pods may wait in the gate again"}},
+		{NodePressure{true}, []string{"log warning: the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over"}},
+		{NodePressure{false}, []string{"log info: the node is no longer short of memory, disk or process IDs: pods may wait in the gate again"}},
 		{SignalBlind{throttle.SignalLoad, "its limit is open", why}, []string{
 			"log warning: the signal load cannot be measured: its limit is open error=it is absent signal=load",
 			"on node: Warning SignalBlind: The signal load cannot be measured, its limit is open: it is absent",

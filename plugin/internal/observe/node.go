@@ -20,10 +20,10 @@ func (e Shutdown) report(o *Observer) {
 	}
 }
 
-// Pressure says that the node is short of memory, disk or process IDs, or no longer is. It is logged.
-type Pressure struct{ Begins bool }
+// NodePressure says that the node is short of memory, disk or process IDs, or no longer is. It is logged.
+type NodePressure struct{ Begins bool }
 
-func (e Pressure) report(o *Observer) {
+func (e NodePressure) report(o *Observer) {
 	if e.Begins {
 		o.log.Warn("the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over")
 	} else {

@@ -110,7 +110,7 @@ func (v *Valve) SetShutdown(begins bool) {
 func (v *Valve) SetPressure(short bool) {
 	defer v.observer.Caught("SetPressure")
 	v.set(func(s *ValveState) { s.Pressure = short })
-	v.observer.Report(observe.Pressure{Begins: short})
+	v.observer.Report(observe.NodePressure{Begins: short})
 }
 
 // RefusesWaits reports whether pods that would have to wait are refused, because the node shuts down.
