@@ -30,7 +30,7 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 			c.log.WithError(err).Errorf("the gate cannot decide for %s, which will ask again", who(h))
 			sleep(ctx, c.server.pause)
 		}
-		c.log.WithField("why", context.Cause(ctx)).Debugf("%s stopped waiting in the gate without a decision", who(h))
+		c.log.WithError(context.Cause(ctx)).Debugf("%s stopped waiting in the gate without a decision", who(h))
 	}
 	c.endRead()
 	watching.Wait()
@@ -74,5 +74,5 @@ func (c *conn) deliver(h Hello, v Verdict) {
 		return
 	}
 	c.log.WithError(err).WithFields(logrus.Fields{"go": v.Go, "reason": v.Reason}).
-		Infof("%s went away before its verdict: the pod does not start until the next attempt", who(h))
+		Infof("%s went away before its verdict %s: the pod does not start until the next attempt", who(h), v.Reason)
 }

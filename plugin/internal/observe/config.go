@@ -26,13 +26,14 @@ type Configured struct {
 func (e Configured) report(o *Observer) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(e.Name, e.Origin).Set(float64(e.Generation))
-	level, text := logrus.InfoLevel, "configuration in force: "+cmp.Or(e.Name, e.Origin)
+	level, limits := logrus.InfoLevel, admin.LimitsText(e.Limits)
+	text := limits
 	if e.Mode != v1alpha1.ModeEnforce {
-		level, text = logrus.WarnLevel, text+"; waiting pods start at once"
+		level, text = logrus.WarnLevel, "waiting pods start at once: the mode is "+string(e.Mode)
 	}
 	o.log.WithFields(logrus.Fields{
-		"config": e.Name, "origin": e.Origin, "generation": e.Generation, "mode": e.Mode, "limits": admin.LimitsText(e.Limits),
-	}).Log(level, text)
+		"config": e.Name, "origin": e.Origin, "generation": e.Generation, "mode": e.Mode, "limits": limits,
+	}).Logf(level, "configuration in force: %s: %s", cmp.Or(e.Name, e.Origin), text)
 }
 
 // PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node. The end of a fault,

@@ -37,10 +37,10 @@ func TestAReportThatPanicsIsCaught(t *testing.T) {
 	log, logged := logtest.NewNullLogger()
 	o := New(Options{Log: log, Events: NoEvents{}})
 	require.NotPanics(t, func() { o.Report(unforeseen{Pod{"u1", "ns/web"}}) })
-	assert.Equal(t, "caught a panic in unforeseen for pod ns/web: the daemon goes on", logged.LastEntry().Message)
+	assert.Equal(t, "caught a panic in unforeseen for pod ns/web, the daemon goes on: broken", logged.LastEntry().Message)
 	assert.Equal(t, "u1", logged.LastEntry().Data["pod_uid"])
 	require.NotPanics(t, func() { o.Report(unforeseen{}) })
-	assert.Equal(t, "caught a panic in unforeseen: the daemon goes on", logged.LastEntry().Message)
+	assert.Equal(t, "caught a panic in unforeseen, the daemon goes on: broken", logged.LastEntry().Message)
 	assert.InDelta(t, 2, testutil.ToFloat64(o.metrics.panics.WithLabelValues("unforeseen")), 0)
 
 	o = New(Options{Log: log}) // it cannot write events
@@ -48,7 +48,7 @@ func TestAReportThatPanicsIsCaught(t *testing.T) {
 	require.NotPanics(t, func() {
 		o.Report(StartEvent{Event: throttle.Event{State: throttle.Started, Reason: reasons.Stuck, Ticket: ticket, Time: time.Now()}})
 	})
-	assert.Equal(t, "caught a panic in StartEvent for pod ns/stuck: the daemon goes on", logged.LastEntry().Message)
+	assert.Equal(t, "caught a panic in StartEvent for pod ns/stuck, the daemon goes on: runtime error: invalid memory address or nil pointer dereference", logged.LastEntry().Message)
 }
 
 // everywhere collects what events cause.
@@ -109,7 +109,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 	}
 	web := Pod{"u1", "ns/web"}
 	const pod = " pod_name=web pod_namespace=ns pod_uid=u1"
-	waits := Waits{Pod: web, Decision: throttle.Decision{Reason: reasons.Queued, Ahead: 4}, Since: now, At: now.Add(time.Second)}
+	waits := Waits{Pod: web, Decision: throttle.Decision{Reason: reasons.Queued, Held: throttle.Held{Reason: reasons.Queued, Measured: 4}, Ahead: 4}, Since: now, At: now.Add(time.Second)}
 	inGate := waits
 	inGate.Container = "c1"
 	took := costs.Start{CPU: 2 * time.Second, Wall: 3 * time.Second}
@@ -117,7 +117,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 	expected.CPU.Mean = 4
 	killed := took
 	killed.Killed = true
-	const learned = "log debug: learned what the start of pod ns/web took basis=Owner cpu_ms=2000 disk_bytes=0 expected_cpu_ms=4000 idle_ms=0 killed=%v peak_cores=0" + pod + " waited_ms=0 wall_ms=3000"
+	const learned = "log debug: learned what the start of pod ns/web took: 2s of CPU time in 3s basis=Owner cpu_ms=2000 disk_bytes=0 expected_cpu_ms=4000 idle_ms=0 killed=%v peak_cores=0" + pod + " waited_ms=0 wall_ms=3000"
 	why := errors.New("it is absent")
 	tested := map[string]bool{}
 	for _, c := range []struct {
@@ -141,7 +141,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"metric admissions_total WithinLimits: 1", "metric unpaced_total Off: 1", "metric wait_seconds WithinLimits: 3",
 		}},
 		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Off: true}, []string{
-			"log info: start of pod ns/web admitted after 3s" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
+			"log info: start of pod ns/web admitted after 3s: Exempt" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total Exempt: 1", "metric wait_seconds Exempt: 3",
 		}},
 		{StartEvent{Event: of(throttle.Started, reasons.Ready)}, []string{
@@ -157,17 +157,17 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: pod ns/web left the queue: Deleted" + pod + " reason=Deleted starting=0 waiting=0",
 		}},
 		{ShadowEvent{of(throttle.Starting, reasons.WithinLimits), reasons.Rate}, []string{
-			"log info: pod ns/web would have waited until now: the mode is Shadow" + pod + " reason=Rate starting=1 wait_ms=3000 waiting=2",
+			"log info: pod ns/web would have waited for 3s, but the mode is Shadow: Rate" + pod + " reason=Rate starting=1 wait_ms=3000 waiting=2",
 			"metric shadow_wait_seconds Rate: 3",
 		}},
 		{ShadowEvent{of(throttle.Started, reasons.Stuck), reasons.Rate}, []string{
-			"log debug: pod ns/web would have started by now: the mode is Shadow" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
+			"log debug: start of pod ns/web would have ended after 3s, but the mode is Shadow: Stuck" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
 		}},
 		{ShadowEvent{of(throttle.Waiting, ""), reasons.Rate}, nil},
 		{Unpaced{Reason: reasons.Adopted}, []string{"metric unpaced_total Adopted: 1"}},
 		{Unpaced{Reason: Off}, []string{"metric unpaced_total Off: 1"}},
 		{Unpaced{Pod: web, Reason: Shadow, HeldBy: reasons.Rate}, []string{
-			"log info: pod ns/web would wait, but continues: the mode is Shadow" + pod + " reason=Rate", "metric unpaced_total Shadow: 1",
+			"log info: pod ns/web would wait, but the mode is Shadow: Rate" + pod + " reason=Rate", "metric unpaced_total Shadow: 1",
 		}},
 		{Unpaced{Pod: web, Reason: Panic}, []string{
 			"log warning: pod ns/web: a handler of the daemon failed: the pod starts unpaced" + pod + " reason=Panic",
@@ -182,14 +182,14 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{Unmeasured{web, why}, []string{
 			"log warning: cannot read what pod ns/web uses: it counts as making progress, and nothing is learned of its start error=it is absent" + pod,
 		}},
-		{waits, []string{"log info: pod ns/web waits in the waiting room held= place=5" + pod + " reason=Queued wait_ms=1000"}},
-		{inGate, []string{"log info: pod ns/web waits in the gate container_id=c1 held= place=5" + pod + " reason=Queued wait_ms=1000"}},
+		{waits, []string{"log info: pod ns/web waits in the waiting room, place 5: Queued (4 ahead) held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000"}},
+		{inGate, []string{"log info: pod ns/web waits in the gate, place 5: Queued (4 ahead) container_id=c1 held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000"}},
 		{Refusal{waits, time.Second, false}, []string{
-			"log info: pod ns/web is refused, kubelet tries again at=sandbox held= place=5" + pod + " reason=Queued wait_ms=1000",
+			"log info: pod ns/web is refused at the sandbox until kubelet tries again, place 5: Queued (4 ahead) at=sandbox held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000",
 			"metric refusal_cpu_seconds_total: 1", "metric refusals_total sandbox Queued: 1",
 		}},
 		{Refusal{inGate, time.Second, true}, []string{
-			"log info: pod ns/web is refused, it does not start at=container container_id=c1 held= place=5" + pod + " reason=Queued wait_ms=1000",
+			"log info: pod ns/web is refused at the container and does not start, place 5: Queued (4 ahead) at=container container_id=c1 held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000",
 			"metric refusal_cpu_seconds_total: 1", "metric refusals_total container Queued: 1",
 		}},
 		{LeftRoom{HungUp, 2 * time.Second}, []string{"metric room_wait_seconds HungUp: 2"}},
@@ -220,11 +220,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"on node: Normal SignalMeasured: The signal load is measured again, its limit holds",
 		}},
 		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, throttle.Settings{MaxConcurrent: 2}}, []string{
-			"log info: configuration in force: test config=test generation=3 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Enforce origin=API",
+			"log info: configuration in force: test: 2 at a time; a pod waits 10m at most, a start counts for 5m at most config=test generation=3 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
 		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, throttle.Settings{}}, []string{
-			"log warning: configuration in force: all-off; waiting pods start at once config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
+			"log warning: configuration in force: all-off: waiting pods start at once: the mode is Off config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
 			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{

@@ -38,7 +38,7 @@ func (o *Observer) Panicked(part string, fault any, fields logrus.Fields) {
 	}
 	o.log.WithFields(fields).WithFields(logrus.Fields{
 		"part": part, "panic": fault, "stack": string(debug.Stack()),
-	}).Errorf("caught a panic in %s%s: the daemon goes on", part, pod)
+	}).Errorf("caught a panic in %s%s, the daemon goes on: %v", part, pod, fault)
 }
 
 // CountPanic counts a panic of the named part that was recovered and logged elsewhere.

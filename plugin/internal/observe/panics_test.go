@@ -40,7 +40,7 @@ func TestAPanicAboutAPodNamesThePod(t *testing.T) {
 		panic("broken")
 	})
 	said := logged.LastEntry()
-	assert.Equal(t, "caught a panic in review for pod ns/web: the daemon goes on", said.Message)
+	assert.Equal(t, "caught a panic in review for pod ns/web, the daemon goes on: broken", said.Message)
 	for field, want := range map[string]any{
 		"pod_namespace": "ns", "pod_name": "web", "pod_uid": "u1", "part": "review", "panic": "broken",
 	} {

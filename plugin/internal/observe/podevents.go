@@ -162,10 +162,7 @@ func (s *podEvents) due(v throttle.TicketView) time.Time {
 
 // waitingText describes what a pod waits for, at which place in the queue, and the measured values.
 func waitingText(v throttle.TicketView, of int, observed bool) string {
-	text := fmt.Sprintf("Waits for its turn to start, place %d of %d: %s", v.Ahead+1, max(of, v.Ahead+1), v.Reason)
-	if measured := admin.HeldText(v.Held); measured != "" {
-		text += " (" + measured + ")"
-	}
+	text := fmt.Sprintf("Waits for its turn to start, place %d of %d: %s", v.Ahead+1, max(of, v.Ahead+1), HeldBy(v.Held))
 	if observed && (v.Held.Policy == throttle.GroupKey{}) && v.WaitLeft > 0 {
 		text += fmt.Sprintf("; expected in about %s", v.WaitLeft.Round(time.Second))
 	}

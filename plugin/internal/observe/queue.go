@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -28,16 +29,27 @@ func (e Waits) report(o *Observer) {
 	}
 }
 
-// logWait logs the decision. text follows the name of the pod.
+// logWait logs the decision. text follows the name of the pod, and its place and what holds it follow text.
 func (e Waits) logWait(o *Observer, fields logrus.Fields, text string) {
 	d := e.Decision
 	level, since := logrus.DebugLevel, e.Since.UnixNano()
 	if before, _ := o.waits.Swap(e.UID, since); before != since {
 		level = logrus.InfoLevel
 	}
+	if d.Ahead > 0 {
+		text += fmt.Sprintf(", place %d", d.Ahead+1)
+	}
 	e.log(o).WithFields(fields).WithFields(logrus.Fields{
 		"reason": d.Reason, "held": admin.HeldText(d.Held), "place": d.Ahead + 1, "wait_ms": e.At.Sub(e.Since).Milliseconds(),
-	}).Logf(level, "pod %s %s", e.Name, text)
+	}).Logf(level, "pod %s %s: %s", e.Name, text, HeldBy(d.Held))
+}
+
+// HeldBy returns the reason for which a start is held, with what was measured, for example "Concurrency (2 of 2 starting)".
+func HeldBy(h throttle.Held) string {
+	if measured := admin.HeldText(h); measured != "" {
+		return fmt.Sprintf("%s (%s)", h.Reason, measured)
+	}
+	return string(h.Reason)
 }
 
 // Refusal is a sandbox or a container that is refused, so that its pod waits. It is counted, with the CPU time that it
@@ -49,17 +61,17 @@ type Refusal struct {
 }
 
 func (e Refusal) report(o *Observer) {
-	at, fields, text := "sandbox", logrus.Fields{}, "is refused, kubelet tries again"
+	at, fields, text := "sandbox", logrus.Fields{}, " until kubelet tries again"
 	if e.Container != "" {
 		at, fields["container_id"] = "container", e.Container
 	}
 	fields["at"] = at
 	if e.Final {
-		text = "is refused, it does not start"
+		text = " and does not start"
 	}
 	o.metrics.refusals.WithLabelValues(at, string(e.Decision.Reason)).Inc()
 	o.metrics.refusalCPU.Add(e.CPU.Seconds())
-	e.logWait(o, fields, text)
+	e.logWait(o, fields, "is refused at the "+at+text)
 }
 
 // Reasons why a process left the waiting room, besides the reasons of its answer.

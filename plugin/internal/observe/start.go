@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -37,7 +38,11 @@ func (e StartEvent) report(o *Observer) {
 		if e.Off && e.Reason == reasons.WithinLimits {
 			Unpaced{Reason: Off}.report(o)
 		}
-		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("start of pod %s admitted after %s", name, took)
+		text := fmt.Sprintf("start of pod %s admitted after %s", name, took)
+		if e.Reason != reasons.WithinLimits {
+			text += ": " + string(e.Reason)
+		}
+		log.WithField("wait_ms", e.Took.Milliseconds()).Info(text)
 	case throttle.Waiting:
 		if e.Reason == "" {
 			log.Debugf("pod %s joined the queue", name)
@@ -73,13 +78,14 @@ func (e ShadowEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
 
 func (e ShadowEvent) report(o *Observer) {
 	o.pods.forget(e.Event)
+	name, took := e.Ticket.Name(), e.Took.Round(100*time.Millisecond)
 	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting, "reason": e.HeldBy})
 	switch e.State {
 	case throttle.Starting:
 		o.metrics.shadowWaits.WithLabelValues(string(e.HeldBy)).Observe(e.Took.Seconds())
-		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited until now: the mode is Shadow", e.Ticket.Name())
+		log.WithField("wait_ms", e.Took.Milliseconds()).Infof("pod %s would have waited for %s, but the mode is Shadow: %s", name, took, e.HeldBy)
 	case throttle.Started, throttle.Gone:
-		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("pod %s would have started by now: the mode is Shadow", e.Ticket.Name())
+		log.WithFields(logrus.Fields{"start_ms": e.Took.Milliseconds(), "reason": e.Reason}).Debugf("start of pod %s would have ended after %s, but the mode is Shadow: %s", name, took, e.Reason)
 	}
 }
 
@@ -113,7 +119,7 @@ func (e Unpaced) report(o *Observer) {
 	o.metrics.unpaced.WithLabelValues(string(e.Reason)).Inc()
 	switch e.Reason {
 	case Shadow:
-		e.log(o).WithField("reason", e.HeldBy).Infof("pod %s would wait, but continues: the mode is Shadow", e.Name)
+		e.log(o).WithField("reason", e.HeldBy).Infof("pod %s would wait, but the mode is Shadow: %s", e.Name, e.HeldBy)
 	case NotAsked, Panic:
 		text := unpacedTexts[e.Reason]
 		e.log(o).WithField("reason", e.Reason).Warnf("pod %s: %s", e.Name, text)
@@ -137,7 +143,7 @@ func (e Learned) report(o *Observer) {
 		"cpu_ms": e.Took.CPU.Milliseconds(), "wall_ms": e.Took.Wall.Milliseconds(), "waited_ms": e.Took.Waited.Milliseconds(),
 		"idle_ms": e.Took.Idle.Milliseconds(), "peak_cores": e.Took.Peak, "disk_bytes": e.Took.Disk, "killed": e.Took.Killed,
 		"basis": e.Basis, "expected_cpu_ms": int64(1000 * e.Expected.CPU.Mean),
-	}).Debugf("learned what the start of pod %s took", e.Name)
+	}).Debugf("learned what the start of pod %s took: %s of CPU time in %s", e.Name, e.Took.CPU, e.Took.Wall)
 	if e.Took.Killed {
 		return
 	}

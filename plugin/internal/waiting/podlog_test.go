@@ -45,7 +45,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 
 		lines := n.story("story")
 		require.Len(t, lines, 3)
-		assert.Equal(t, "pod default/story waits in the gate", lines[0].Message)
+		assert.Equal(t, "pod default/story waits in the gate, place 2: Concurrency (1 of 1 starting)", lines[0].Message)
 		assert.Equal(t, "start of pod default/story admitted after 7s", lines[1].Message)
 		assert.Equal(t, "start of pod default/story ended after 2s: Ready", lines[2].Message)
 		for _, line := range lines {
@@ -69,7 +69,7 @@ func TestARefusalIsLoggedOnceInAWait(t *testing.T) {
 		n.passes(0)
 		lines := n.story("job")
 		require.Len(t, lines, 1)
-		assert.Equal(t, "pod default/job is refused, kubelet tries again", lines[0].Message)
+		assert.Equal(t, "pod default/job is refused at the container until kubelet tries again: Concurrency (1 of 1 starting)", lines[0].Message)
 		assert.Equal(t, reasons.Concurrency, lines[0].Data["reason"])
 		assert.NotEmpty(t, lines[0].Data["container_id"])
 		assert.EqualValues(t, RefuseContainer, lines[0].Data["at"])
@@ -87,7 +87,7 @@ func TestAPodThatWaitsInTheRoomIsLoggedOnce(t *testing.T) {
 		n.passes(time.Minute)
 		lines := n.story("inside")
 		require.Len(t, lines, 1)
-		assert.Equal(t, "pod default/inside waits in the waiting room", lines[0].Message)
+		assert.Equal(t, "pod default/inside waits in the waiting room: Concurrency (1 of 1 starting)", lines[0].Message)
 		assert.Equal(t, reasons.Concurrency, lines[0].Data["reason"])
 	})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
@@ -80,9 +79,9 @@ func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision, sin
 		CPU:   cost, Final: final,
 	})
 	if final {
-		return fmt.Errorf("pod-pacemaker: not started: %s (%s)", d.Reason, admin.HeldText(d.Held))
+		return fmt.Errorf("pod-pacemaker: not started: %s", observe.HeldBy(d.Held))
 	}
-	return fmt.Errorf("pod-pacemaker: waiting to start: %s (%s), %d ahead; kubelet tries again by itself", d.Reason, admin.HeldText(d.Held), d.Ahead)
+	return fmt.Errorf("pod-pacemaker: waiting to start: %s, %d ahead; kubelet tries again by itself", observe.HeldBy(d.Held), d.Ahead)
 }
 
 // atSandbox reports whether a pod that has to wait is refused at the sandbox now.

@@ -31,7 +31,7 @@ func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 		_, err := up.create("app")
 		require.ErrorContains(t, err, "pod-pacemaker: not started: NodeShutdown (no pod starts any more)")
 		require.ErrorContains(t, n.pod("new").run(), "not started: NodeShutdown")
-		assert.Equal(t, "pod default/new is refused, it does not start", n.story("new")[0].Message)
+		assert.Equal(t, "pod default/new is refused at the sandbox and does not start: NodeShutdown (no pod starts any more)", n.story("new")[0].Message)
 		assert.Equal(t, "the node is being shut down", n.Gate.Off())
 
 		holder.getsReady()
