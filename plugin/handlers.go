@@ -51,7 +51,7 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	if pod != nil {
 		fields = logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()}
 		if part == "RunPodSandbox" || part == "CreateContainer" {
-			h.observer.Report(observe.Unpaced{Pod: eventPod(pod), Reason: observe.Panic})
+			h.observer.Report(observe.Unpaced{Pod: observe.Pod{UID: pods.Key(pod), Name: podName(pod)}, Reason: observe.Panic})
 		}
 	}
 	h.observer.Panicked(part, fault, fields)
@@ -64,9 +64,7 @@ func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 
 // RunPodSandbox implements nri.Handler.
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	err := h.waiting.Sandbox(ctx, pod)
-	h.observer.Report(observe.RuntimeMakes{Pod: eventPod(pod), Sandbox: pod.GetId(), Refused: err != nil})
-	return err
+	return h.waiting.Sandbox(ctx, pod)
 }
 
 // StopPodSandbox implements nri.Handler.
@@ -84,7 +82,6 @@ func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error 
 // CreateContainer implements nri.Handler.
 func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	hook, err := h.waiting.Container(ctx, pod, ctr)
-	h.observer.Report(observe.RuntimeMakes{Pod: eventPod(pod), Sandbox: pod.GetId(), Container: ctr.GetId(), Hook: hook != nil, Refused: err != nil})
 	if hook == nil {
 		return nil, nil, err
 	}
@@ -112,10 +109,6 @@ func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *ap
 	h.waiting.ContainerGone(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerRemoved(pod, ctr)
 	return nil
-}
-
-func eventPod(pod *api.PodSandbox) observe.Pod {
-	return observe.Pod{UID: pods.Key(pod), Name: podName(pod)}
 }
 
 func podName(pod *api.PodSandbox) string {

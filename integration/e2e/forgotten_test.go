@@ -66,9 +66,9 @@ type heard struct {
 }
 
 var (
-	sandboxLine   = regexp.MustCompile(`msg="pod [^"]+: the runtime makes a sandbox" .*refused=true sandbox_id=(\w+)`)
-	containerLine = regexp.MustCompile(`msg="pod [^"]+: the runtime makes a container" container_id=(\w+) hook=(\w+) .*refused=(\w+) sandbox_id=(\w+)`)
-	letInLine     = regexp.MustCompile(`msg="start of pod [^"]+ admitted after [^"]+" container_id=(\w+)`)
+	refusedLine = regexp.MustCompile(`msg="pod [^"]+ is refused at the [^"]+" .*sandbox_id=(\w+)`)
+	inGateLine  = regexp.MustCompile(`msg="pod [^"]+ waits in the gate[^"]*" container_id=(\w+) .*sandbox_id=(\w+)`)
+	letInLine   = regexp.MustCompile(`msg="start of pod [^"]+ admitted after [^"]+" container_id=(\w+)`)
 )
 
 func (d *daemon) heard(t *testing.T) heard {
@@ -80,14 +80,14 @@ func (d *daemon) heard(t *testing.T) heard {
 	for _, m := range letInLine.FindAllStringSubmatch(h.log, -1) {
 		letIn[m[1]] = true
 	}
-	for _, m := range sandboxLine.FindAllStringSubmatch(h.log, -1) {
+	for _, m := range refusedLine.FindAllStringSubmatch(h.log, -1) {
 		h.waited[m[1]] = true
 	}
-	made := containerLine.FindAllStringSubmatch(h.log, -1)
-	require.NotEmpty(t, made, "lines of the daemon's log about containers")
-	for _, m := range made {
-		if m[3] == "true" || (m[2] == "true" && !letIn[m[1]]) {
-			h.waited[m[4]] = true
+	inGate := inGateLine.FindAllStringSubmatch(h.log, -1)
+	require.NotEmpty(t, inGate, "lines of the daemon's log about containers that wait")
+	for _, m := range inGate {
+		if !letIn[m[1]] {
+			h.waited[m[2]] = true
 		}
 	}
 	return h

@@ -109,7 +109,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 	}
 	web := Pod{"u1", "ns/web"}
 	const pod = " pod_name=web pod_namespace=ns pod_uid=u1"
-	waits := Waits{Pod: web, Decision: throttle.Decision{Reason: reasons.Queued, Held: throttle.Held{Reason: reasons.Queued, Measured: 4}, Ahead: 4}, Since: now, At: now.Add(time.Second)}
+	waits := Waits{Made: Made{Pod: web, Sandbox: "s1"}, Decision: throttle.Decision{Reason: reasons.Queued, Held: throttle.Held{Reason: reasons.Queued, Measured: 4}, Ahead: 4}, Since: now, At: now.Add(time.Second)}
 	inGate := waits
 	inGate.Container = "c1"
 	took := costs.Start{CPU: 2 * time.Second, Wall: 3 * time.Second}
@@ -182,14 +182,14 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{Unmeasured{web, why}, []string{
 			"log warning: cannot read what pod ns/web uses: it counts as making progress, and nothing is learned of its start error=it is absent" + pod,
 		}},
-		{waits, []string{"log info: pod ns/web waits in the waiting room, place 5: Queued (4 ahead) held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000"}},
-		{inGate, []string{"log info: pod ns/web waits in the gate, place 5: Queued (4 ahead) container_id=c1 held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000"}},
+		{waits, []string{"log info: pod ns/web waits in the waiting room, place 5: Queued (4 ahead) held=4 ahead place=5" + pod + " reason=Queued sandbox_id=s1 wait_ms=1000"}},
+		{inGate, []string{"log info: pod ns/web waits in the gate, place 5: Queued (4 ahead) container_id=c1 held=4 ahead place=5" + pod + " reason=Queued sandbox_id=s1 wait_ms=1000"}},
 		{Refusal{waits, time.Second, false}, []string{
-			"log info: pod ns/web is refused at the sandbox until kubelet tries again, place 5: Queued (4 ahead) at=sandbox held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000",
+			"log info: pod ns/web is refused at the sandbox until kubelet tries again, place 5: Queued (4 ahead) at=sandbox held=4 ahead place=5" + pod + " reason=Queued sandbox_id=s1 wait_ms=1000",
 			"metric refusal_cpu_seconds_total: 1", "metric refusals_total sandbox Queued: 1",
 		}},
 		{Refusal{inGate, time.Second, true}, []string{
-			"log info: pod ns/web is refused at the container and does not start, place 5: Queued (4 ahead) at=container container_id=c1 held=4 ahead place=5" + pod + " reason=Queued wait_ms=1000",
+			"log info: pod ns/web is refused at the container and does not start, place 5: Queued (4 ahead) at=container container_id=c1 held=4 ahead place=5" + pod + " reason=Queued sandbox_id=s1 wait_ms=1000",
 			"metric refusal_cpu_seconds_total: 1", "metric refusals_total container Queued: 1",
 		}},
 		{LeftRoom{HungUp, 2 * time.Second}, []string{"metric room_wait_seconds HungUp: 2"}},
@@ -199,11 +199,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 		}},
 		{RuntimeLost{why}, []string{"on node: Warning RuntimeDisconnected: The connection to the container runtime is lost, pods start unpaced until it is back: it is absent"}},
 		{RuntimeBack{}, []string{"on node: Normal RuntimeConnected: Connected to the container runtime again: pods are paced"}},
-		{RuntimeMakes{Pod: web, Sandbox: "s1", Refused: true}, []string{
-			"log debug: pod ns/web: the runtime makes a sandbox" + pod + " refused=true sandbox_id=s1",
+		{Made{Pod: web, Sandbox: "s1"}, []string{
+			"log debug: pod ns/web: the runtime makes a sandbox, which does not wait" + pod + " sandbox_id=s1",
 		}},
-		{RuntimeMakes{Pod: web, Sandbox: "s1", Container: "c1", Hook: true}, []string{
-			"log debug: pod ns/web: the runtime makes a container container_id=c1 hook=true" + pod + " refused=false sandbox_id=s1",
+		{Made{Pod: web, Sandbox: "s1", Container: "c1"}, []string{
+			"log debug: pod ns/web: the runtime makes a container, which does not wait container_id=c1" + pod + " sandbox_id=s1",
 		}},
 		{HandlerCall{"StopContainer", time.Second}, []string{"metric handler_seconds StopContainer: 1"}},
 		{HandlerHold{time.Second}, []string{"metric handler_hold_seconds_total: 1"}},

@@ -15,22 +15,21 @@ import (
 // Waits is a decision that a start waits. It is logged: the first of a wait at the level info, the others at the level
 // debug.
 type Waits struct {
-	Pod
-	Container string // ID of the container whose hook waits; empty: the pod waits in the waiting room
+	Made      // the container whose hook waits, or the sandbox before which the pod waits in the waiting room
 	Decision  throttle.Decision
 	Since, At time.Time // since when the pod waits, and when that was decided
 }
 
 func (e Waits) report(o *Observer) {
+	text := "waits in the gate"
 	if e.Container == "" {
-		e.logWait(o, nil, "waits in the waiting room")
-	} else {
-		e.logWait(o, logrus.Fields{"container_id": e.Container}, "waits in the gate")
+		text = "waits in the waiting room"
 	}
+	e.logWait(o, e.log(o), text)
 }
 
 // logWait logs the decision. text follows the name of the pod, and its place and what holds it follow text.
-func (e Waits) logWait(o *Observer, fields logrus.Fields, text string) {
+func (e Waits) logWait(o *Observer, log logrus.FieldLogger, text string) {
 	d := e.Decision
 	level, since := logrus.DebugLevel, e.Since.UnixNano()
 	if before, _ := o.waits.Swap(e.UID, since); before != since {
@@ -39,7 +38,7 @@ func (e Waits) logWait(o *Observer, fields logrus.Fields, text string) {
 	if d.Ahead > 0 {
 		text += fmt.Sprintf(", place %d", d.Ahead+1)
 	}
-	e.log(o).WithFields(fields).WithFields(logrus.Fields{
+	log.WithFields(logrus.Fields{
 		"reason": d.Reason, "held": admin.HeldText(d.Held), "place": d.Ahead + 1, "wait_ms": e.At.Sub(e.Since).Milliseconds(),
 	}).Logf(level, "pod %s %s: %s", e.Name, text, HeldBy(d.Held))
 }
@@ -55,23 +54,19 @@ func HeldBy(h throttle.Held) string {
 // Refusal is a sandbox or a container that is refused, so that its pod waits. It is counted, with the CPU time that it
 // costs, and logged as Waits is.
 type Refusal struct {
-	Waits               // Container is the ID of the refused container; empty: the sandbox is refused
+	Waits               // of the container or the sandbox that is refused
 	CPU   time.Duration // that the refusal costs the node, by an estimate
 	Final bool          // kubelet does not try again
 }
 
 func (e Refusal) report(o *Observer) {
-	at, fields, text := "sandbox", logrus.Fields{}, " until kubelet tries again"
-	if e.Container != "" {
-		at, fields["container_id"] = "container", e.Container
-	}
-	fields["at"] = at
+	at, until := e.what(), "until kubelet tries again"
 	if e.Final {
-		text = " and does not start"
+		until = "and does not start"
 	}
 	o.metrics.refusals.WithLabelValues(at, string(e.Decision.Reason)).Inc()
 	o.metrics.refusalCPU.Add(e.CPU.Seconds())
-	e.logWait(o, fields, "is refused at the "+at+text)
+	e.logWait(o, e.log(o).WithField("at", at), "is refused at the "+at+" "+until)
 }
 
 // Reasons why a process left the waiting room, besides the reasons of its answer.

@@ -23,22 +23,33 @@ func (RuntimeBack) report(o *Observer) {
 	o.events.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
 }
 
-// RuntimeMakes is a sandbox or a container that the runtime makes, and what the daemon decided. It is logged at the
-// level debug.
-type RuntimeMakes struct {
+// Made is a sandbox or a container that the runtime makes. As an event, it is one that does not wait now, and is logged
+// at the level debug. Waits and Refusal are events of the others.
+type Made struct {
 	Pod
 	Sandbox   string // ID
-	Container string // ID of the container; empty: the runtime makes the sandbox
-	Hook      bool   // the container waits in the gate
-	Refused   bool
+	Container string // ID; empty: the runtime makes the sandbox
 }
 
-func (e RuntimeMakes) report(o *Observer) {
-	log, what := e.log(o).WithFields(logrus.Fields{"sandbox_id": e.Sandbox, "refused": e.Refused}), "sandbox"
+// log returns the log of o, with fields that name the pod, the sandbox and the container.
+func (e Made) log(o *Observer) logrus.FieldLogger {
+	log := e.Pod.log(o).WithField("sandbox_id", e.Sandbox)
 	if e.Container != "" {
-		log, what = log.WithFields(logrus.Fields{"container_id": e.Container, "hook": e.Hook}), "container"
+		log = log.WithField("container_id", e.Container)
 	}
-	log.Debugf("pod %s: the runtime makes a %s", e.Name, what)
+	return log
+}
+
+// what returns what the runtime makes, in one word.
+func (e Made) what() string {
+	if e.Container != "" {
+		return "container"
+	}
+	return "sandbox"
+}
+
+func (e Made) report(o *Observer) {
+	e.log(o).Debugf("pod %s: the runtime makes a %s, which does not wait", e.Name, e.what())
 }
 
 // HandlerCall is a call of an NRI handler. Its time is counted.

@@ -36,7 +36,7 @@ func (p *porch) bars(now time.Time, held *heldContainer) string {
 
 func (p *porch) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
 	p.mu.Lock()
-	p.taken[held.id] = true
+	p.taken[held.made.Container] = true
 	p.mu.Unlock()
 	v, _ := p.gate.o.Starts.View(now, held.UID)
 	return p.gate.hook(now, held, v, time.Minute), nil

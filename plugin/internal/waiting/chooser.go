@@ -50,7 +50,7 @@ type shared struct {
 type heldContainer struct {
 	starts.ContainerStart
 	sandbox *api.PodSandbox
-	id      string       // of the container
+	made    observe.Made // the container
 	cgroup  string       // of the container, see cgroupOf
 	kubelet podwatch.Pod // what the pod watch knows of the pod
 	known   bool         // the pod watch knows the pod
@@ -130,11 +130,19 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	pod, known := c.identify(ctx, sandbox)
 	bars := c.runtime.Load().bars(sandbox, c.o.ProcRoot)
 	now := time.Now()
-	p, d, since := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now), bars)
+	_, d, since := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now), bars)
+	made := madeIn(sandbox, "")
 	if !d.Admitted {
-		return c.Refusals.refuse(p, "", d, since)
+		return c.Refusals.refuse(made, d, since)
 	}
+	c.o.Observer.Report(made)
 	return nil
+}
+
+// madeIn returns the container with this ID in the sandbox; empty: the sandbox itself.
+func madeIn(sandbox *api.PodSandbox, container string) observe.Made {
+	pod := observe.Pod{UID: pods.Key(sandbox), Name: sandbox.GetNamespace() + "/" + sandbox.GetName()}
+	return observe.Made{Pod: pod, Sandbox: sandbox.GetId(), Container: container}
 }
 
 // Container decides whether a container's process may start. It returns the hook in which the container
@@ -144,16 +152,24 @@ func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *a
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
+	start := c.o.Starts.Runtime.Container(time.Now(), sandbox, ctr, pod, known)
+	made := madeIn(sandbox, ctr.GetId())
+	if !start.Decision.Admitted {
+		held := &heldContainer{ContainerStart: start, sandbox: sandbox, made: made, cgroup: cgroupOf(ctr), kubelet: pod, known: known}
+		if hook, err := c.makeWait(ctx, held); hook != nil || err != nil {
+			return hook, err
+		}
+	}
+	c.o.Observer.Report(made)
+	return nil, nil
+}
+
+// makeWait makes a container wait in the first way that does not bar it. Its results are those of way.take.
+func (c *Chooser) makeWait(ctx context.Context, held *heldContainer) (*api.Hook, error) {
 	now := time.Now()
-	start := c.o.Starts.Runtime.Container(now, sandbox, ctr, pod, known)
-	held := &heldContainer{ContainerStart: start, sandbox: sandbox, id: ctr.GetId(), cgroup: cgroupOf(ctr), kubelet: pod, known: known}
-	switch {
-	case start.Decision.Admitted:
-		return nil, nil
-	case !start.MayWait:
+	if !held.MayWait {
 		return c.Refusals.take(ctx, now, held)
 	}
-	now = time.Now()
 	i := slices.IndexFunc(c.ways, func(w way) bool { return w.bars(now, held) == "" })
 	return c.ways[i].take(ctx, now, held) // refusal bars nothing
 }

@@ -59,7 +59,7 @@ func newGate(s *shared, refusals *Refusals) *Gate {
 func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
 	d, v := held.Ticket.ReserveGate(now, held.refusal())
 	if !d.Admitted {
-		return nil, g.refusals.refuse(held.Pod, held.id, d, v.Since)
+		return nil, g.refusals.refuse(held.made, d, v.Since)
 	}
 	return g.hook(now, held, v, g.o.Gate.Timeout), nil
 }
@@ -67,12 +67,10 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 // hook returns the hook in which a container waits, in this way or another, for at most timeout. v is its ticket. It
 // reports the wait, and makes the breaker watch the hook.
 func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, timeout time.Duration) *api.Hook {
-	g.o.Observer.Report(observe.Waits{
-		Pod: observe.Pod{UID: held.UID, Name: held.NamespacedName()}, Container: held.id, Decision: held.Decision, Since: v.Since, At: now,
-	})
-	g.breaker.begins(now, held.id, held.UID)
+	g.o.Observer.Report(observe.Waits{Made: held.made, Decision: held.Decision, Since: v.Since, At: now})
+	g.breaker.begins(now, held.made.Container, held.UID)
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
-		PodUID: held.UID, ContainerID: held.id, Name: held.NamespacedName(), Since: v.Arrived, Deadline: now.Add(timeout),
+		PodUID: held.UID, ContainerID: held.made.Container, Name: held.made.Name, Since: v.Arrived, Deadline: now.Add(timeout),
 	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
 	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}

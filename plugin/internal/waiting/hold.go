@@ -53,7 +53,7 @@ func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api
 	})
 	d := held.Ticket.TryStart(time.Now())
 	if !d.Admitted {
-		return nil, h.refusals.refuse(held.Pod, held.id, d, held.Since)
+		return nil, h.refusals.refuse(held.made, d, held.Since)
 	}
 	return nil, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -59,25 +58,21 @@ func (r *Refusals) bars(time.Time, *heldContainer) string { return "" }
 
 // take implements way.
 func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
-	return nil, r.refuse(held.Pod, held.id, held.Decision, held.Since)
+	return nil, r.refuse(held.made, held.Decision, held.Since)
 }
 
 // refuse counts a refusal, and returns the error that refuses the pod. kubelet writes the error into an event of the
-// pod; the daemon writes no event. container is the ID of the refused container; empty: the sandbox is refused. since
-// is since when the pod waits.
-func (r *Refusals) refuse(p pods.Pod, container string, d throttle.Decision, since time.Time) error {
+// pod; the daemon writes no event. made is refused, and since is since when its pod waits.
+func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Time) error {
 	now := time.Now()
 	cost, refused := sandboxRefusalCPU, &r.sandboxes
-	if container != "" {
+	if made.Container != "" {
 		cost, refused = containerRefusalCPU, &r.containers
 	}
 	refused.Add(1)
 	r.cpu.charge(now, cost)
 	final := d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted
-	r.o.Observer.Report(observe.Refusal{
-		Waits: observe.Waits{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Container: container, Decision: d, Since: since, At: now},
-		CPU:   cost, Final: final,
-	})
+	r.o.Observer.Report(observe.Refusal{Waits: observe.Waits{Made: made, Decision: d, Since: since, At: now}, CPU: cost, Final: final})
 	if final {
 		return fmt.Errorf("pod-pacemaker: not started: %s", observe.HeldBy(d.Held))
 	}

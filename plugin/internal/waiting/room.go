@@ -148,7 +148,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	v, err := r.await(ctx, h, t, w.reserved, sendForecast, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
 		v, ends := r.ended(state, w, sent)
 		if !ends && sent && !logged {
-			r.log(t)
+			r.log(h)
 			logged = true
 		}
 		return v, ends
@@ -212,12 +212,12 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 }
 
 // log logs that a pod waits in the room.
-func (r *Room) log(t starts.Ticket) {
+func (r *Room) log(h gate.Hello) {
 	now := time.Now()
-	if v, ok := r.o.Starts.View(now, t.UID()); ok && v.State == throttle.Waiting {
+	if v, ok := r.o.Starts.View(now, h.PodUID); ok && v.State == throttle.Waiting {
 		r.o.Observer.Report(observe.Waits{
-			Pod: observe.Pod{UID: v.UID, Name: v.Name}, Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead},
-			Since: v.Since, At: now,
+			Made:     observe.Made{Pod: observe.Pod{UID: v.UID, Name: v.Name}, Sandbox: h.ContainerID},
+			Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead}, Since: v.Since, At: now,
 		})
 	}
 }
