@@ -35,20 +35,19 @@ const (
 type breaker struct {
 	first time.Duration // for how long it trips first
 
-	mu        sync.Mutex
-	pending   map[string]string // pods of containers whose hook has not contacted the gate, by container ID
-	failed    map[string]bool   // pods of which a container failed with a hook
-	contacted bool              // a hook has ever contacted the gate
-	failures  int               // since a hook contacted the gate
-	cause     string            // why the breaker is tripped; empty: it is not
-	until     time.Time         // when one container may try
-	trying    string            // the container that tried last
-	pause     time.Duration     // for how long it tripped last
+	mu       sync.Mutex
+	pending  map[string]string // pods of containers whose hook has not contacted the gate, by container ID
+	failed   map[string]bool   // pods of which a container failed with a hook
+	failures int               // since a hook contacted the gate; plus one until the first has
+	cause    string            // why the breaker is tripped; empty: it is not
+	until    time.Time         // when one container may try
+	trying   string            // the container that tried last
+	pause    time.Duration     // for how long it tripped last
 }
 
 // newBreaker returns a breaker that is not tripped. first is for how long it trips first; 0: a minute.
 func newBreaker(first time.Duration) *breaker {
-	return &breaker{first: cmp.Or(first, tripsFirst), pending: map[string]string{}, failed: map[string]bool{}}
+	return &breaker{first: cmp.Or(first, tripsFirst), pending: map[string]string{}, failed: map[string]bool{}, failures: failuresMost - 1}
 }
 
 // tripped returns why the breaker is tripped, or "" if it is not.
@@ -88,56 +87,30 @@ func (b *breaker) contact(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.pending, id)
-	b.contacted, b.failures, b.cause, b.pause, b.trying = true, 0, "", 0, ""
+	b.failures, b.cause, b.pause = 0, "", 0
 }
 
-// started records a container that started, and returns the cause if that trips the breaker. If any hook
-// ever contacted the gate, one may have had no time to, but not several in a row: they may be the hooks of
-// another version.
-func (b *breaker) started(now time.Time, id string) (cause string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, hook := b.pending[id]; !hook {
-		return ""
-	}
-	delete(b.pending, id)
-	return b.failedLocked(now, id, causeSilent)
-}
-
-// gone records a container that ended, or that was never started. It returns the cause if that trips the
-// breaker.
-func (b *breaker) gone(now time.Time, id string) (cause string) {
+// trips records a container that started (causeSilent), or that ended or was never started (causeLost). It reports
+// whether that trips the breaker for this cause. If any hook ever contacted the gate, one may have had no time to, but not
+// several in a row: they may be the hooks of another version.
+func (b *breaker) trips(now time.Time, id, cause string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	uid, hook := b.pending[id]
-	if !hook {
-		return ""
-	}
 	delete(b.pending, id)
-	if b.failed[uid] {
-		return "" // it may be the pod that cannot start
+	if !hook || cause == causeLost && b.failed[uid] { // it may be the pod that cannot start
+		return false
 	}
-	b.failed[uid] = true
-	return b.failedLocked(now, id, causeLost)
-}
-
-// failedLocked counts a hook that did not contact the gate, and trips the breaker if that is one too many.
-func (b *breaker) failedLocked(now time.Time, id, cause string) string {
-	if b.failures++; b.contacted && b.failures < failuresMost {
-		return ""
+	if cause == causeLost {
+		b.failed[uid] = true
 	}
-	return b.tripLocked(now, id, cause)
-}
-
-// tripLocked trips the breaker because a container failed, and returns the cause. If the breaker is tripped
-// already, only the container that tries counts.
-func (b *breaker) tripLocked(now time.Time, id, cause string) string {
-	if b.cause != "" && id != b.trying {
-		return ""
+	b.failures++
+	if b.failures < failuresMost || b.cause != "" && id != b.trying { // if it is tripped, only the container that tries counts
+		return false
 	}
 	b.pause = min(max(2*b.pause, b.first), tripsMost)
 	b.cause, b.until = cause, now.Add(b.pause)
-	return cause
+	return true
 }
 
 // connected forgets all pending containers: the runtime that is connected now may not report what happened

@@ -14,6 +14,19 @@ import (
 
 var now0 = time.Unix(1000, 0)
 
+// gone records that a container ended, and returns the cause if that trips the breaker.
+func (b *breaker) gone(now time.Time, id string) string { return b.tripsBy(now, id, causeLost) }
+
+// started is gone for a container that started.
+func (b *breaker) started(now time.Time, id string) string { return b.tripsBy(now, id, causeSilent) }
+
+func (b *breaker) tripsBy(now time.Time, id, cause string) string {
+	if b.trips(now, id, cause) {
+		return b.tripped()
+	}
+	return ""
+}
+
 // loses makes a container of a new pod fail with a hook.
 func (b *breaker) loses(now time.Time, id string) string {
 	b.begins(now, id, "u"+id)
@@ -46,6 +59,9 @@ func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 	assert.NotEmpty(t, b.bars(now, "u1"))
 	b.forget("u1")
 	assert.Empty(t, b.bars(now, "u1"))
+	assert.Empty(t, b.loses(now, "once"))
+	assert.NotEmpty(t, b.loses(now, "twice"))
+	assert.Empty(t, b.bars(now.Add(tripsFirst), "other"), "since hooks worked, it trips for the first time")
 }
 
 func TestATryWithoutAResultMakesWayForAnother(t *testing.T) {

@@ -8,18 +8,18 @@ import (
 
 // budget limits what is used of a time to a share of the time that passes. It is safe for concurrent use.
 type budget struct {
-	owed   time.Duration // can be owed at most
+	most   time.Duration // can be saved up, and be owed
 	tokens *rate.Limiter // microseconds that are left, plus the most that can be owed
 }
 
-// newBudget returns a budget of which nothing is used. At most saved can be saved up, and owed can be owed.
-func newBudget(share float64, saved, owed time.Duration) budget {
-	return budget{owed: owed, tokens: rate.NewLimiter(rate.Limit(share*1e6), int((saved + owed).Microseconds()))}
+// newBudget returns a budget of which nothing is used. most is how much can be saved up, and also how much can be owed.
+func newBudget(share float64, most time.Duration) budget {
+	return budget{most, rate.NewLimiter(rate.Limit(share*1e6), 2*int(most.Microseconds()))}
 }
 
 // left returns how much is left now; less than 0: it is owed.
 func (b budget) left(now time.Time) time.Duration {
-	return time.Duration(b.tokens.TokensAt(now))*time.Microsecond - b.owed
+	return time.Duration(b.tokens.TokensAt(now))*time.Microsecond - b.most
 }
 
 // charge records that d was used. What would be owed beyond the bound is forgiven.

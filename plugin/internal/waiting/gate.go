@@ -11,7 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -83,46 +82,31 @@ func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
 // have failed it returns why, although one container at a time may try the gate again.
 func (g *Gate) Off() string { return cmp.Or(g.off(), g.breaker.tripped()) }
 
-// offFor returns why no container of a pod may wait in the gate now, or "" if some may.
-func (g *Gate) offFor(now time.Time, uid string) string {
-	return cmp.Or(g.off(), g.breaker.bars(now, uid))
-}
-
 // off returns why no container may wait in the gate now, or "" if only the breaker may forbid it.
 func (g *Gate) off() string {
 	state, _ := g.o.Starts.Valve.Now()
-	if state.Shutdown {
+	missing, bars := g.missing.Load(), g.runtime.Load().barsGate
+	switch {
+	case state.Shutdown:
 		return "the node is being shut down"
+	case g.o.Gate.Use == GateNever:
+		return "switched off by --gate never"
+	case g.o.Gate.Path == "":
+		return "switched off by an empty --gate-path"
+	case missing != nil:
+		return "the hook cannot be installed: " + (*missing).Error() + "; the daemon tries again when it is restarted"
+	case bars != "" && g.o.Gate.Use == GateAuto:
+		return bars
+	case state.Pressure:
+		return pressureBars
+	default:
+		return HookFault(g.o.Gate.Path)
 	}
-	return g.unusable(state)
 }
 
 // NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate of
 // this daemon from now on.
 func (g *Gate) NotInstalled(why error) { g.missing.Store(&why) }
-
-// unusable returns why no container may wait in the gate, or "" if only the breaker may forbid it.
-func (g *Gate) unusable(state starts.ValveState) string {
-	switch {
-	case g.o.Gate.Use == GateNever:
-		return "switched off by --gate never"
-	case g.o.Gate.Path == "":
-		return "switched off by an empty --gate-path"
-	}
-	if why := g.missing.Load(); why != nil {
-		return "the hook cannot be installed: " + (*why).Error() + "; the daemon tries again when it is restarted"
-	}
-	if fault := HookFault(g.o.Gate.Path); fault != "" {
-		return fault
-	}
-	if bars := g.runtime.Load().barsGate; g.o.Gate.Use == GateAuto && bars != "" {
-		return bars
-	}
-	if state.Pressure {
-		return pressureBars
-	}
-	return ""
-}
 
 // pressureBars is why no container waits in the gate while kubelet reports that the node is short of
 // memory, disk or process IDs. kubelet then evicts pods, and it cannot end a pod that waits in the gate
@@ -142,19 +126,21 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	return ""
 }
 
+// offFor returns why no container of a pod may wait in the gate now, or "" if some may.
+func (g *Gate) offFor(now time.Time, uid string) string {
+	return cmp.Or(g.off(), g.breaker.bars(now, uid))
+}
+
 // barsHook returns why no hook may wait for the container, in this way or another, or "" if one may.
 func (g *Gate) barsHook(now time.Time, held *heldContainer) string {
-	if why := g.unusable(held.Valve); why != "" {
+	if why := g.offFor(now, held.UID); why != "" {
 		return why
 	}
-	if bars := g.breaker.bars(now, held.UID); bars != "" {
-		return bars
+	bars := held.NoGate
+	if bars == pods.Unseen && g.made(held.sandbox) {
+		bars = g.runtime.Load().bars(held.sandbox, g.o.ProcRoot)
 	}
-	noGate := held.NoGate
-	if noGate == pods.Unseen && g.made(held.sandbox) {
-		noGate = g.runtime.Load().bars(held.sandbox, g.o.ProcRoot)
-	}
-	switch bars := noGate; {
+	switch {
 	case bars != "" && g.o.Gate.Use == GateAuto:
 		return bars
 	case bars != "" && held.Beside:
@@ -167,17 +153,17 @@ func (g *Gate) barsHook(now time.Time, held *heldContainer) string {
 func (g *Gate) connected() { g.breaker.connected() }
 
 // started implements follower. If the hook of the container has not contacted the gate, hooks may not work.
-func (g *Gate) started(pod, id string) { g.reportTrip(pod, id, g.breaker.started(time.Now(), id)) }
+func (g *Gate) started(pod, id string) { g.watch(pod, id, causeSilent) }
 
 // gone implements follower.
-func (g *Gate) gone(pod, id string) { g.reportTrip(pod, id, g.breaker.gone(time.Now(), id)) }
+func (g *Gate) gone(pod, id string) { g.watch(pod, id, causeLost) }
 
 // forget implements follower.
 func (g *Gate) forget(uid string) { g.breaker.forget(uid) }
 
-// reportTrip reports why a container has tripped the breaker; empty: it has not.
-func (g *Gate) reportTrip(pod, id, cause string) {
-	if cause != "" {
+// watch tells the breaker of a container, and reports if that trips it for the cause.
+func (g *Gate) watch(pod, id, cause string) {
+	if g.breaker.trips(time.Now(), id, cause) {
 		g.o.Observer.Report(observe.GateGivenUp{Pod: observe.Pod{Name: pod}, Container: id, Cause: cause})
 	}
 }

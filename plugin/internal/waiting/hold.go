@@ -25,8 +25,7 @@ type hold struct {
 }
 
 func newHold(s *shared, refusals *Refusals) *hold {
-	saved := cmp.Or(s.o.SavedHold, holdSaved)
-	return &hold{shared: s, refusals: refusals, budget: newBudget(holdShare, saved, saved)}
+	return &hold{shared: s, refusals: refusals, budget: newBudget(holdShare, cmp.Or(s.o.SavedHold, holdSaved))}
 }
 
 // bars implements way. A container may be admitted within a hold if it is the first in the queue, and does not

@@ -10,7 +10,7 @@ import (
 
 func TestHoldBudgetIsAShareOfWallTime(t *testing.T) {
 	t.Parallel()
-	b := newBudget(holdShare, holdSaved, holdSaved)
+	b := newBudget(holdShare, holdSaved)
 	now := time.Unix(0, 0)
 	assert.Equal(t, holdSaved, b.left(now))
 	b.charge(now, 200*time.Millisecond)
@@ -27,7 +27,7 @@ func TestHoldBudgetIsAShareOfWallTime(t *testing.T) {
 
 func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
 	t.Parallel()
-	b := newBudget(holdShare, holdSaved, holdSaved)
+	b := newBudget(holdShare, holdSaved)
 	now := time.Unix(1000, 0)
 	b.charge(now, holdSaved)
 	assert.Zero(t, b.left(now.Add(-time.Hour)))
@@ -35,7 +35,7 @@ func TestHoldBudgetIgnoresAClockThatGoesBack(t *testing.T) {
 
 func TestTheDebtOfLongHandlersIsForgivenSoon(t *testing.T) {
 	t.Parallel()
-	b := newBudget(holdShare, holdSaved, holdSaved)
+	b := newBudget(holdShare, holdSaved)
 	now := time.Unix(0, 0)
 	b.charge(now, time.Hour)
 	assert.LessOrEqual(t, b.left(now.Add(10*holdSaved)), time.Duration(0))
@@ -46,7 +46,7 @@ func TestALongHandlerIsChargedBesideShortOnes(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
 	for range 1000 {
-		b := newBudget(holdShare, holdSaved, holdSaved)
+		b := newBudget(holdShare, holdSaved)
 		var handlers sync.WaitGroup
 		for range 8 {
 			handlers.Go(func() {

@@ -49,8 +49,7 @@ type Refusals struct {
 
 func newRefusals(s *shared) *Refusals {
 	share := refusalShare * float64(s.o.Cores)
-	saved := time.Duration(share * float64(refusalSaved))
-	return &Refusals{shared: s, cpu: newBudget(share, saved, saved)}
+	return &Refusals{shared: s, cpu: newBudget(share, time.Duration(share*float64(refusalSaved)))}
 }
 
 // bars implements way: a container can always be refused.
