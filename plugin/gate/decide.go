@@ -24,13 +24,13 @@ func (c *conn) decide(ctx context.Context, h Hello) {
 		}
 	})
 	if err == nil {
-		c.deliver(h, verdict)
+		c.deliver(verdict)
 	} else {
 		if ctx.Err() == nil {
-			c.log.WithError(err).Errorf("the gate cannot decide for %s, which will ask again", who(h))
+			c.log.WithError(err).Errorf("the gate cannot decide for %s, which will ask again", c.name)
 			sleep(ctx, c.server.pause)
 		}
-		c.log.WithError(context.Cause(ctx)).Debugf("%s stopped waiting in the gate without a decision", who(h))
+		c.log.WithError(context.Cause(ctx)).Debugf("%s stopped waiting in the gate without a decision", c.name)
 	}
 	c.endRead()
 	watching.Wait()
@@ -68,11 +68,11 @@ func (c *conn) sendAlive(ctx context.Context, send func(wire.Answer)) {
 	}
 }
 
-func (c *conn) deliver(h Hello, v Verdict) {
+func (c *conn) deliver(v Verdict) {
 	err := c.write(v.answer())
 	if err == nil {
 		return
 	}
 	c.log.WithError(err).WithFields(logrus.Fields{"go": v.Go, "reason": v.Reason}).
-		Infof("%s went away before its verdict %s: the pod does not start until the next attempt", who(h), v.Reason)
+		Infof("%s went away before its verdict %s: the pod does not start until the next attempt", c.name, v.Reason)
 }

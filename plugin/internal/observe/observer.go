@@ -62,7 +62,9 @@ func (o *Observer) Collect(s Scraped) {
 // changes, or zero. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, s throttle.Snapshot) (next time.Time) {
 	defer o.Caught("LookAtWaiting")
-	o.pods.inClusterOf(o.nodes())
+	for _, budget := range []*eventBudget{o.pods.normal, o.pods.rare} {
+		budget.inClusterOf(o.nodes())
+	}
 	return o.pods.look(now, o.events, s)
 }
 

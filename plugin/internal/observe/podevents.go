@@ -54,12 +54,6 @@ func newPodEvents() *podEvents {
 	return &podEvents{normal: newEventBudget(), rare: newEventBudget(), written: map[string]writtenEvent{}}
 }
 
-// inClusterOf sets the budgets of a node in a cluster of this many nodes; 0: the number is not known.
-func (s *podEvents) inClusterOf(nodes int) {
-	s.normal.inClusterOf(nodes)
-	s.rare.inClusterOf(nodes)
-}
-
 // happened writes the event on a pod that reports an event of the limiter, if it is to be reported.
 func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 	uid := e.Ticket.UID()
@@ -74,7 +68,7 @@ func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 	switch {
 	case e.State == throttle.Starting && e.Reason == reasons.SlotLent:
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Got a slot beyond the limit after %s: the pods within the limit make no progress, and may depend on this pod", took)
-	case e.State == throttle.Starting && overLimit(e.Reason):
+	case e.State == throttle.Starting && (e.Reason == reasons.MaxWait || e.Reason == reasons.GateDeadline):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
 	case e.State == throttle.Starting && waited:
 		write(s.normal, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
@@ -91,9 +85,6 @@ func (s *podEvents) forget(e throttle.Event) {
 		delete(s.written, e.Ticket.UID())
 	}
 }
-
-// overLimit reports whether an admission of this reason is over the limit.
-func overLimit(r reasons.Reason) bool { return r == reasons.MaxWait || r == reasons.GateDeadline }
 
 // look writes events on pods that have waited for a while and have no event yet, or wait for another reason than that
 // of their last event: first on pods that can never start, then in the order of the queue. It returns when to look
@@ -136,13 +127,7 @@ func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapsho
 
 // neverFirst compares pods that wait: those that can never start come first.
 func neverFirst(a, b throttle.TicketView) int {
-	rank := func(v throttle.TicketView) int {
-		if v.Reason == reasons.Unadmittable {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Compare(rank(a), rank(b))
+	return cmp.Compare(oneIf(b.Reason == reasons.Unadmittable), oneIf(a.Reason == reasons.Unadmittable))
 }
 
 // due returns when an event on a pod that waits is due; zero: when its reason changes.
