@@ -67,12 +67,12 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
 	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
 	check := func(w *waiter.Waiter) *waiter.Outcome {
-		leaveAt, pace, contacted := w.LastForecast()
-		early := settles && time.Now().Before(leaveAt) // later, a pod leaves the room one by one
+		last, contacted := w.LastForecast()
+		early := settles && time.Now().Before(last.LeaveAt) // later, a pod leaves the room one by one
 		silent := w.Alone() || time.Since(began) > askMost
 		switch {
 		case readable && files.changed(), early && silent && !contacted:
-			note.leave(hello, wire.Answer{Kind: wire.Forecast, LeaveAt: leaveAt, Pace: pace})
+			note.leave(hello, last)
 		case !mayNotWait && !early:
 			return nil
 		case contacted:
@@ -84,7 +84,7 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 		return &waiter.Outcome{Reason: folderChanged}
 	}
 	return waiter.New(waiter.Start{
-		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), LeaveAt: forecast.LeaveAt, Pace: forecast.Pace,
+		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), Forecast: forecast,
 		Check: check, CheckEvery: checkEvery,
 	}, began).Wait()
 }

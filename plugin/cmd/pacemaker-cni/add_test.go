@@ -152,6 +152,7 @@ func TestAChangeEmptiesTheRoomOfADaemonThatHangs(t *testing.T) {
 		return forecast.LeaveAt.UnixMicro() == leaveAt.UnixMicro() // otherwise it saw the change before it read its turn
 	}, time.Minute, time.Millisecond)
 	assert.Equal(t, 2*time.Second, forecast.Pace)
+	assert.Zero(t, forecast.Place, "the next process has a place of its own")
 	assert.Contains(t, first, " since="+itoa(int(since.UnixMicro()))+" ")
 	assert.NoFileExists(t, note, "take removes the note")
 }

@@ -55,6 +55,7 @@ func (n note) leave(hello wire.Hello, forecast wire.Answer) {
 	if n.path == "" {
 		return
 	}
+	forecast.Place = 0               // the next process has a place of its own
 	_ = os.MkdirAll(n.folder, 0o700) // after an error the note cannot be written either
 	if os.WriteFile(n.path, wire.AppendAnswer(wire.AppendHello(nil, hello), forecast), 0o600) != nil {
 		_ = os.Remove(n.path) // it is not complete

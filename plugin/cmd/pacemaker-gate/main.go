@@ -72,7 +72,7 @@ func run(argv []string) int {
 func wait(socket string, hello wire.Hello, forecast wire.Answer, cgroup string, parent int) int {
 	now := time.Now()
 	w := waiter.New(waiter.Start{
-		Socket: socket, Hello: hello, Deadline: deadline(hello.Deadline, now), LeaveAt: forecast.LeaveAt, Pace: forecast.Pace, Parent: parent,
+		Socket: socket, Hello: hello, Deadline: deadline(hello.Deadline, now), Forecast: forecast, Parent: parent,
 	}, now)
 	switch o := w.Wait(); {
 	case o.Unpaced:

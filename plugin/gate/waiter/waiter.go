@@ -27,12 +27,9 @@ type Start struct {
 	Hello wire.Hello
 	// Deadline is when the process leaves in any case. It has a monotonic clock reading.
 	Deadline time.Time
-	// LeaveAt is when the process leaves (its start continues unpaced) if no daemon decides, until a daemon sends
-	// another time. Zero: at once. It never leaves after Deadline.
-	LeaveAt time.Time
-	// Pace is the time between two processes that leave without a daemon, until a daemon
-	// sends another.
-	Pace time.Duration
+	// Forecast says when the process leaves (its start continues unpaced) if no daemon decides, until a daemon sends
+	// another. Zero: at once. It never leaves after Deadline.
+	Forecast wire.Answer
 	// Parent is the ID of the process that ran this one.
 	Parent int
 	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
@@ -59,10 +56,8 @@ type Waiter struct {
 	start      Start
 	parent     parent
 	deadline   time.Time
-	leaveAt    time.Time // when to leave without a daemon; never after deadline
-	place      int       // among the processes that leave without a daemon, from 1; 0: not known
-	pace       time.Duration
-	aloneSince time.Time // since when no daemon decides; zero: one does
+	forecast   wire.Answer // its LeaveAt is never after deadline
+	aloneSince time.Time   // since when no daemon decides; zero: one does
 	door       door
 	retryAt    time.Time // when to ask again, without a daemon
 	checkAt    time.Time // when to call Check again
@@ -76,23 +71,23 @@ type Waiter struct {
 
 // New returns a waiter for s that begins at now. It starts nothing.
 func New(s Start, now time.Time) *Waiter {
-	w := &Waiter{start: s, parent: watchParent(s.Parent), deadline: s.Deadline, pace: s.Pace, silence: wire.SilenceMost}
+	w := &Waiter{start: s, parent: watchParent(s.Parent), deadline: s.Deadline, silence: wire.SilenceMost}
 	w.daemon.fd = -1
 	w.door = newDoor(s.Socket)
-	w.setLeaveAt(s.LeaveAt, now)
+	w.follow(s.Forecast, now)
 	return w
 }
 
-// setLeaveAt sets the time to leave without a daemon; zero: at once.
-func (w *Waiter) setLeaveAt(at, now time.Time) {
-	w.leaveAt = earlier(now.Add(at.Sub(now)), w.deadline)
+// follow makes a forecast count.
+func (w *Waiter) follow(f wire.Answer, now time.Time) {
+	w.forecast = f
+	w.forecast.LeaveAt = earlier(now.Add(f.LeaveAt.Sub(now)), w.deadline)
 }
 
-// LastForecast returns the last forecast that a daemon sent, or else that of the Start: when this process leaves if no
-// daemon decides, and the time between two processes that leave. contacted reports whether a daemon has sent anything
-// yet.
-func (w *Waiter) LastForecast() (leaveAt time.Time, pace time.Duration, contacted bool) {
-	return w.leaveAt, w.pace, w.contacted
+// LastForecast returns the last forecast that a daemon sent, or else that of the Start. contacted reports whether a
+// daemon has sent anything yet.
+func (w *Waiter) LastForecast() (forecast wire.Answer, contacted bool) {
+	return w.forecast, w.contacted
 }
 
 // Alone reports whether no daemon decides: no daemon can be reached, or it hangs.
@@ -118,7 +113,7 @@ func (w *Waiter) Wait() Outcome {
 			w.disconnect(errSilent, now)
 			w.silent = true
 			continue
-		case w.Alone() && w.door.passes(now, w.due(), w.pace):
+		case w.Alone() && w.door.passes(now, w.due(), w.forecast.Pace):
 			return w.unpaced("no daemon")
 		case w.daemon.fd < 0 && !now.Before(w.retryAt):
 			w.connect(now)
@@ -144,8 +139,8 @@ func (w *Waiter) unpaced(why string) Outcome {
 // due returns when the process leaves if no daemon decides: at the time that it was sent, or, if it
 // noticed later that no daemon decides, after the processes before it have left.
 func (w *Waiter) due() time.Time {
-	turn := w.aloneSince.Add(time.Duration(w.place) * w.pace)
-	return earlier(later(w.leaveAt, turn), w.deadline)
+	turn := w.aloneSince.Add(time.Duration(w.forecast.Place) * w.forecast.Pace)
+	return earlier(later(w.forecast.LeaveAt, turn), w.deadline)
 }
 
 func (w *Waiter) connect(now time.Time) {
@@ -184,8 +179,7 @@ func (w *Waiter) listen() (o Outcome, decided bool) {
 		case wire.Go, wire.Abort:
 			o, decided = Outcome{Starts: a.Kind == wire.Go, Reason: a.Reason}, true
 		case wire.Forecast:
-			w.setLeaveAt(a.LeaveAt, now)
-			w.place, w.pace = a.Place, a.Pace
+			w.follow(a, now)
 		}
 		return !decided
 	})
@@ -202,7 +196,7 @@ func (w *Waiter) next() time.Time {
 		next = earlier(w.deadline, w.retryAt)
 	}
 	if w.Alone() {
-		next = earlier(next, w.door.next(w.due(), w.pace))
+		next = earlier(next, w.door.next(w.due(), w.forecast.Pace))
 	}
 	if w.start.Check != nil {
 		next = earlier(next, w.checkAt)

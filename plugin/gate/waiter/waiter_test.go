@@ -19,19 +19,20 @@ import (
 func TestTimeToLeaveIsNeverAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	w := New(Start{Deadline: now.Add(time.Minute), LeaveAt: now.Add(time.Hour)}, now)
-	assert.Equal(t, w.deadline, w.leaveAt)
-	w.setLeaveAt(now.Add(time.Second), now)
-	assert.Equal(t, time.Second, w.leaveAt.Sub(now))
-	w.setLeaveAt(time.Time{}, now)
-	assert.True(t, w.leaveAt.Before(now), "without a time, the hook leaves at once")
+	w := New(Start{Deadline: now.Add(time.Minute), Forecast: wire.Answer{LeaveAt: now.Add(time.Hour)}}, now)
+	assert.Equal(t, w.deadline, w.forecast.LeaveAt)
+	w.follow(wire.Answer{LeaveAt: now.Add(time.Second)}, now)
+	assert.Equal(t, time.Second, w.forecast.LeaveAt.Sub(now))
+	w.follow(wire.Answer{}, now)
+	assert.True(t, w.forecast.LeaveAt.Before(now), "without a time, the hook leaves at once")
 }
 
 func TestNextWakeUp(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := now.Add
-	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), leaveAt: at(30 * time.Second), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
+	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
+	w.forecast.LeaveAt = at(30 * time.Second)
 	w.daemon.fd = 5
 	assert.Equal(t, at(40*time.Second), w.next(), "with a daemon, its silence and the deadline count")
 	w.silentAt = at(time.Hour)
@@ -41,7 +42,7 @@ func TestNextWakeUp(t *testing.T) {
 	w.silent = false
 	w.daemon.fd = -1
 	assert.Equal(t, at(time.Second), w.next())
-	w.leaveAt = at(time.Millisecond)
+	w.forecast.LeaveAt = at(time.Millisecond)
 	assert.Equal(t, at(time.Millisecond), w.next())
 }
 
@@ -75,7 +76,8 @@ func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 func impatient(path string, silence, leave time.Duration) *Waiter {
 	now := time.Now()
 	w := New(Start{
-		Socket: path, Hello: wire.Hello{PodUID: "u", ContainerID: "c"}, LeaveAt: now.Add(leave), Deadline: now.Add(time.Hour), Parent: os.Getppid(),
+		Socket: path, Hello: wire.Hello{PodUID: "u", ContainerID: "c"}, Deadline: now.Add(time.Hour),
+		Forecast: wire.Answer{LeaveAt: now.Add(leave)}, Parent: os.Getppid(),
 	}, now)
 	w.silence = silence
 	return w
@@ -117,19 +119,19 @@ func TestEveryLineEndsTheSilence(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	defer unix.Close(pair[1])
-	w := New(Start{LeaveAt: time.Now().Add(time.Minute), Deadline: time.Now().Add(time.Hour)}, time.Now())
+	w := New(Start{Forecast: wire.Answer{LeaveAt: time.Now().Add(time.Minute)}, Deadline: time.Now().Add(time.Hour)}, time.Now())
 	w.daemon.fd = pair[0]
 	defer w.daemon.close()
 	for _, line := range []string{"alive\n", "turn 5000 1\n"} {
 		w.silent, w.silentAt = true, time.Now()
-		leaveAt := w.leaveAt
+		leaveAt := w.forecast.LeaveAt
 		_, err = unix.Write(pair[1], []byte(line))
 		require.NoError(t, err)
 		_, decided := w.listen()
 		assert.False(t, decided)
 		assert.False(t, w.Alone(), line)
 		assert.WithinRange(t, w.silentAt, time.Now().Add(wire.SilenceMost/2), time.Now().Add(wire.SilenceMost))
-		assert.Equal(t, line == "alive\n", leaveAt.Equal(w.leaveAt), "%s: the time to leave", line)
+		assert.Equal(t, line == "alive\n", leaveAt.Equal(w.forecast.LeaveAt), "%s: the time to leave", line)
 	}
 	w.silent = true
 	_, decided := w.listen()
