@@ -21,13 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type heard struct {
 	Handler     // for the calls that no test makes
 	reconnected func()
+	faults      logrus.Fields // what Connected returns
 	call        func()
 	panicked    []string
 	pods        []*api.PodSandbox // the pods of the calls that panicked
 	took        []string
 }
 
-func (h *heard) Connected(string, string, time.Duration) logrus.Fields { return nil }
+func (h *heard) Connected(string, string, time.Duration) logrus.Fields { return h.faults }
 func (h *heard) Lost(error)                                            {}
 func (h *heard) Reconnected()                                          { h.reconnected() }
 func (h *heard) Took(_ time.Time, name string, _ time.Duration)        { h.took = append(h.took, name) }
@@ -98,6 +99,18 @@ func TestAConnectionIsSynchronizedAlsoAfterAPanic(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, c.State().Synchronized)
 	assert.Equal(t, []*api.PodSandbox{nil}, h.pods)
+}
+
+// journald prints the message without the fields.
+func TestTheRegistrationIsLoggedWithTheRuntimesFaults(t *testing.T) {
+	t.Parallel()
+	log, logged := logtest.NewNullLogger()
+	c := New(Options{Handler: &heard{faults: logrus.Fields{"no_refusal_at_sandbox": "it leaks", "no_gate": "it hangs"}}, Log: log})
+	require.NoError(t, c.configured(c.begin(), "containerd", "2.2.5", time.Second))
+	assert.Equal(t, "registered with the runtime containerd 2.2.5; no gate: it hangs; no refusal at sandbox: it leaks", logged.LastEntry().Message)
+	assert.Equal(t, logrus.Fields{
+		"runtime": "containerd", "runtime_version": "2.2.5", "no_gate": "it hangs", "no_refusal_at_sandbox": "it leaks",
+	}, logged.LastEntry().Data)
 }
 
 func TestAConnectionThatEndsDuringItsReportIsNotConnected(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 // Handler answers the runtime. Its methods are called from many goroutines at once. They must be quick, because the
 // runtime holds two global locks during each call that names a pod.
 type Handler interface {
-	// Connected is called with the runtime's name, its version and the time after which it gives up a request. The
-	// fields that it returns are logged with the connection.
+	// Connected is called with the runtime's name, its version and the time after which it gives up a request. It
+	// returns log fields that say for what the runtime cannot be used. They are logged with the registration, and
+	// their names and values are in its message.
 	Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields
 	// Lost is called when a connection that was synchronized has ended. Reconnected is called when the next connection
 	// after that is synchronized.

@@ -2,6 +2,10 @@ package nri
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -32,7 +36,11 @@ func (c *Connection) configured(number int, runtime, version string, requestTime
 	c.connected, c.since, c.name, c.version, c.timeout = true, time.Now(), runtime, version, requestTimeout
 	c.mu.Unlock()
 	fields := c.handler.Connected(runtime, version, requestTimeout)
-	c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version}).WithFields(fields).Info("registered with the runtime")
+	text := []string{"registered with the runtime " + runtime + " " + version}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text = append(text, fmt.Sprintf("%s: %v", strings.ReplaceAll(name, "_", " "), fields[name]))
+	}
+	c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version}).WithFields(fields).Info(strings.Join(text, "; "))
 	return nil
 }
 
@@ -80,7 +88,7 @@ func (c *Connection) lose(err error) {
 	c.handler.Lost(err)
 }
 
-// RegistrationWaits reports whether the daemon waits for the end of a stop before it registers.
+// RegistrationWaits reports whether the daemon delays its registration because containerd is stopping a container.
 func (c *Connection) RegistrationWaits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ type StopSource interface {
 
 // stopUnderWay is the error while a container of a pod is being stopped.
 type stopUnderWay struct {
-	pod string    // empty: whoever reads the error may not learn it
+	pod string    // empty: the reader of the error may not know the pod
 	by  time.Time // when the container is killed
 }
 
