@@ -158,7 +158,7 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	tells := func(value string) bool {
 		text := "# HELP " + throttled + " 1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.\n" +
 			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} ` + value + "\n"
-		return testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(text), throttled) == nil
+		return testutil.GatherAndCompare(n.d.metrics(), strings.NewReader(text), throttled) == nil
 	}
 	n.eventually("the metric says that the slots are used up", func() bool { return tells("1") })
 	first.getsReady()
@@ -190,5 +190,5 @@ func openByMetric(n *node, want int) bool {
 	const name = "pod_pacemaker_claim_open"
 	text := fmt.Sprintf("# HELP %s 1 while the policy holds no pod because the Leases of its slots cannot be used: "+
 		"the API server is away, or the role is missing.\n# TYPE %s gauge\n%s{policy=\"registry\"} %d\n", name, name, name, want)
-	return testutil.GatherAndCompare(n.d.observer.Registry(), strings.NewReader(text), name) == nil
+	return testutil.GatherAndCompare(n.d.metrics(), strings.NewReader(text), name) == nil
 }

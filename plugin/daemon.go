@@ -151,10 +151,6 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		starts:  paced, waiting: chooser, memory: memory, handler: calls, connection: connection, cni: room, cluster: cl,
 		limits: limits,
 	}
-	observer.Collect(observe.Scraped{
-		Groups: paced.Limiter().Groups, Status: d.Status, Policies: d.policyStates, Claims: d.claims,
-		Standby: func() bool { return d.standby.Load() != nil }, RegistrationWaits: connection.RegistrationWaits, LogDropped: o.LogDropped,
-	})
 	return d
 }
 

@@ -22,7 +22,7 @@ func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 // counted returns the value of a metric, summed over its labels. For a histogram, it returns the count.
 func counted(t testing.TB, n *node, name string) float64 {
 	t.Helper()
-	families, err := n.d.observer.Registry().Gather()
+	families, err := n.d.metrics().Gather()
 	require.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() != name {

@@ -51,7 +51,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	table, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s has no line %q", file, end)
 
-	want := metricsTable(t, newNode(t, noLimit).d.observer.Registry())
+	want := metricsTable(t, newNode(t, noLimit).d.metrics())
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o644))
 		return

@@ -77,7 +77,7 @@ func TestStatusAndMetricsShowSignalsThatNoLimitNeeds(t *testing.T) {
 	assert.InDelta(t, 7.25, counted(t, n, "pod_pacemaker_signal_value"), 0)
 	assert.InDelta(t, len(shown)-1, counted(t, n, "pod_pacemaker_signal_blind"), 0)
 	assert.Empty(t, told.all(), "a signal without a limit is not reported")
-	problems, err := testutil.GatherAndLint(n.d.observer.Registry())
+	problems, err := testutil.GatherAndLint(n.d.metrics())
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 }

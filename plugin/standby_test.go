@@ -50,7 +50,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	require.ErrorContains(t, second.Ready(), "version first")
 	assert.Equal(t, http.StatusOK, n.get("/healthz"))
 	assert.False(t, second.connection.State().Connected, "the second daemon does not register with the runtime")
-	says, err := testutil.GatherAndCount(second.observer.Registry(), "pod_pacemaker_connected")
+	says, err := testutil.GatherAndCount(second.metrics(), "pod_pacemaker_connected")
 	require.NoError(t, err)
 	assert.Zero(t, says, "0 would raise PodPacemakerNotPacing")
 	s, ok := n.status()
@@ -60,7 +60,7 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 
 	stopFirst()
 	n.eventually("the second paces", func() bool { return second.Ready() == nil })
-	says, err = testutil.GatherAndCount(second.observer.Registry(), "pod_pacemaker_connected")
+	says, err = testutil.GatherAndCount(second.metrics(), "pod_pacemaker_connected")
 	require.NoError(t, err)
 	assert.Equal(t, 1, says)
 	n.eventually("the second answers", func() bool { s, ok := n.status(); return ok && s.Version == "second" })

@@ -17,22 +17,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// anObserver returns an Observer with all collectors. measure returns the signals of the node.
-func anObserver(l *throttle.Limiter, measure func() throttle.Signals) *Observer {
+// anObserver returns an Observer and the registry of all metrics. measure returns the signals of the node.
+func anObserver(l *throttle.Limiter, measure func() throttle.Signals) (*Observer, *prometheus.Registry) {
 	return observing(l, func() (s admin.Status) {
 		s.Signals = admin.NewSignals(measure(), l.Snapshot(time.Now()).Settings)
 		return s
 	})
 }
 
-// observing returns an Observer with all collectors, of a daemon with this status.
-func observing(l *throttle.Limiter, status func() admin.Status) *Observer {
+// observing returns an Observer and the registry of all metrics, of a daemon with this status.
+func observing(l *throttle.Limiter, status func() admin.Status) (*Observer, *prometheus.Registry) {
 	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
-	o.Collect(Scraped{
+	registry := o.WithScraped(Scraped{
 		Groups: l.Groups, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
 		Standby: func() bool { return false }, RegistrationWaits: func() bool { return false },
 	})
-	return o
+	return o, registry
 }
 
 // The alerts on these would speak of a daemon that paces no pods, and whose place another one has.
@@ -40,13 +40,12 @@ func TestADaemonThatStandsByHasNoMetricOfItsConnections(t *testing.T) {
 	t.Parallel()
 	for standby, want := range map[bool]int{false: 2, true: 0} {
 		o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
-		o.Collect(Scraped{
+		n, err := testutil.GatherAndCount(o.WithScraped(Scraped{
 			Groups:   throttle.New(time.Now(), throttle.Settings{}).Groups,
 			Status:   func() (s admin.Status) { s.PodWatch = &admin.PodWatch{Healthy: true}; return s },
 			Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
 			Standby: func() bool { return standby }, RegistrationWaits: func() bool { return false },
-		})
-		n, err := testutil.GatherAndCount(o.Registry(), "pod_pacemaker_connected", "pod_pacemaker_api_connected")
+		}), "pod_pacemaker_connected", "pod_pacemaker_api_connected")
 		require.NoError(t, err)
 		assert.Equal(t, want, n)
 	}
@@ -54,10 +53,10 @@ func TestADaemonThatStandsByHasNoMetricOfItsConnections(t *testing.T) {
 
 func TestOnlyTheConfigurationInForceIsAMetric(t *testing.T) {
 	t.Parallel()
-	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
+	o, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
 	o.Report(Configured{Name: "before", Origin: "API", Generation: 7})
 	o.Report(Configured{Name: "test", Origin: "File", Generation: 3})
-	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP pod_pacemaker_config_generation Generation of the configuration in force.
 # TYPE pod_pacemaker_config_generation gauge
 pod_pacemaker_config_generation{config="test",origin="File"} 3
@@ -67,8 +66,8 @@ pod_pacemaker_config_generation{config="test",origin="File"} 3
 // increase() sees no increase where a series begins, so these begin with the daemon.
 func TestAlertsSeeTheFirstEvent(t *testing.T) {
 	t.Parallel()
-	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
-	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
+	_, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP pod_pacemaker_admissions_total Admitted starts. MaxWait and GateDeadline: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon learned of it.
 # TYPE pod_pacemaker_admissions_total counter
 pod_pacemaker_admissions_total{reason="GateDeadline"} 0
@@ -78,7 +77,7 @@ pod_pacemaker_admissions_total{reason="MaxWait"} 0
 pod_pacemaker_unpaced_total{reason="NotAsked"} 0
 pod_pacemaker_unpaced_total{reason="Panic"} 0
 `), "pod_pacemaker_admissions_total", "pod_pacemaker_unpaced_total"))
-	n, err := testutil.GatherAndCount(o.Registry(), "pod_pacemaker_start_seconds")
+	n, err := testutil.GatherAndCount(registry, "pod_pacemaker_start_seconds")
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "of the reason Stuck")
 }
@@ -91,7 +90,7 @@ func TestSignalsThatNoLimitNeedsAreMetrics(t *testing.T) {
 	settings.Signals[throttle.SignalLoad].Max = 4
 	settings.Signals[throttle.SignalIOFull].Max = 20
 	l.Configure(now, settings)
-	o := anObserver(l, func() (s throttle.Signals) {
+	_, registry := anObserver(l, func() (s throttle.Signals) {
 		for i := range s {
 			s[i].Err = errors.New("absent")
 		}
@@ -100,7 +99,7 @@ func TestSignalsThatNoLimitNeedsAreMetrics(t *testing.T) {
 		s[throttle.SignalIOWait] = throttle.Reading{} // it was measured once
 		return s
 	})
-	require.NoError(t, testutil.GatherAndCompare(o.Registry(), strings.NewReader(`
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP pod_pacemaker_signal_blind 1 while a signal cannot be measured: its limit holds no start then, and adaptive works without it.
 # TYPE pod_pacemaker_signal_blind gauge
 pod_pacemaker_signal_blind{signal="cpu"} 0
@@ -125,7 +124,7 @@ pod_pacemaker_signal_value{signal="load"} 7.25
 func TestWhetherTheAPIServerIsReachedIsAMetric(t *testing.T) {
 	t.Parallel()
 	var status admin.Status
-	registry := observing(throttle.New(time.Now(), throttle.Settings{}), func() admin.Status { return status }).Registry()
+	_, registry := observing(throttle.New(time.Now(), throttle.Settings{}), func() admin.Status { return status })
 	values := func() (values []float64) {
 		families, err := registry.Gather()
 		require.NoError(t, err)
@@ -147,7 +146,7 @@ func TestWhetherTheAPIServerIsReachedIsAMetric(t *testing.T) {
 
 func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
 	t.Parallel()
-	registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} }).Registry()
+	_, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
@@ -179,8 +178,8 @@ func described(r *prometheus.Registry) (names []string) {
 
 func TestAMetricThatPanicsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	o := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { panic("broken") })
-	_, err := o.Registry().Gather()
+	o, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { panic("broken") })
+	_, err := registry.Gather()
 	require.NoError(t, err)
 	assert.InDelta(t, 1, testutil.ToFloat64(o.metrics.panics.WithLabelValues("metrics")), 0)
 }

@@ -32,15 +32,15 @@ type Options struct {
 	Nodes  func() int // returns the number of nodes of the cluster; 0: not known
 }
 
-// New returns an Observer with a registry of its own.
+// New returns an Observer that has reported nothing.
 func New(o Options) *Observer {
 	return &Observer{log: o.Log, metrics: newMetrics(), events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
 }
 
-// Registry returns the registry of all metrics. The caller may add collectors to it.
+// Registry returns the registry of the metrics that follow from what is reported.
 func (o *Observer) Registry() *prometheus.Registry { return o.metrics.registry }
 
-// Scraped is what the collectors read at each scrape.
+// Scraped is what is read at each scrape.
 type Scraped struct {
 	Groups            func(now time.Time) []throttle.GroupView
 	Status            func() admin.Status // may block for 250 ms
@@ -51,11 +51,14 @@ type Scraped struct {
 	LogDropped        func() uint64      // returns how many log entries were dropped; nil: none
 }
 
-// Collect adds collectors to the registry that read s at each scrape. Call it once.
-func (o *Observer) Collect(s Scraped) {
+// WithScraped returns a registry of all metrics: those of Registry, and those that are read from s at each scrape.
+func (o *Observer) WithScraped(s Scraped) *prometheus.Registry {
+	all := prometheus.NewRegistry()
+	all.MustRegister(o.Registry())
 	for _, metrics := range []*scrape{newStateMetrics(s), newPolicyMetrics(s.Policies, s.Groups), newClaimMetrics(s.Claims)} {
-		o.metrics.registry.MustRegister(guarded{metrics, o})
+		all.MustRegister(guarded{metrics, o})
 	}
+	return all
 }
 
 // LookAtWaiting writes events on pods that have waited for a while. It returns when to call it again even if nothing
