@@ -133,7 +133,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	}
 	chooser := waiting.New(waiting.Options{
 		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board,
-		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Socket: o.SocketPath(), Timeout: o.GateTimeout},
+		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
 	calls, limits := handler{starts: paced, waiting: chooser, observer: observer}, make(chan struct{})
@@ -242,10 +242,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now
-	if err := d.options.installHook(); err != nil {
-		d.options.Log.WithError(err).WithField("path", d.options.GatePath).Error("cannot install the hook of the gate: pods are refused instead")
-		d.waiting.Gate.NotInstalled(err)
-	}
+	installHook(d.waiting.Gate, d.options)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},

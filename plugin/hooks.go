@@ -2,38 +2,22 @@ package plugin
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
-// HookName is the file name of the hook's program.
-const HookName = "pacemaker-gate"
-
-// installHook copies the hook to the host, where runc finds it. A running hook stays the old one. After an error the hook
-// on the host may be that of another version, which does not understand what this daemon gives it.
-func (o Options) installHook() error {
-	program := filepath.Join(o.Programs, HookName)
-	if o.GatePath == "" || o.Programs == "" || program == o.GatePath {
-		return nil
+// installHook installs the hook of the gate on the host. If that fails, pods are refused instead.
+func installHook(g *waiting.Gate, o Options) {
+	log := o.Log.WithField("path", o.GatePath)
+	installed, err := g.Install()
+	if err != nil {
+		log.WithError(err).Error("cannot install the hook of the gate: pods are refused instead")
 	}
-	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		return nil // an administrator has installed the hook, or there is none
+	if installed {
+		log.Info("installed the hook of the gate")
 	}
-	err := os.MkdirAll(filepath.Dir(o.GatePath), 0o755) //nolint:gosec // the runtime's users may look in
-	wrote := false
-	if err == nil {
-		wrote, err = wholefile.Install(program, o.GatePath)
-	}
-	if wrote && err == nil {
-		o.Log.WithField("path", o.GatePath).Info("installed the hook of the gate")
-	}
-	return err
 }
 
 // answerHooks serves the gate's socket once the limits and the starts under way are known. Before that, the daemon would

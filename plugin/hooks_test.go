@@ -18,46 +18,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-func TestTheDaemonInstallsItsHook(t *testing.T) {
+func TestTheDaemonLogsWhetherItInstalledItsHook(t *testing.T) {
 	t.Parallel()
-	log, entries := test.NewNullLogger()
 	dir := t.TempDir()
-	beside := filepath.Join(dir, HookName)
-	o := Options{Programs: dir, GatePath: filepath.Join(dir, "opt", "bin", "hook"), Log: log}
-	said := func() string {
-		if e := entries.LastEntry(); e != nil {
-			entries.Reset()
-			return e.Message
-		}
-		return ""
-	}
-	require.NoError(t, o.installHook())
-	assert.Empty(t, said(), "there is no hook beside the program, so an administrator installs it")
-	assert.NoDirExists(t, filepath.Dir(o.GatePath))
-
-	require.NoError(t, os.WriteFile(beside, []byte("one"), 0o600))
-	require.NoError(t, o.installHook())
-	assert.Equal(t, "installed the hook of the gate", said())
-	info, err := os.Stat(o.GatePath)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o755), info.Mode())
-	require.NoError(t, o.installHook())
-	assert.Empty(t, said(), "it is up to date")
-
-	require.NoError(t, os.WriteFile(beside, nil, 0o600))
-	require.ErrorContains(t, o.installHook(), "is empty")
-	content, err := os.ReadFile(o.GatePath)
-	require.NoError(t, err)
-	assert.Equal(t, "one", string(content), "the hook that was there stays")
-
-	o.GatePath = beside
-	require.NoError(t, o.installHook())
-	assert.Empty(t, said(), "the hook is used where it is")
-	o.GatePath = ""
-	require.NoError(t, o.installHook())
-	assert.Empty(t, said(), "no gate")
+	log, entries := test.NewNullLogger()
+	o := goodOptions()
+	o.Log, o.Programs, o.GatePath = log, dir, filepath.Join(dir, "bin", waiting.HookName)
+	d := newDaemon(o, 2, crd.Documents{}, nil, slowly())
+	installHook(d.waiting.Gate, o)
+	assert.Empty(t, entries.AllEntries(), "there is no hook to install")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), []byte("hook"), 0o600))
+	installHook(d.waiting.Gate, o)
+	assert.Equal(t, "installed the hook of the gate", entries.LastEntry().Message)
+	assert.FileExists(t, o.GatePath)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), nil, 0o600))
+	installHook(d.waiting.Gate, o)
+	assert.Equal(t, "cannot install the hook of the gate: pods are refused instead", entries.LastEntry().Message)
+	assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
 }
 
 // With the limits of a file, but without the policies on disk, the hooks of an earlier daemon would be let go before the

@@ -40,7 +40,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.StateDir, "state-dir", "/var/lib/pod-pacemaker", "(advanced) `folder` for the last good PacemakerConfigs and StartPolicies, which apply until the API server answers, and for the costs of starts (empty: nothing is kept)")
 	fs.StringVar(&f.ProcRoot, "proc-root", "/proc", "(advanced) `folder` where the host's /proc is mounted, to see the processes of other pods")
 	addChoice(cmd, &f.Gate, "gate", "", "(advanced) whether containers wait in the gate; auto: if the runtime has no known fault with it", waiting.GateAuto, waiting.GateAlways, waiting.GateNever)
-	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+plugin.HookName, "(advanced) the hook's absolute `path` on the host, to which the daemon copies it from its own folder (empty: no gate)")
+	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+waiting.HookName, "(advanced) the hook's absolute `path` on the host, to which the daemon copies it from its own folder (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "(advanced) how long a container may wait in the gate; must be less than kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`; if --gate-timeout is not set, it becomes 0.8 of the runtimeRequestTimeout in this file, at most 1h")
 	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox exists: pacemaker-cni, and a CNI configuration that names it")

@@ -32,10 +32,11 @@ const (
 
 // GateOptions configure the gate.
 type GateOptions struct {
-	Use     GateUse
-	Path    string        // of the hook, on the host; empty: no gate
-	Socket  string        // where hooks ask
-	Timeout time.Duration // of one wait
+	Use      GateUse
+	Path     string        // of the hook, on the host; empty: no gate
+	Programs string        // the folder of this version's programs, among them the hook; empty: Install installs none
+	Socket   string        // where hooks ask
+	Timeout  time.Duration // of one wait
 }
 
 // Gate is the way to wait in an OCI hook: the runtime runs the hook before the container's process, and
@@ -45,7 +46,7 @@ type Gate struct {
 	refusals *Refusals
 	breaker  *breaker
 	waiters  atomic.Int64
-	missing  atomic.Pointer[error] // why the hook of this daemon is not on the host; nil: it is
+	missing  atomic.Pointer[error] // why Install failed; nil: it did not
 }
 
 var _ follower = (*Gate)(nil)
@@ -103,10 +104,6 @@ func (g *Gate) off() string {
 		return HookFault(g.o.Gate.Path)
 	}
 }
-
-// NotInstalled notes that the hook of this daemon could not be copied to the host. No container waits in the gate of
-// this daemon from now on.
-func (g *Gate) NotInstalled(why error) { g.missing.Store(&why) }
 
 // pressureBars is why no container waits in the gate while kubelet reports that the node is short of
 // memory, disk or process IDs. kubelet then evicts pods, and it cannot end a pod that waits in the gate

@@ -1,0 +1,34 @@
+package waiting
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
+)
+
+// HookName is the file name of the hook's program.
+const HookName = "pacemaker-gate"
+
+// Install copies the hook of this version to the host, where runc finds it, and reports whether it had to. A running hook
+// stays the old one. After an error no container waits in the gate of this daemon: the hook on the host may be that of
+// another version, which does not understand what this daemon gives it. Call it once.
+func (g *Gate) Install() (installed bool, err error) {
+	from, to := filepath.Join(g.o.Gate.Programs, HookName), g.o.Gate.Path
+	if to == "" || g.o.Gate.Programs == "" || from == to {
+		return false, nil
+	}
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return false, nil // an administrator has installed the hook, or there is none
+	}
+	err = os.MkdirAll(filepath.Dir(to), 0o755) //nolint:gosec // the runtime's users may look in
+	if err == nil {
+		installed, err = wholefile.Install(from, to)
+	}
+	if err != nil {
+		g.missing.Store(&err)
+	}
+	return installed && err == nil, err
+}

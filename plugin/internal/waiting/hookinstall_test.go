@@ -1,0 +1,49 @@
+package waiting
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheGateInstallsItsHook(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	beside, hook := filepath.Join(dir, HookName), filepath.Join(dir, "opt", "bin", "hook")
+	gate := func(path string) *Gate {
+		g := aChooser(Options{Gate: GateOptions{Use: GateAuto, Path: path, Programs: dir}, ProcRoot: "/proc"}).Gate
+		g.runsOn("2.4.2")
+		return g
+	}
+	installs := func(path string) bool {
+		installed, err := gate(path).Install()
+		require.NoError(t, err)
+		return installed
+	}
+	assert.False(t, installs(hook), "there is no hook beside the program, so an administrator installs it")
+	assert.NoDirExists(t, filepath.Dir(hook))
+
+	require.NoError(t, os.WriteFile(beside, []byte("one"), 0o600))
+	assert.True(t, installs(hook))
+	info, err := os.Stat(hook)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), info.Mode())
+	assert.False(t, installs(hook), "it is up to date")
+
+	require.NoError(t, os.WriteFile(beside, nil, 0o600))
+	g := gate(hook)
+	assert.Empty(t, g.Off())
+	_, fault := g.Install()
+	require.ErrorContains(t, fault, "is empty")
+	content, err := os.ReadFile(hook)
+	require.NoError(t, err)
+	assert.Equal(t, "one", string(content), "the hook that was there stays")
+	assert.Equal(t, "the hook cannot be installed: "+fault.Error()+"; the daemon tries again when it is restarted", g.Off(),
+		"the hook on the host may be that of another version")
+
+	assert.False(t, installs(beside), "the hook is used where it is")
+	assert.False(t, installs(""), "no gate")
+}
