@@ -20,8 +20,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/startuptaint"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
@@ -159,8 +161,8 @@ var errNoConfiguration = errors.New("the API server has not sent the configurati
 // configure puts a configuration in force.
 func (d *Daemon) configure(e crd.Effective) {
 	defer d.observer.Caught("configure")
-	s := SettingsOf(e.Spec, d.cores)
-	d.signals.Prepare(s, pressureWindow(e.Spec.ThrottleConfig))
+	s := settings.Of(e.Spec, d.cores)
+	d.signals.Prepare(s, settings.PressureWindow(e.Spec.ThrottleConfig))
 	d.starts.Configure(time.Now(), e, s)
 	d.signals.Wake()
 	d.observer.Report(observe.Configured{
@@ -205,10 +207,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		parts = append(parts, part{"http", d.serveHTTP})
 	}
 	if d.cluster != nil && d.options.StartupTaint != "" {
-		parts = append(parts, part{"removeStartupTaint", startupTaint{
-			client: d.cluster.kube, node: d.options.NodeName, key: d.options.StartupTaint,
-			nodeUID: d.cluster.source.NodeUID, ready: d.Ready, log: d.options.Log,
-		}.run})
+		parts = append(parts, part{"removeStartupTaint", forever(startuptaint.Remover{
+			Client: d.cluster.kube, Node: d.options.NodeName, Key: d.options.StartupTaint,
+			NodeUID: d.cluster.source.NodeUID, Ready: d.Ready, Log: d.options.Log,
+		}.Run)})
 	}
 	g.Go(func() error { return d.runParts(ctx, parts...) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

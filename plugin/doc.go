@@ -14,6 +14,9 @@
 //	internal/cni            installs the waiting room on the node; imports only wholefile
 //	internal/nri            the connection to the runtime; imports none of the others
 //	internal/nodecondition  whether kubelet shuts the node down, and whether the node is under pressure; the same
+//	internal/kubelet        how long kubelet's configuration lets a container wait; the same
+//	internal/settings       the settings of the limiter that follow from a PacemakerConfig; the same
+//	internal/startuptaint   removes the startup taint from the node; imports only admin
 //	metricsproxy            serves the metrics to other hosts, in a process of its own
 //	admin                   what the daemon reports of its state, and to whom it serves that
 //	gate                    where hooks wait for their turn; gate/wire is the protocol, gate/waiter the side of the hook

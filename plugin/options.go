@@ -14,17 +14,12 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-const (
-	maxHold        = time.Second
-	maxGateTimeout = time.Hour
-	// KubeletTimeoutShare is the share of kubelet's runtimeRequestTimeout for which a container may wait in the gate, see
-	// [GateTimeoutOf].
-	KubeletTimeoutShare = 0.8
-)
+const maxHold = time.Second
 
 // Options are the settings of a daemon. An option may be empty if its comment says so.
 type Options struct {
@@ -146,7 +141,7 @@ func (o Options) Validate() error {
 	fault(o.DaemonSet != "" && !namespacedName.MatchString(o.DaemonSet), "--daemonset: %q: must be NAMESPACE/NAME", o.DaemonSet)
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
 	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
-	fault(o.GateTimeout < time.Second || o.GateTimeout > maxGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
+	fault(o.GateTimeout < time.Second || o.GateTimeout > kubelet.MostGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
 	fault(o.CNI && !filepath.IsAbs(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
 	fault(o.CNI && !filepath.IsAbs(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
 	fault(o.Hold < 0 || o.Hold > maxHold, "--hold: %s: must be from 0s to %s", o.Hold, maxHold)

@@ -20,6 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -186,7 +187,7 @@ func kubeletFinding(o *Options) Finding {
 	var most time.Duration
 	var err error
 	if by != "" {
-		most, err = plugin.GateTimeoutOf(by)
+		most, err = kubelet.GateTimeoutOf(by)
 	}
 	switch {
 	case err != nil && named:
@@ -196,12 +197,12 @@ func kubeletFinding(o *Options) Finding {
 	}
 	dropIns := flagOf(line, "--config-dir")
 	if flag, wrong := time.ParseDuration(flagOf(line, "--runtime-request-timeout")); wrong == nil && flag > 0 {
-		by, most, err, dropIns = "kubelet's flag --runtime-request-timeout", plugin.GateTimeout(flag), nil, "" // it overrides both
+		by, most, err, dropIns = "kubelet's flag --runtime-request-timeout", kubelet.GateTimeout(flag), nil, "" // it overrides both
 	}
 	waits := fmt.Sprintf("a container may wait %s in the gate", o.GateTimeout)
 	compare := waits + ", which must be less than kubelet's runtimeRequestTimeout, 2m by default"
 	const perhaps = "if a flag or drop-in of kubelet sets runtimeRequestTimeout, set --gate-timeout (chart: gate.timeout) to 0.8 of it"
-	switch over := float64(o.GateTimeout) >= float64(most)/plugin.KubeletTimeoutShare; {
+	switch over := float64(o.GateTimeout) >= float64(most)/kubelet.TimeoutShare; {
 	case dropIns != "":
 		return warning(check, compare+"; its drop-ins in "+dropIns+" are not read", perhaps)
 	case by == "":

@@ -9,6 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -93,5 +94,5 @@ func configText(c *v1alpha1.PacemakerConfig) string {
 	if mode := c.Spec.GetMode(); mode != v1alpha1.ModeEnforce {
 		text += fmt.Sprintf(", in the mode %s, which holds no pod", mode)
 	}
-	return text + ": " + admin.LimitsText(plugin.SettingsOf(c.Spec, runtime.NumCPU()))
+	return text + ": " + admin.LimitsText(settings.Of(c.Spec, runtime.NumCPU()))
 }

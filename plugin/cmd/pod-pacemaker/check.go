@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 )
 
 const checkLong = `Check validates files with PacemakerConfigs and StartPolicies, by the rules of the API
@@ -137,7 +137,7 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
-	limits := admin.LimitsText(plugin.SettingsOf(spec, cores))
+	limits := admin.LimitsText(settings.Of(spec, cores))
 	switch {
 	case spec.GetMode() == v1alpha1.ModeOff:
 		return "Its mode is Off: no pod is held back."

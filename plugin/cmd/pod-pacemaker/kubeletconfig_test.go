@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 )
 
 func TestTheFirstKubeletConfigThatExistsCounts(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTheFirstKubeletConfigThatExistsCounts(t *testing.T) {
 		code, stdout, stderr := call(t, append([]string{"copy-kubelet-config", "--to", to}, c.candidates...)...)
 		require.Zero(t, code, stderr)
 		assert.Contains(t, stdout, c.says)
-		timeout, err := plugin.GateTimeoutOf(to)
+		timeout, err := kubelet.GateTimeoutOf(to)
 		require.NoError(t, err)
 		assert.Equal(t, c.timeout, timeout)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -77,7 +78,7 @@ func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
 	}
 	f.Programs = filepath.Dir(self)
 	if f.kubeletConfig != "" {
-		timeout, err := plugin.GateTimeoutOf(f.kubeletConfig)
+		timeout, err := kubelet.GateTimeoutOf(f.kubeletConfig)
 		if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
 			return fmt.Errorf("--kubelet-config: %w", err) // a retry may help: the file may be written later
 		}

@@ -1,4 +1,5 @@
-package plugin
+// Package kubelet reads from kubelet's configuration how long a container may wait in the gate.
+package kubelet
 
 import (
 	"fmt"
@@ -11,16 +12,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletDefaultTimeout is kubelet's runtimeRequestTimeout if its configuration does not set one.
-const kubeletDefaultTimeout = 2 * time.Minute
+// defaultTimeout is kubelet's runtimeRequestTimeout if its configuration does not set one.
+const defaultTimeout = 2 * time.Minute
 
-// maxKubeletConfig is the largest file of kubelet that is read, in bytes.
-const maxKubeletConfig = 1 << 20
+// maxConfig is the largest file that is read, in bytes.
+const maxConfig = 1 << 20
 
-// GateTimeoutOf reads kubelet's configuration file and returns how long a container may wait in the gate: 0.8 of
+const (
+	// TimeoutShare is the share of kubelet's runtimeRequestTimeout for which a container may wait in the gate.
+	TimeoutShare = 0.8
+	// MostGateTimeout is the longest wait in the gate.
+	MostGateTimeout = time.Hour
+)
+
+// GateTimeoutOf reads kubelet's configuration file and returns how long a container may wait in the gate: [TimeoutShare] of
 // runtimeRequestTimeout, at most an hour. The file must be a regular one of at most 1 MiB, so that the call does not block.
-func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
-	data, err := readRegular(kubeletConfig, maxKubeletConfig)
+func GateTimeoutOf(config string) (time.Duration, error) {
+	data, err := readRegular(config, maxConfig)
 	if err != nil {
 		return 0, fmt.Errorf("kubelet configuration: %w", err)
 	}
@@ -29,21 +37,21 @@ func GateTimeoutOf(kubeletConfig string) (time.Duration, error) {
 		RuntimeRequestTimeout metav1.Duration `json:"runtimeRequestTimeout"`
 	}
 	if err := yaml.Unmarshal(data, &c); err != nil {
-		return 0, fmt.Errorf("kubelet configuration %s: %w", kubeletConfig, err)
+		return 0, fmt.Errorf("kubelet configuration %s: %w", config, err)
 	}
 	if c.Kind != "KubeletConfiguration" {
-		return 0, fmt.Errorf("kubelet configuration %s: kind: %q: must be KubeletConfiguration", kubeletConfig, c.Kind)
+		return 0, fmt.Errorf("kubelet configuration %s: kind: %q: must be KubeletConfiguration", config, c.Kind)
 	}
 	timeout := c.RuntimeRequestTimeout.Duration
 	if timeout <= 0 {
-		timeout = kubeletDefaultTimeout
+		timeout = defaultTimeout
 	}
 	return GateTimeout(timeout), nil
 }
 
 // GateTimeout returns how long a container may wait in the gate if this is kubelet's runtimeRequestTimeout.
 func GateTimeout(kubelet time.Duration) time.Duration {
-	return min(time.Duration(KubeletTimeoutShare*float64(kubelet)), maxGateTimeout)
+	return min(time.Duration(TimeoutShare*float64(kubelet)), MostGateTimeout)
 }
 
 // readRegular reads a regular file of at most most bytes.

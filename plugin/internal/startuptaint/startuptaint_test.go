@@ -1,7 +1,8 @@
-package plugin
+package startuptaint
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,10 +23,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
 
+var errNotPaced = errors.New("pods are not paced yet")
+
 const taintKey = "pod-pacemaker.io/not-ready"
 
-// tainted returns a startupTaint for a node that has another taint, too.
-func tainted(t *testing.T) (startupTaint, *kubefake.Clientset) {
+// tainted returns a Remover for a node that has another taint, too.
+func tainted(t *testing.T) (Remover, *kubefake.Clientset) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
 	client := kubefake.NewClientset(&corev1.Node{
@@ -34,9 +37,9 @@ func tainted(t *testing.T) (startupTaint, *kubefake.Clientset) {
 			{Key: "other", Effect: corev1.TaintEffectNoSchedule}, {Key: taintKey, Effect: corev1.TaintEffectNoSchedule},
 		}},
 	})
-	return startupTaint{
-		client: kubetest.Of(client), node: "worker", key: taintKey,
-		nodeUID: func() types.UID { return "1" }, ready: func() error { return nil }, log: log,
+	return Remover{
+		Client: kubetest.Of(client), Node: "worker", Key: taintKey,
+		NodeUID: func() types.UID { return "1" }, Ready: func() error { return nil }, Log: log,
 	}, client
 }
 
@@ -61,15 +64,15 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 			return refused == 1, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "worker", nil)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
+		done := make(chan struct{})
 		var paced atomic.Bool
-		taint.ready = func() error {
+		taint.Ready = func() error {
 			if paced.Load() {
 				return nil
 			}
-			return errNoConfiguration
+			return errNotPaced
 		}
-		go func() { done <- taint.run(ctx) }()
+		go func() { defer close(done); taint.Run(ctx) }()
 		synctest.Wait()
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client), "pods are not paced yet")
 
@@ -78,7 +81,7 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 		assert.Equal(t, []string{"other"}, taints(t, client))
 		assert.Equal(t, 2, refused, "the update is tried again after a conflict")
 		cancel()
-		require.NoError(t, <-done)
+		<-done
 	})
 }
 
@@ -90,7 +93,7 @@ func TestStartupTaintComesOffEachNewNode(t *testing.T) {
 		require.NoError(t, err)
 		var uid atomic.Pointer[types.UID]
 		uid.Store(new(types.UID("1")))
-		taint.nodeUID = func() types.UID { return *uid.Load() }
+		taint.NodeUID = func() types.UID { return *uid.Load() }
 		gets := func() (n int) {
 			for _, action := range client.Actions() {
 				if action.GetVerb() == "get" {
@@ -100,8 +103,8 @@ func TestStartupTaintComesOffEachNewNode(t *testing.T) {
 			return n
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- taint.run(ctx) }()
+		done := make(chan struct{})
+		go func() { defer close(done); taint.Run(ctx) }()
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"other"}, taints(t, client))
 
@@ -115,7 +118,7 @@ func TestStartupTaintComesOffEachNewNode(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"other"}, taints(t, client))
 		cancel()
-		require.NoError(t, <-done)
+		<-done
 	})
 }
 
@@ -131,7 +134,7 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 			}
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "worker", nil)
 		})
-		require.NoError(t, taint.run(ctx))
+		taint.Run(ctx)
 		assert.Equal(t, 20, tries)
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client))
 	})
@@ -146,4 +149,10 @@ func TestANodeWithoutTheTaintIsLeftAlone(t *testing.T) {
 	for _, action := range client.Actions() {
 		assert.NotEqual(t, "patch", action.GetVerb())
 	}
+}
+
+func TestAnIdleDaemonWakesRarely(t *testing.T) {
+	t.Parallel()
+	assert.GreaterOrEqual(t, taintEvery, time.Second)
+	assert.GreaterOrEqual(t, rejoinEvery, time.Second)
 }

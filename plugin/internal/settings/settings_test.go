@@ -1,4 +1,4 @@
-package plugin
+package settings
 
 import (
 	"os"
@@ -19,14 +19,14 @@ import (
 
 func everything(t *testing.T) v1alpha1.PacemakerConfigSpec {
 	t.Helper()
-	config, err := crd.Load("../crd/testdata/valid/everything.yaml")
+	config, err := crd.Load("../../../crd/testdata/valid/everything.yaml")
 	require.NoError(t, err)
 	return config.Config.Spec
 }
 
 func TestSettingsHaveEveryLimit(t *testing.T) {
 	t.Parallel()
-	s := SettingsOf(everything(t), 4)
+	s := Of(everything(t), 4)
 	assert.Equal(t, 6, s.MaxConcurrent)
 	assert.True(t, s.CountCores)
 	assert.Equal(t, &adaptive.Settings{TargetPressure: 33.5, Min: 2, Max: 12, Cores: 4}, s.Adaptive)
@@ -43,7 +43,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	assert.Equal(t, 5, s.MaxPulling)
 	assert.True(t, s.NoFairness)
 	assert.Equal(t, 20*time.Second, s.NoProgressAfter)
-	assert.Equal(t, 3*time.Second, pressureWindow(everything(t).ThrottleConfig))
+	assert.Equal(t, 3*time.Second, PressureWindow(everything(t).ThrottleConfig))
 
 	assert.Equal(t, "as many at a time as are expected to keep 6 cores busy, as many at a time as the node can handle (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
 		"cpu below 85.5% (each start adds 10%), iowait below 20% (each start adds 2.5%), load below 6 (each start adds 1), "+
@@ -56,23 +56,23 @@ func TestOffLeavesNoLimit(t *testing.T) {
 	t.Parallel()
 	spec := everything(t)
 	spec.Mode = v1alpha1.ModeOff
-	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, SettingsOf(spec, 4))
+	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, Of(spec, 4))
 }
 
 // A 0 in a configuration must not become the limiter's default.
 func TestZerosKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	var spec v1alpha1.PacemakerConfigSpec
-	s := SettingsOf(spec, 4)
+	s := Of(spec, 4)
 	assert.Equal(t, 10*time.Second, s.NoProgressAfter)
 	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
 	assert.Nil(t, s.Adaptive)
-	assert.Equal(t, 2*time.Second, pressureWindow(spec.ThrottleConfig))
+	assert.Equal(t, 2*time.Second, PressureWindow(spec.ThrottleConfig))
 
-	config, err := crd.Load("../crd/testdata/valid/lowest.yaml")
+	config, err := crd.Load("../../../crd/testdata/valid/lowest.yaml")
 	require.NoError(t, err)
-	s = SettingsOf(config.Config.Spec, 4)
+	s = Of(config.Config.Spec, 4)
 	assert.Negative(t, s.NoProgressAfter)
 	assert.Negative(t, s.MinUtilization)
 	assert.NotContains(t, admin.LimitsText(s), "where cpu is above")
@@ -103,7 +103,7 @@ func TestMaxConcurrentPerCore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{MaxConcurrent: &c.most}}
-			assert.Equal(t, c.want, SettingsOf(spec, c.cores).MaxConcurrent)
+			assert.Equal(t, c.want, Of(spec, c.cores).MaxConcurrent)
 		})
 	}
 }
@@ -111,7 +111,7 @@ func TestMaxConcurrentPerCore(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	of := func(r v1alpha1.RateLimit) (time.Duration, int) {
-		s := SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{RateLimit: &r}}, 4)
+		s := Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{RateLimit: &r}}, 4)
 		return s.FillEvery, s.Burst
 	}
 	every, burst := of(v1alpha1.RateLimit{FillFactor: "1s500ms"})
@@ -133,18 +133,18 @@ func TestSignalLimits(t *testing.T) {
 		Pressure: &v1alpha1.Pressure{CPU: &v1alpha1.CPUPressure{Some: decimal("60")}, Memory: &v1alpha1.StallPressure{Full: decimal("7.5")}},
 		Adaptive: &v1alpha1.Adaptive{},
 	}
-	s := SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
+	s := Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
 	assert.Equal(t, throttle.SignalLimits{
 		throttle.SignalIOWait: {Max: 20}, throttle.SignalLoad: {Max: 12, Increment: 2},
 		throttle.SignalCPUPressure: {Max: 60}, throttle.SignalMemoryFull: {Max: 7.5},
 	}, s.Signals)
 	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, &adaptive.Settings{Min: 1, Cores: 8}, s.Adaptive)
-	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 0)
+	s = Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 0)
 	assert.Equal(t, throttle.SignalLimit{Max: 1.5, Increment: 0.25}, s.Signals[throttle.SignalLoad], "a node has at least one core")
 
 	c = v1alpha1.ThrottleConfig{CPU: &v1alpha1.LoadLimit{IncrementBy: decimal("10")}}
-	s = SettingsOf(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
+	s = Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
 	assert.Zero(t, s.Signals[throttle.SignalCPU].Max, "a value that validation refuses sets no limit")
 	assert.False(t, s.Watches(throttle.SignalCPU))
 	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
@@ -152,7 +152,7 @@ func TestSignalLimits(t *testing.T) {
 
 // Every valid configuration gives usable settings.
 func FuzzSettings(f *testing.F) {
-	paths, err := filepath.Glob("../crd/testdata/valid/*.yaml")
+	paths, err := filepath.Glob("../../../crd/testdata/valid/*.yaml")
 	require.NoError(f, err)
 	require.NotEmpty(f, paths)
 	for _, path := range paths {
@@ -166,7 +166,7 @@ func FuzzSettings(f *testing.F) {
 			return
 		}
 		set := found.Config.Spec.ThrottleConfig
-		s := SettingsOf(found.Config.Spec, 4)
+		s := Of(found.Config.Spec, 4)
 		assert.Equal(t, set.MaxConcurrent != nil, s.MaxConcurrent > 0)
 		assert.Equal(t, set.RateLimit != nil, s.FillEvery > 0)
 		assert.Equal(t, set.RateLimit != nil, s.Burst > 0)
@@ -179,6 +179,6 @@ func FuzzSettings(f *testing.F) {
 		}
 		assert.LessOrEqual(t, s.Signals[throttle.SignalCPUPressure].Max, 100.0)
 		assert.True(t, s.MinUtilization == -1 || s.MinUtilization > 0, s.MinUtilization)
-		assert.Positive(t, pressureWindow(set))
+		assert.Positive(t, PressureWindow(set))
 	})
 }

@@ -1,4 +1,5 @@
-package plugin
+// Package settings turns a PacemakerConfig into what the limiter and the measurement of signals need.
+package settings
 
 import (
 	"time"
@@ -8,9 +9,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// SettingsOf returns the limiter's settings for a configuration on a node with this number of cores. The mode Off sets no
+// Of returns the limiter's settings for a configuration on a node with this number of cores. The mode Off sets no
 // limit, and neither does an invalid value.
-func SettingsOf(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
+func Of(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
 	if spec.GetMode() == v1alpha1.ModeOff {
 		return s
@@ -99,8 +100,8 @@ func signalLimits(t v1alpha1.ThrottleConfig, cores int) (limits throttle.SignalL
 	return limits, minUtilization
 }
 
-// pressureWindow returns the time over which pressure is measured.
-func pressureWindow(t v1alpha1.ThrottleConfig) time.Duration {
+// PressureWindow returns the time over which pressure is measured.
+func PressureWindow(t v1alpha1.ThrottleConfig) time.Duration {
 	if t.Pressure == nil {
 		return v1alpha1.DefaultPressureWindow
 	}

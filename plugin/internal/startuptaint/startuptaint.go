@@ -1,4 +1,5 @@
-package plugin
+// Package startuptaint removes the taint that keeps pods from a node whose pods are not paced yet.
+package startuptaint
 
 import (
 	"context"
@@ -29,36 +30,35 @@ const rejoinEvery = 10 * time.Second
 // gets no pods.
 var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
 
-// startupTaint removes the taint that keeps pods from a node whose pods are not paced yet.
-type startupTaint struct {
-	client    kube.Interface
-	node, key string
-	nodeUID   func() types.UID // of the Node object; empty until it is seen
-	ready     func() error     // why pods are not paced; nil: they are
-	log       logrus.FieldLogger
+// Remover removes the taint. All fields are required.
+type Remover struct {
+	Client    kube.Interface
+	Node, Key string
+	NodeUID   func() types.UID // of the Node object; empty until it is seen
+	Ready     func() error     // why pods are not paced; nil: they are
+	Log       logrus.FieldLogger
 }
 
-// run waits until pods are paced, and then tries to remove the taint until it is gone. It does so again for each new Node
+// Run waits until pods are paced, and then tries to remove the taint until it is gone. It does so again for each new Node
 // object of the node, until ctx ends: after `kubectl delete node`, kubelet registers with the taint again.
-func (t startupTaint) run(ctx context.Context) error {
+func (t Remover) Run(ctx context.Context) {
 	isPaced := func(context.Context) (bool, error) {
-		err := t.ready()
+		err := t.Ready()
 		return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one for which it stands by
 	}
 	// The only error of what this calls is that ctx ended.
 	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
-		before := t.nodeUID() // read before the taint is looked for, so that no later Node is missed
-		hasRejoined := func(context.Context) (bool, error) { return t.nodeUID() != before, nil }
+		before := t.NodeUID() // read before the taint is looked for, so that no later Node is missed
+		hasRejoined := func(context.Context) (bool, error) { return t.NodeUID() != before, nil }
 		_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
 		_ = wait.PollUntilContextCancel(ctx, rejoinEvery, true, hasRejoined)
 	}
-	return nil
 }
 
 // remove tries once, and reports whether that is enough.
-func (t startupTaint) remove(ctx context.Context) (done bool, _ error) {
-	removed, err := removeTaint(ctx, t.client, t.node, t.key)
-	log := t.log.WithField("taint", t.key)
+func (t Remover) remove(ctx context.Context) (done bool, _ error) {
+	removed, err := removeTaint(ctx, t.Client, t.Node, t.Key)
+	log := t.Log.WithField("taint", t.Key)
 	switch {
 	case removed:
 		log.Info("took the startup taint off the node: pods are paced")

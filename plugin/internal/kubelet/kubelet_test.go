@@ -1,4 +1,4 @@
-package plugin
+package kubelet
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func TestGateTimeoutOf(t *testing.T) {
 	}{
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 15m\n", 12 * time.Minute, ""},
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 75m\n", time.Hour, ""},
-		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 24h\n", maxGateTimeout, ""},
+		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 24h\n", MostGateTimeout, ""},
 		{"kind: KubeletConfiguration\n", 96 * time.Second, ""},
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: 0s\n", 96 * time.Second, ""},
 		{"kind: KubeletConfiguration\nruntimeRequestTimeout: soon\n", 0, "soon"},
@@ -48,8 +48,8 @@ func TestGateTimeoutOfWhatIsNoSmallFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, unix.Mkfifo(dir+"/pipe", 0o600))
-	require.NoError(t, os.WriteFile(dir+"/large", make([]byte, maxKubeletConfig+1), 0o600))
-	require.NoError(t, os.WriteFile(dir+"/full", append([]byte("kind: KubeletConfiguration\n#"), bytes.Repeat([]byte("x"), maxKubeletConfig-28)...), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/large", make([]byte, maxConfig+1), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/full", append([]byte("kind: KubeletConfiguration\n#"), bytes.Repeat([]byte("x"), maxConfig-28)...), 0o600))
 	for path, fault := range map[string]string{
 		"/dev/zero": "no regular file", dir + "/pipe": "no regular file", dir: "no regular file", dir + "/large": "is larger than 1048576 bytes",
 	} {
