@@ -26,7 +26,8 @@
 //	podwatch                the pods of this node in the API server; the same
 //	journal                 sends the log to journald
 //	logqueue                keeps a slow log from blocking; imports none of the others
-//	socket, cgroup          the daemon's unix sockets, and what containers have used; the same
+//	rundir                  the daemon's unix sockets, and the lock of their folder; the same
+//	cgroup                  what containers have used; the same
 //	wholefile               replaces files atomically; the same
 //
 // The commands, and what only they use (preflight, herdpage), stand above.

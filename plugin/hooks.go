@@ -5,7 +5,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // installHook installs the hook of the gate on the host. If that fails, pods are refused instead.
@@ -47,7 +47,7 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
-	listener, err := socket.Listen(d.options.SocketPath())
+	listener, err := rundir.Listen(d.options.SocketPath())
 	if err != nil {
 		return err
 	}

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // lead waits in standby for the lock of the run folder, and paces pods while this daemon has it. Sockets and the plugin's
 // registration, which only one daemon can have at a time, begin after that and have ended before the lock is released.
 // The last reports to the API server may take longer.
 func (d *Daemon) lead(ctx context.Context) error {
-	lock, err := d.options.awaitLock(ctx, d.standBy)
+	lock, err := rundir.AwaitLock(ctx, d.options.RunDir, d.options.Version, d.standBy)
 	if err != nil || lock == nil {
 		return err
 	}
@@ -50,5 +51,5 @@ func (d *Daemon) standBy(holder string) {
 	if l := d.options.PreRegistered; l != nil {
 		l.Delayed(fmt.Errorf("%w (%s)", admin.ErrStandby, holder))
 	}
-	d.options.Log.WithField("lock", d.options.lockPath()).Infof("standby: %v", why)
+	d.options.Log.WithField("lock", rundir.LockPath(d.options.RunDir)).Infof("standby: %v", why)
 }

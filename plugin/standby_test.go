@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // status returns the daemon's status from the administrator's socket; false: there is no answer.
@@ -94,7 +94,7 @@ func TestTheNextDaemonDoesNotWaitForTheReportsOfTheLast(t *testing.T) {
 		stop()
 	}()
 	c.eventually("the lock is free", func() bool {
-		lock, _, err := c.options.tryLock()
+		lock, _, err := rundir.TryLock(c.options.RunDir, c.options.Version)
 		return err == nil && lock != nil && lock.Close() == nil
 	})
 	select {
@@ -116,7 +116,7 @@ func TestADaemonThatEndsClosesItsLock(t *testing.T) {
 		files, err := filepath.Glob("/proc/self/fd/*")
 		require.NoError(t, err)
 		for _, file := range files {
-			if to, err := os.Readlink(file); err == nil && to == n.options.lockPath() {
+			if to, err := os.Readlink(file); err == nil && to == rundir.LockPath(n.options.RunDir) {
 				count++
 			}
 		}
@@ -132,7 +132,7 @@ func TestADaemonThatEndsClosesItsLock(t *testing.T) {
 func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := unconnectedNode(t, noLimit, standalone)
-	lock, _, err := n.options.tryLock()
+	lock, _, err := rundir.TryLock(n.options.RunDir, n.options.Version)
 	require.NoError(t, err)
 	d, err := newWith(n.options, slowly())
 	require.NoError(t, err)
@@ -142,26 +142,6 @@ func TestADaemonThatStandsByEndsAtOnce(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
-	t.Parallel()
-	o := Options{RunDir: t.TempDir(), Version: "v1"}
-	first, _, err := o.tryLock()
-	require.NoError(t, err)
-	second, holder, err := o.tryLock()
-	require.NoError(t, err)
-	require.Nil(t, second)
-	assert.Contains(t, holder, "version v1")
-	require.NoError(t, first.Close())
-
-	second, err = o.awaitLock(t.Context(), func(string) {}) // a process that is being forked may hold it for a moment longer
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	third, err := o.awaitLock(ctx, func(string) { cancel() })
-	require.NoError(t, err)
-	assert.Nil(t, third)
-	require.NoError(t, second.Close())
-}
-
 // kubelet makes the folder of a DaemonSet with mode 0755. Another user who opens it could lock it, and so keep the hooks.
 func TestOnlyTheDaemonsUserOpensTheRunFolder(t *testing.T) {
 	t.Parallel()
@@ -169,7 +149,7 @@ func TestOnlyTheDaemonsUserOpensTheRunFolder(t *testing.T) {
 		require.NoError(t, os.MkdirAll(o.RunDir, 0o700))
 		require.NoError(t, os.Chmod(o.RunDir, 0o755))
 	}))
-	lock, _, err := n.options.tryLock()
+	lock, _, err := rundir.TryLock(n.options.RunDir, n.options.Version)
 	require.NoError(t, err)
 	mode := func() os.FileMode {
 		info, err := os.Stat(n.options.RunDir)
@@ -184,17 +164,6 @@ func TestOnlyTheDaemonsUserOpensTheRunFolder(t *testing.T) {
 	require.NoError(t, lock.Close())
 	n.eventually("the folder is closed", func() bool { return mode() == 0o700 })
 	stop()
-}
-
-func TestALockThatCannotBeMade(t *testing.T) {
-	t.Parallel()
-	o := Options{RunDir: t.TempDir()}
-	require.NoError(t, os.Symlink("elsewhere", o.lockPath()))
-	_, _, err := o.tryLock()
-	require.ErrorContains(t, err, "open the run folder's lock")
-	o.RunDir = o.lockPath() + "/run"
-	_, _, err = o.tryLock()
-	require.ErrorContains(t, err, "make the run folder")
 }
 
 func TestMetricsAreServedOnceTheirAddressIsFree(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
@@ -58,7 +59,7 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		}
 	}
 	time.Sleep(hookGrace)
-	lock, holder, err := d.options.tryLock()
+	lock, holder, err := rundir.TryLock(d.options.RunDir, d.options.Version)
 	if err != nil {
 		return fmt.Errorf("uninstall: %w", err)
 	}
@@ -125,7 +126,7 @@ func (o Options) removeFiles() error {
 
 // runFiles returns the files of a daemon in its run and state folders.
 func (o Options) runFiles() []string {
-	files := []string{o.SocketPath(), o.AdminPath(), o.lockPath()}
+	files := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
 	if o.StateDir != "" {
 		files = append(files, o.lastGoodPath(), o.policiesPath(), o.costsPath())
 	}

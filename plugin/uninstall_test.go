@@ -24,6 +24,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // endedDaemon returns a daemon that has ended, with all its files on the host.
@@ -188,7 +189,7 @@ func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
 			took := make(chan error, 1)
 			if taken {
 				time.AfterFunc(hookGrace/2, func() {
-					lock, _, err := d.options.tryLock()
+					lock, _, err := rundir.TryLock(d.options.RunDir, d.options.Version)
 					t.Cleanup(func() { assert.NoError(t, lock.Close()) })
 					took <- err
 				})
@@ -211,7 +212,7 @@ func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, _ := endedDaemon(t)
-		lock, _, err := d.options.tryLock()
+		lock, _, err := rundir.TryLock(d.options.RunDir, d.options.Version)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lock.Close()) }()
 		before := d.options.onHost(t)

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // ServeAdmin serves at the unix socket until ctx ends, and then returns nil. It blocks. If it cannot make the socket, it
 // returns the error at once. It replaces an existing socket, so the caller must hold the lock of the run folder.
 func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
-	l, err := socket.Listen(socketPath)
+	l, err := rundir.Listen(socketPath)
 	if err != nil {
 		return err
 	}

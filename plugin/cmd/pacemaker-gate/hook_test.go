@@ -20,7 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -230,7 +230,7 @@ func TestDaemonThatTalksNonsense(t *testing.T) {
 		"binary":          "\x00\xff\n",
 	} {
 		path := gatetest.Socket(t)
-		l, err := socket.Listen(path)
+		l, err := rundir.Listen(path)
 		require.NoError(t, err)
 		served := make(chan struct{})
 		go func() {

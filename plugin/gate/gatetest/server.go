@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/socket"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // Socket returns the path of a socket in a new directory of tb. The path is short enough for a unix socket, for any
@@ -36,7 +36,7 @@ func Quiet() logrus.FieldLogger {
 // Serve serves b at path, until stop is called or tb ends.
 func Serve(tb testing.TB, path string, b gate.Backend) (stop func()) {
 	tb.Helper()
-	l, err := socket.Listen(path)
+	l, err := rundir.Listen(path)
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -53,7 +53,7 @@ func Serve(tb testing.TB, path string, b gate.Backend) (stop func()) {
 func Listen(tb testing.TB, serve func(net.Conn)) (path string) {
 	tb.Helper()
 	path = Socket(tb)
-	l, err := socket.Listen(path)
+	l, err := rundir.Listen(path)
 	require.NoError(tb, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -1,5 +1,6 @@
-// Package socket creates the unix sockets of the daemon. Only root and the daemon's own user can connect to them.
-package socket
+// Package rundir is what a daemon has in its run folder: its sockets, to which only root and the daemon's own user can
+// connect, and the lock, which one of the daemons that use the folder has.
+package rundir
 
 import (
 	"context"

@@ -1,0 +1,79 @@
+package rundir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// lockEvery is the time between two attempts to take the lock.
+const lockEvery = time.Second
+
+// LockPath returns the lock file of a run folder. Closing the file that AwaitLock or TryLock returns releases the lock. The
+// kernel does that when a daemon ends, however it ends. The file stays.
+func LockPath(dir string) string { return filepath.Join(dir, "lock") }
+
+// AwaitLock blocks until it has the lock of the folder, or ctx ends and the lock is nil. If another daemon has it,
+// AwaitLock first calls busy, once, with what that daemon wrote into the file. version is that of this daemon, for the
+// others.
+func AwaitLock(ctx context.Context, dir, version string, busy func(holder string)) (*os.File, error) {
+	lock, holder, err := TryLock(dir, version)
+	if lock != nil || err != nil {
+		return lock, err
+	}
+	busy(holder)
+	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, func(context.Context) (done bool, _ error) {
+		lock, _, err = TryLock(dir, version)
+		return lock != nil || err != nil, nil
+	}) // the only error is that ctx ended: then there is no lock
+	return lock, err
+}
+
+// TryLock takes the lock, and makes the folder if that is missing. If another daemon has the lock, lock and err are nil,
+// and holder is what that daemon wrote into the file.
+func TryLock(dir, version string) (lock *os.File, holder string, err error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, "", fmt.Errorf("make the run folder: %w", err)
+	}
+	path := LockPath(dir)
+	lock, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, "", fmt.Errorf("open the run folder's lock: %w", err)
+	}
+	if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		text, err := io.ReadAll(io.LimitReader(lock, 256))
+		return nil, strings.TrimSpace(string(text)), errors.Join(err, lock.Close())
+	}
+	if err == nil {
+		err = sign(lock, path, version)
+	}
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("lock %s: %w", path, err), lock.Close())
+	}
+	return lock, "", nil
+}
+
+// sign writes this process into the lock file. It fails if the file was removed meanwhile: another daemon would lock a new
+// one.
+func sign(lock *os.File, path, version string) error {
+	mine, err := lock.Stat()
+	if err != nil {
+		return err
+	}
+	current, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(mine, current) {
+		return errors.New("the file was replaced")
+	}
+	return os.WriteFile(path, fmt.Appendf(nil, "process %d, version %s\n", os.Getpid(), version), 0o600)
+}

@@ -1,0 +1,46 @@
+package rundir
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, _, err := TryLock(dir, "v1")
+	require.NoError(t, err)
+	second, holder, err := TryLock(dir, "v1")
+	require.NoError(t, err)
+	require.Nil(t, second)
+	assert.Contains(t, holder, "version v1")
+	require.NoError(t, first.Close())
+
+	second, err = AwaitLock(t.Context(), dir, "v1", func(string) {}) // a process that is being forked may hold it for a moment longer
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	third, err := AwaitLock(ctx, dir, "v1", func(string) { cancel() })
+	require.NoError(t, err)
+	assert.Nil(t, third)
+	require.NoError(t, second.Close())
+}
+
+func TestALockThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("elsewhere", LockPath(dir)))
+	_, _, err := TryLock(dir, "v1")
+	require.ErrorContains(t, err, "open the run folder's lock")
+	_, _, err = TryLock(LockPath(dir)+"/run", "v1")
+	require.ErrorContains(t, err, "make the run folder")
+}
+
+func TestAnIdleDaemonWakesRarely(t *testing.T) {
+	t.Parallel()
+	assert.GreaterOrEqual(t, lockEvery, time.Second)
+}
