@@ -11,6 +11,7 @@
 //	internal/turns          when a waiting pod is expected to be admitted
 //	internal/usage          what pods use of the node
 //	internal/learning       what starts took, and what the next start is expected to take; imports only podwatch and wholefile
+//	internal/uninstall      removes the daemon's files from the host; imports only cni, gate/wire, rundir and wholefile
 //	internal/cni            installs the waiting room on the node; imports only wholefile
 //	internal/nri            the connection to the runtime; imports none of the others
 //	internal/nodecondition  whether kubelet shuts the node down, and whether the node is under pressure; the same

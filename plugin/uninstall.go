@@ -2,133 +2,32 @@ package plugin
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/uninstall"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
-const (
-	// uninstallAsk bounds the requests for the DaemonSet and the node.
-	uninstallAsk = 3 * time.Second
-	// hookGrace is how long the hook's program stays after the last container got a hook: the runtime has started the hook
-	// by then. It is also long enough for another daemon in standby to take the lock of the run folder.
-	hookGrace = 3 * time.Second
-	// noteGrace is how long the processes in the waiting room have to leave, and to write a note, once the configuration
-	// is removed. They look every 250 ms. It is also how long a chain that has begun has to run the program.
-	noteGrace = time.Second
-)
-
-// uninstall removes the daemon's files from the host if its DaemonSet was removed or does not select this node. If only
-// the waiting room was switched off, it removes the files of that. It blocks for some seconds if it removes files. All
-// files stay if the API server does not confirm that, or if another daemon has taken over. Call it when the daemon has
-// ended.
+// uninstall removes the daemon's files from the host if its DaemonSet does not run it there any more. Call it when the
+// daemon has ended.
 func (d *Daemon) uninstall(ctx context.Context) error {
-	namespace, name, ok := strings.Cut(d.options.DaemonSet, "/")
-	if !ok || d.cluster == nil {
+	o := d.options
+	if d.cluster == nil || o.DaemonSet == "" {
 		return nil
 	}
-	ask, cancel := context.WithTimeout(ctx, uninstallAsk)
-	defer cancel()
-	gone, roomless, err := uninstalled(ask, d.cluster.kube, namespace, name, d.options.NodeName)
-	log := d.options.Log.WithField("daemonset", d.options.DaemonSet)
-	if err != nil {
-		log.WithError(err).Warn("cannot tell whether the DaemonSet was removed: the daemon's files stay on the host")
-		return nil
-	}
-	why, remove := "the DaemonSet was removed, or does not select this node any more", d.options.removeFiles
-	if !gone {
-		why, remove = "the waiting room was switched off", d.options.removeRoom
-		if !roomless || !d.options.CNI {
-			return nil
-		}
-	}
-	time.Sleep(hookGrace)
-	lock, holder, err := rundir.TryLock(d.options.RunDir, d.options.Version)
-	if err != nil {
-		return fmt.Errorf("uninstall: %w", err)
-	}
-	if lock == nil {
-		log.WithField("holder", holder).Info(why + ", and another daemon has taken over: the files stay on the host")
-		return nil
-	}
-	err = errors.Join(remove(), lock.Close())
-	if err != nil {
-		return fmt.Errorf("uninstall: %w", err)
-	}
-	log.Info(why + ": took its files off the host")
-	return nil
+	return uninstall.Run(ctx, uninstall.Options{
+		Client: d.cluster.kube, DaemonSet: o.DaemonSet, NodeName: o.NodeName, RunDir: o.RunDir, Version: o.Version,
+		Files: o.files(), Room: o.CNI, CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Log: o.Log,
+	})
 }
 
-// uninstalled reports whether a DaemonSet was removed, is being removed or does not select the node, so that not only its
-// pod is replaced, and whether it has no waiting room. It fails unless the API server answers about the object itself: a
-// missing permission, a rejected token or a page of a proxy prove nothing, and without the hook's program, containers that
-// have the hook fail.
-func uninstalled(ctx context.Context, client kube.Interface, namespace, name, node string) (gone, roomless bool, err error) {
-	set, err := client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		roomless = !slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return asksForRoom(c.Args) })
-		return set.DeletionTimestamp != nil || excludes(ctx, client, set, node), roomless, nil
-	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
-		return true, true, nil
-	default:
-		return false, false, err
-	}
-}
-
-// excludes reports whether the node selector or the affinity of a DaemonSet keeps its pods from a node. It is false if the
-// API server does not say that.
-func excludes(ctx context.Context, client kube.Interface, set *appsv1.DaemonSet, name string) bool {
-	node, err := client.Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return false
-	}
-	fits, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: set.Spec.Template.Spec}).Match(node)
-	return err == nil && !fits
-}
-
-// removeRoom removes the files of the waiting room from the host, and blocks for noteGrace.
-func (o Options) removeRoom() error { return cni.Remove(o.CNIConfDir, o.CNIBinDir, noteGrace) }
-
-// removeFiles removes the files that the daemon put on the host. With the waiting room, it blocks for
-// noteGrace.
-func (o Options) removeFiles() error {
-	var faults []error
-	if o.CNI {
-		faults = append(faults, o.removeRoom())
-	}
-	faults = append(faults, os.RemoveAll(filepath.Join(o.RunDir, wire.NoteFolder)))
-	files := o.runFiles()
-	if o.GatePath != "" {
-		files = append(files, o.GatePath)
-	}
-	for _, file := range files {
-		faults = append(faults, wholefile.Remove(file))
-	}
-	return errors.Join(faults...)
-}
-
-// runFiles returns the files of a daemon in its run and state folders.
-func (o Options) runFiles() []string {
-	files := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
+// files returns the files of a daemon on the host, without what is in folders that it makes and the waiting room.
+func (o Options) files() []string {
+	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
 	if o.StateDir != "" {
-		files = append(files, o.lastGoodPath(), o.policiesPath(), o.costsPath())
+		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath())
 	}
-	return files
+	if o.GatePath != "" {
+		all = append(all, o.GatePath)
+	}
+	return all
 }

@@ -1,222 +1,35 @@
 package plugin
 
 import (
-	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
-// endedDaemon returns a daemon that has ended, with all its files on the host.
-func endedDaemon(t *testing.T, objects ...runtime.Object) (*Daemon, *kubefake.Clientset) {
-	t.Helper()
-	dir := t.TempDir()
-	log, _ := logtest.NewNullLogger()
-	client := kubefake.NewClientset(objects...)
-	d := &Daemon{cluster: &cluster{clients: clients{kube: kubetest.Of(client)}}, options: Options{
-		Log: log, DaemonSet: "pacing/pod-pacemaker", Kubeconfig: "-",
-		RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
-	}}
-	for _, file := range append(d.options.runFiles(), d.options.GatePath, filepath.Join(dir, "bin", ".pacemaker-gate.123"), filepath.Join(dir, "run", "room", "uid")) {
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		require.NoError(t, os.WriteFile(file, nil, 0o600))
-	}
-	return d, client
-}
-
-// onHost counts the files that are left on the host.
-func (o Options) onHost(t *testing.T) int {
-	t.Helper()
-	n := 0
-	for _, dir := range []string{o.RunDir, o.StateDir, filepath.Dir(o.GatePath)} {
-		entries, err := os.ReadDir(dir)
-		require.NoError(t, err)
-		n += len(entries)
-	}
-	return n
-}
-
-func set(deleting bool) *appsv1.DaemonSet {
-	s := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "pacing", Name: "pod-pacemaker"}}
-	if deleting {
-		s.DeletionTimestamp = &metav1.Time{}
-	}
-	return s
-}
-
-func TestFilesGoWithTheDaemonSet(t *testing.T) {
+func TestADaemonWhoseDaemonSetIsGoneLeavesNoFile(t *testing.T) {
 	t.Parallel()
-	for name, objects := range map[string][]runtime.Object{
-		"gone":        nil,
-		"about to go": {set(true)},
-	} {
+	for daemonSet, left := range map[string]int{"pacing/pod-pacemaker": 0, "": 7} {
 		synctest.Test(t, func(t *testing.T) {
-			d, _ := endedDaemon(t, objects...)
-			require.NoError(t, d.uninstall(t.Context()))
-			assert.Zero(t, d.options.onHost(t), name)
-		})
-	}
-}
-
-// Nobody answers the waiting room where the DaemonSet has no pod any more: every pod of the node would start 10 s late.
-func TestFilesGoFromANodeThatTheDaemonSetLeaves(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		labels map[string]string
-		stay   bool
-	}{
-		"selected": {map[string]string{"pool": "paced", "more": "labels"}, true}, "not any more": {map[string]string{"pool": "other"}, false},
-		"the node is not known": {nil, true},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			narrow := set(false)
-			narrow.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "paced"}
-			narrow.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--cni"}}}
-			objects := []runtime.Object{narrow}
-			if c.labels != nil {
-				objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: c.labels}})
-			}
-			d, _ := endedDaemon(t, objects...)
-			d.options.NodeName, d.options.CNI, d.options.CNIConfDir, d.options.CNIBinDir = "worker", true, t.TempDir(), t.TempDir()
-			list := filepath.Join(d.options.CNIConfDir, cni.FileName)
-			require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
-			before := d.options.onHost(t)
-			require.NoError(t, d.uninstall(t.Context()))
-			if c.stay {
-				assert.FileExists(t, list, name)
-				assert.Equal(t, before, d.options.onHost(t), name)
-			} else {
-				assert.NoFileExists(t, list, name)
-				assert.Zero(t, d.options.onHost(t), name)
-			}
-		})
-	}
-}
-
-// A process in the waiting room sees that the configuration is removed, leaves a note and ends.
-func TestNoNoteOfTheWaitingRoomIsLeft(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d, _ := endedDaemon(t)
-		d.options.CNI, d.options.CNIConfDir, d.options.CNIBinDir = true, t.TempDir(), t.TempDir()
-		list := filepath.Join(d.options.CNIConfDir, cni.FileName)
-		require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
-		left := make(chan error)
-		go func() {
-			for {
-				time.Sleep(250 * time.Millisecond)
-				if _, err := os.Stat(list); err == nil {
-					continue
-				}
-				folder := filepath.Join(d.options.RunDir, wire.NoteFolder)
-				left <- errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "late"), nil, 0o600))
-				return
-			}
-		}()
-		done := make(chan error)
-		go func() { done <- d.uninstall(t.Context()) }()
-		require.NoError(t, <-left)
-		require.NoError(t, <-done)
-		assert.Zero(t, d.options.onHost(t))
-	})
-}
-
-func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
-	t.Parallel()
-	d, _ := endedDaemon(t, set(false))
-	before := d.options.onHost(t)
-	require.NoError(t, d.uninstall(t.Context()))
-	assert.Equal(t, before, d.options.onHost(t))
-
-	d.options.DaemonSet = ""
-	require.NoError(t, d.uninstall(t.Context()))
-	assert.Equal(t, before, d.options.onHost(t))
-}
-
-// None of these answers means that the DaemonSet is gone. A token can expire, a role can be missing, the address can
-// belong to a proxy, and the API server can be away.
-func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
-	t.Parallel()
-	resource := schema.GroupResource{Group: "apps", Resource: "daemonsets"}
-	for _, answer := range []error{
-		apierrors.NewUnauthorized("Unauthorized"),
-		apierrors.NewForbidden(resource, "pod-pacemaker", nil),
-		apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "pod-pacemaker", "404 page not found", 0, true),
-		errors.New("connection refused"),
-	} {
-		for _, of := range []string{"daemonsets", "*"} {
-			synctest.Test(t, func(t *testing.T) {
-				d, client := endedDaemon(t, set(false))
-				client.PrependReactor("get", of, func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
-				before := d.options.onHost(t)
-				require.NoError(t, d.uninstall(t.Context()))
-				assert.Equal(t, before, d.options.onHost(t), "%s: %v", of, answer)
-			})
-		}
-	}
-}
-
-func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
-	t.Parallel()
-	for name, taken := range map[string]bool{"alone": false, "another daemon has taken over": true} {
-		synctest.Test(t, func(t *testing.T) {
-			d, _ := endedDaemon(t, set(false)) // without --cni
-			d.options.CNI, d.options.CNIConfDir, d.options.CNIBinDir = true, t.TempDir(), t.TempDir()
-			list, program := filepath.Join(d.options.CNIConfDir, cni.FileName), filepath.Join(d.options.CNIBinDir, cni.ProgramName)
-			require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
-			require.NoError(t, os.WriteFile(program, nil, 0o600))
-			before := d.options.onHost(t)
-			took := make(chan error, 1)
-			if taken {
-				time.AfterFunc(hookGrace/2, func() {
-					lock, _, err := rundir.TryLock(d.options.RunDir, d.options.Version)
-					t.Cleanup(func() { assert.NoError(t, lock.Close()) })
-					took <- err
-				})
+			dir := t.TempDir()
+			d := &Daemon{cluster: &cluster{clients: clients{kube: kubetest.Of(kubefake.NewClientset())}}, options: Options{
+				Log: discard(), DaemonSet: daemonSet, Kubeconfig: "-", RunDir: filepath.Join(dir, "run"),
+				StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
+			}}
+			for _, file := range []string{"run/gate.sock", "run/admin.sock", "run/lock", "state/config.json", "state/policies.json", "state/costs.json", "bin/pacemaker-gate"} {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
 			}
 			require.NoError(t, d.uninstall(t.Context()))
-			if taken {
-				require.NoError(t, <-took)
-				assert.FileExists(t, list, name)
-				assert.FileExists(t, program, name)
-			} else {
-				assert.NoFileExists(t, list, name)
-				assert.NoFileExists(t, program, name)
-			}
-			assert.Equal(t, before, d.options.onHost(t), "%s: the other files stay", name)
+			files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+			require.NoError(t, err)
+			assert.Len(t, files, left)
 		})
 	}
-}
-
-func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d, _ := endedDaemon(t)
-		lock, _, err := rundir.TryLock(d.options.RunDir, d.options.Version)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, lock.Close()) }()
-		before := d.options.onHost(t)
-		require.NoError(t, d.uninstall(t.Context()))
-		assert.Equal(t, before, d.options.onHost(t))
-	})
 }

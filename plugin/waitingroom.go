@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -21,11 +20,6 @@ func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.In
 		// kubelet gives a sandbox twice the time that it gives a container.
 		Timeout: 2 * o.GateTimeout, Connected: connected, Log: o.Log,
 	}, shut)
-}
-
-// asksForRoom reports whether a container's arguments ask for the waiting room.
-func asksForRoom(args []string) bool {
-	return slices.Contains(args, "--cni") || slices.Contains(args, "--cni=true")
 }
 
 // roomStatus returns the state of the waiting room.
