@@ -109,7 +109,7 @@ func setRegistryPolicy(t *testing.T, d *Daemon) {
 	for _, one := range found.Policies {
 		one.UID = "its-uid"
 	}
-	d.setPolicies(found.Policies)
+	d.applier.setPolicies(found.Policies)
 }
 
 // A claimer that has nothing to do sleeps for seconds. A pod that needs a slot wakes it.
@@ -119,7 +119,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 		tune := defaultTuning()
 		tune.leases = newLeaseServer().leases()
 		d := newDaemon(Options{NodeName: "node", Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, 1, crd.Documents{}, nil, tune)
-		d.configure(crd.FromFile(&v1alpha1.PacemakerConfig{}))
+		d.applier.configure(crd.FromFile(&v1alpha1.PacemakerConfig{}))
 		setRegistryPolicy(t, d)
 		d.starts.Policies.SetNamespacesKnown(time.Now())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -9,9 +9,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 )
 
-// newClaimer returns what claims the slots of the scope Cluster. nodes returns the number of nodes of the cluster; 0: it is
-// not known.
+// newClaimer returns what claims the slots of the scope Cluster; nil without Leases. nodes returns the number of nodes of
+// the cluster; 0: it is not known.
 func newClaimer(o Options, slots kube.Leases, l leases.Limiter, nodes func() int, observer *observe.Observer) *leases.Claimer {
+	if slots == nil {
+		return nil
+	}
 	return leases.New(leases.Options{
 		API: slots, Holder: o.nameOnNode(), Limiter: l, Nodes: nodes, Log: o.Log,
 		OpenChanged: func(open []string, why error) { observer.Report(observe.ClusterPolicies{Open: open, Why: why}) },

@@ -3,17 +3,16 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
@@ -62,18 +61,11 @@ type cluster struct {
 	watch      *podwatch.Watch
 	reporter   *report.Reporter // it also knows the number of nodes
 	namespaces *policies.Namespaces
-	source     *crd.Source // of the configuration and the StartPolicies in force
 }
 
-// changes is what a cluster calls when the API server reports a change.
-type changes interface {
-	podChanged(pod podwatch.Pod, deleted bool)
-	configure(e crd.Effective)
-	setPolicies(inForce []*v1alpha1.StartPolicy)
-}
-
-// newCluster returns a cluster, and an observer that writes events to its API server.
-func newCluster(o Options, c clients, file crd.Documents, to changes, onNode func(*corev1.Node)) (*cluster, *observe.Observer) {
+// newCluster returns a cluster, and an observer that writes events to its API server. It calls podChanged when the API
+// server reports a change of a pod.
+func newCluster(o Options, c clients, podChanged func(pod podwatch.Pod, deleted bool)) (*cluster, *observe.Observer) {
 	recorder := observe.NewRecorder(c.kube, o.NodeName, o.Instance)
 	reporter := report.New(report.Options{
 		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance,
@@ -83,15 +75,23 @@ func newCluster(o Options, c clients, file crd.Documents, to changes, onNode fun
 	return &cluster{
 		clients: c, recorder: recorder, reporter: reporter, namespaces: policies.NewNamespaces(c.kube, o.Log),
 		watch: podwatch.New(podwatch.Options{
-			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: to.podChanged, OnPanic: observer.Panicked,
-		}),
-		source: crd.NewSource(crd.SourceOptions{
-			Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
-			ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Write: keepFile, Fallback: file.Config, FilePolicies: file.Policies,
-			OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: onNode,
-			OnPanic: observer.Panicked,
+			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: podChanged, OnPanic: observer.Panicked,
 		}),
 	}, observer
+}
+
+// newSource returns the source of the configuration and the StartPolicies in force, which also reads the conditions of the
+// node; nil when standalone.
+func newSource(o Options, c *clients, file crd.Documents, to *applier) *crd.Source {
+	if c == nil {
+		return nil
+	}
+	return crd.NewSource(crd.SourceOptions{
+		Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
+		ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Write: keepFile, Fallback: file.Config, FilePolicies: file.Policies,
+		OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: nodecondition.New(to.starts.Valve.SetShutdown, to.starts.Valve.SetPressure).Observe,
+		OnPanic: to.observer.Panicked,
+	})
 }
 
 // keepFile implements [crd.SourceOptions.Write]. It leaves a file that has the content already.
@@ -111,14 +111,12 @@ func (c *cluster) policiesChanged(changes policies.Changes) {
 }
 
 // run follows the API server until ctx ends.
-func (c *cluster) run(ctx context.Context, namespaces policies.NamespaceUser) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context){
-		c.watch.Run, c.source.Run, func(ctx context.Context) { c.namespaces.Run(ctx, namespaces) },
-	} {
-		g.Go(func() error { run(ctx); return nil })
-	}
-	return g.Wait()
+func (c *cluster) run(ctx context.Context, source *crd.Source, namespaces policies.NamespaceUser) {
+	var running sync.WaitGroup
+	running.Go(func() { c.watch.Run(ctx) })
+	running.Go(func() { source.Run(ctx) })
+	running.Go(func() { c.namespaces.Run(ctx, namespaces) })
+	running.Wait()
 }
 
 // The time within which every node of the cluster lists its pods again for a new policy, each at a random moment. 5,000
@@ -141,9 +139,9 @@ const policiesWithin = 5 * time.Second
 // awaitPolicies blocks until the policies are known, and returns false if ctx ends before. If the API server is away and
 // the state folder holds no policies that this version can read, they may never be known. So it waits for a few seconds
 // only.
-func (c *cluster) awaitPolicies(ctx context.Context, log logrus.FieldLogger) bool {
+func awaitPolicies(ctx context.Context, source *crd.Source, log logrus.FieldLogger) bool {
 	select {
-	case <-c.source.PoliciesReady():
+	case <-source.PoliciesReady():
 	case <-time.After(policiesWithin):
 		log.Warn("the StartPolicies are not known, because the API server has not answered yet: until it does, they hold no pod in the gate")
 	case <-ctx.Done():

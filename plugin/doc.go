@@ -2,7 +2,7 @@
 // packages below, each of which can be read alone. A package imports only packages further down this list, which the
 // linter checks:
 //
-//	plugin                  one file for each part of [Daemon.Run]; handlers.go passes the runtime's calls on
+//	plugin                  one file for each part of [Daemon.Run]; wire.go makes what it runs, handlers.go passes the runtime's calls on
 //	internal/waiting        how a pod waits that may not start now: waiting room, gate, hold, refusal
 //	internal/starts         which start is admitted, and when it is over; this package owns the limiter
 //	internal/pods           the book of pods: what the runtime has reported

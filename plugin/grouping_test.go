@@ -22,7 +22,7 @@ func (n *node) enforce(specs map[string]string) {
 	}
 	found, err := crd.Parse([]byte(text))
 	require.NoError(n.t, err)
-	n.d.setPolicies(found.Policies)
+	n.d.applier.setPolicies(found.Policies)
 }
 
 // factsOf sets the facts that the watch extracts from a pod.

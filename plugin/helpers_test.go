@@ -19,6 +19,11 @@ func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 		&api.Container{Id: a.ctr.ID(), PodSandboxId: p.sandbox.ID()}
 }
 
+// handlerOf returns what the runtime's calls reach.
+func handlerOf(d *Daemon) handler {
+	return handler{starts: d.starts, waiting: d.waiting, observer: d.observer}
+}
+
 // counted returns the value of a metric, summed over its labels. For a histogram, it returns the count.
 func counted(t testing.TB, n *node, name string) float64 {
 	t.Helper()

@@ -15,7 +15,7 @@ func TestSlowHandlersHoldNoPod(t *testing.T) {
 	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold = maxHold }),
 		tuned(func(r *tuning) { r.savedHold = patience })) // as much can be owed, which takes ten minutes to earn
 	n.occupy("holder")
-	n.d.handler.Took(time.Now(), "RunPodSandbox", time.Hour)
+	handlerOf(n.d).Took(time.Now(), "RunPodSandbox", time.Hour)
 	p := n.pod("job", restarted("Never")).runs()
 	_, err := p.create("app")
 	require.ErrorContains(t, err, string(reasons.Concurrency))

@@ -25,12 +25,12 @@ func installHook(g *waiting.Gate, o Options) {
 // last answer.
 func (d *Daemon) answerHooks(ctx context.Context) error {
 	select {
-	case <-d.limits:
+	case <-d.applier.limits:
 	case <-d.answered():
 	case <-ctx.Done():
 		return nil
 	}
-	if d.cluster != nil && !d.cluster.awaitPolicies(ctx, d.options.Log) {
+	if d.source != nil && !awaitPolicies(ctx, d.source, d.options.Log) {
 		return nil
 	}
 	select {

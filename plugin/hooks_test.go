@@ -58,7 +58,7 @@ func TestTheGateWaitsAMomentForThePolicies(t *testing.T) {
 				file := crd.Documents{Config: &v1alpha1.PacemakerConfig{}}
 				c := clients{kube: kubetest.Of(kubefake.NewClientset()), dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}
 				d := newDaemon(o, 2, file, &c, slowly())
-				d.cluster.source.Begin()
+				d.source.Begin()
 				entries.Reset()
 				answering := make(chan error)
 				ctx, cancel := context.WithCancel(t.Context())

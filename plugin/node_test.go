@@ -174,7 +174,7 @@ func (n *node) startDaemon() {
 	n.tune(&r)
 	d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
 	n.pods.follow(d.starts.PodChanged)
-	d.configure(n.config)
+	d.applier.configure(n.config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.pace(ctx) }()
@@ -208,7 +208,7 @@ func (n *node) reconfigure(config string) {
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + config))
 	require.NoError(n.t, err)
 	n.config = crd.FromFile(parsed.Config)
-	n.d.configure(n.config)
+	n.d.applier.configure(n.config)
 }
 
 // eventually waits for a condition.

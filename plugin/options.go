@@ -17,6 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 const maxHold = time.Second
@@ -112,6 +113,18 @@ func (o Options) statePath(name string) string {
 		return ""
 	}
 	return filepath.Join(o.StateDir, o.ofInstance(name, "-")+".json")
+}
+
+// files returns the files that a daemon leaves on the host, without the waiting room and its notes.
+func (o Options) files() []string {
+	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
+	if o.StateDir != "" {
+		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath())
+	}
+	if o.GatePath != "" {
+		all = append(all, o.GatePath)
+	}
+	return all
 }
 
 // Validate returns all faults of the options, joined; nil: they are valid.

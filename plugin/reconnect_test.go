@@ -94,10 +94,10 @@ func TestADeadSandboxThatIsListedLastIsNotTheCurrentOne(t *testing.T) {
 	present, ctr := message(p, &attempt{ctr: p.started[0]})
 	ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
 	dead := &api.PodSandbox{Id: "dead", Uid: p.uid, Namespace: present.GetNamespace(), Name: present.GetName()}
-	n.d.handler.Synchronize([]*api.PodSandbox{present, dead}, []*api.Container{ctr})
-	require.NoError(t, n.d.handler.RemovePodSandbox(n.ctx, dead))
+	handlerOf(n.d).Synchronize([]*api.PodSandbox{present, dead}, []*api.Container{ctr})
+	require.NoError(t, handlerOf(n.d).RemovePodSandbox(n.ctx, dead))
 	assert.Equal(t, throttle.Starting, p.is())
-	require.NoError(t, n.d.handler.RemovePodSandbox(n.ctx, present))
+	require.NoError(t, handlerOf(n.d).RemovePodSandbox(n.ctx, present))
 	assert.Equal(t, throttle.Gone, p.is())
 }
 
@@ -116,7 +116,7 @@ func TestAContainerOfAnOlderSandboxWaitsInTheGateIfTheRuntimeMadeThat(t *testing
 	sandbox.Pid = uint32(os.Getpid())
 	makes := func(began time.Time, id string) (*api.ContainerAdjustment, error) {
 		require.NoError(t, os.Chtimes(n.options.NRISocket, time.Time{}, began), "when the runtime began")
-		adjustment, _, err := n.d.handler.CreateContainer(n.ctx, sandbox, &api.Container{Id: id, Name: "app", PodSandboxId: sandbox.GetId()})
+		adjustment, _, err := handlerOf(n.d).CreateContainer(n.ctx, sandbox, &api.Container{Id: id, Name: "app", PodSandboxId: sandbox.GetId()})
 		return adjustment, err
 	}
 	_, err := makes(time.Now(), "refused")
@@ -162,7 +162,7 @@ func TestAContainerThatEndedWhileThePluginWasAwayIsPacedWhenItStartsAgain(t *tes
 		ctr.Name, ctr.State = "app", api.ContainerState_CONTAINER_RUNNING
 		sandboxes, ctrs = append(sandboxes, sandbox), append(ctrs, ctr)
 	}
-	n.d.handler.Synchronize(sandboxes, ctrs[1:])
+	handlerOf(n.d).Synchronize(sandboxes, ctrs[1:])
 	a := p.waitsAtGate("app")
 	assert.False(t, a.over())
 	holder.getsReady()
@@ -259,14 +259,14 @@ func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
 	started, startedContainers := listing(500, time.Now().Add(-time.Hour))
-	n.d.handler.Synchronize(started, startedContainers)
+	handlerOf(n.d).Synchronize(started, startedContainers)
 	_, starting := n.names()
 	assert.Empty(t, starting, "the pods started long ago")
 
 	fresh, freshContainers := listing(500, time.Now())
-	n.d.handler.Synchronize(fresh, freshContainers)
+	handlerOf(n.d).Synchronize(fresh, freshContainers)
 	_, starting = n.names()
 	assert.Len(t, starting, 500, "starts under way may exceed the limit")
-	n.d.handler.Synchronize(nil, nil)
+	handlerOf(n.d).Synchronize(nil, nil)
 	n.slotsFree()
 }

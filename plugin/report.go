@@ -27,13 +27,13 @@ func (d *Daemon) report(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-d.cluster.source.Ready():
+	case <-d.source.Ready():
 	case <-ctx.Done():
 		return nil
 	}
-	r, facts := d.cluster.reporter, report.Facts{NodeUID: d.cluster.source.NodeUID, Status: d.nodeStatus}
+	r, facts := d.cluster.reporter, report.Facts{NodeUID: d.source.NodeUID, Status: d.nodeStatus}
 	return d.runParts(ctx,
-		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.cluster.source.KnownPolicies) })},
+		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.source.KnownPolicies) })},
 		part{"nodeReport", forever(func(ctx context.Context) { r.RunNode(ctx, facts) })})
 }
 
@@ -51,7 +51,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 		n.Connection = v1alpha1.Connected
 	}
 	n.WaitMethod, n.Message = waitMethod(d.roomStatus(), d.waiting.Gate.Off())
-	if fault := d.cluster.source.Fault(e.Name); fault != "" {
+	if fault := d.source.Fault(e.Name); fault != "" {
 		n.Message = strings.Trim("the newest generation of the config is left out: "+fault+"; "+n.Message, "; ")
 	}
 	if err := d.Ready(); err != nil {

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -81,6 +82,8 @@ func (d *Daemon) Costs() admin.Costs {
 	return admin.Costs{Machine: d.memory.Machine(), Costs: d.memory.Costs()}
 }
 
+var errNoConfiguration = errors.New("the API server has not sent the configuration yet: pods start unpaced")
+
 // Ready implements admin.Provider.
 func (d *Daemon) Ready() error {
 	if why := d.standby.Load(); why != nil {
@@ -90,7 +93,7 @@ func (d *Daemon) Ready() error {
 		return err
 	}
 	select {
-	case <-d.limits:
+	case <-d.applier.limits:
 	case <-d.answered():
 	default:
 		return errNoConfiguration

@@ -40,9 +40,9 @@ func BenchmarkSynchronize(b *testing.B) {
 				r := slowly()
 				r.pods = n.pods
 				d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
-				d.configure(n.config)
+				d.applier.configure(n.config)
 				b.StartTimer()
-				d.handler.Synchronize(sandboxes, ctrs)
+				handlerOf(d).Synchronize(sandboxes, ctrs)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/uninstall"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // uninstall removes the daemon's files from the host if its DaemonSet does not run it there any more. Call it when the
@@ -18,16 +17,4 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		Client: d.cluster.kube, DaemonSet: o.DaemonSet, NodeName: o.NodeName, RunDir: o.RunDir, Version: o.Version,
 		Files: o.files(), Room: o.CNI, CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Log: o.Log,
 	})
-}
-
-// files returns the files of a daemon on the host, without what is in folders that it makes and the waiting room.
-func (o Options) files() []string {
-	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
-	if o.StateDir != "" {
-		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath())
-	}
-	if o.GatePath != "" {
-		all = append(all, o.GatePath)
-	}
-	return all
 }

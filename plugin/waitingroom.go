@@ -12,9 +12,12 @@ import (
 // earlier daemon ask again in any order.
 const roomReturns = time.Second
 
-// newCNI returns the installer of the waiting room. It calls shut when no pod may wait in the room, with the reason.
+// newCNI returns the installer of the waiting room; nil: none is installed. The installer calls shut when no pod may wait in the room, with the reason.
 // connected is closed once the daemon is connected to the runtime.
 func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.Installer {
+	if !o.CNI {
+		return nil
+	}
 	return cni.New(cni.Options{
 		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: filepath.Join(o.Programs, cni.ProgramName), Socket: o.SocketPath(),
 		// kubelet gives a sandbox twice the time that it gives a container.

@@ -43,7 +43,9 @@ type PreRegistered struct {
 	delayed atomic.Pointer[error] // what the daemon waits for; nil: nothing
 	answer  atomic.Pointer[error] // why the configuration was refused; nil: it was not
 
-	assigned chan struct{} // closed when the fields below are set
+	// The stub must have its plugin before the runtime sends the text that configures the daemon. So assign sets plugin
+	// and serve when there is a daemon, and then closes assigned.
+	assigned chan struct{}
 	plugin   plugin
 	serve    ttrpc.UnaryServerInterceptor
 }

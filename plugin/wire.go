@@ -1,0 +1,98 @@
+package plugin
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// tuning is what tests change in a daemon, beside its options.
+type tuning struct {
+	timing                                 starts.Timing
+	hold, savedHold, firstPause, firstTrip time.Duration // 0: the default
+	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
+	pods   starts.PodWatch
+	stops  nri.StopSource
+	events observe.EventWriter
+	leases kube.Leases
+}
+
+// defaultTuning returns the tuning of a daemon outside of tests.
+func defaultTuning() tuning {
+	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}}
+}
+
+// newDaemon returns a daemon that uses the API server through c; nil: it is standalone.
+func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *Daemon {
+	// The pod watch and the starts call what is made of them: these calls are bound late, to d. They come only in Run, when
+	// d is complete. Every other part is complete when it is made.
+	var d *Daemon
+	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 0 }
+	var cl *cluster
+	var observer *observe.Observer
+	if c == nil {
+		observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: nodes})
+	} else {
+		cl, observer = newCluster(o, *c, func(pod podwatch.Pod, deleted bool) { d.podChanged(pod, deleted) })
+		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged
+		t.pods, t.stops, t.leases = cl.watch, cl.watch, c.kube.Leases(o.Namespace)
+	}
+	if o.CNI && t.timing.RoomReturns == 0 {
+		t.timing.RoomReturns = roomReturns
+	}
+	board, memory := turns.NewBoard(), learning.New(o.costsPath(), machineOf(o.ProcRoot, cores), o.Log)
+	paced := starts.New(starts.Options{
+		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Board: board, Log: o.Log, Waitable: o.GateTimeout,
+		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
+			return d.round(now, waiting)
+		},
+		PoliciesChanged: policiesChanged, Forgotten: func(uid string) { d.waiting.Forget(uid) },
+		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
+	})
+	monitor := signals.New(o.ProcRoot, paced.Limiter(), observer.Report)
+	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: cores, standalone: c == nil, limits: make(chan struct{})}
+	chooser := waiting.New(waiting.Options{
+		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board,
+		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},
+		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
+	})
+	connection := nri.New(nri.Options{
+		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
+		Handler: handler{starts: paced, waiting: chooser, observer: observer}, Limits: applies.limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
+	})
+	d = &Daemon{
+		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
+		memory: memory, connection: connection, applier: applies, cluster: cl,
+		cni: newCNI(o, connection.Synced(), chooser.Room.Shut), source: newSource(o, c, file, applies),
+		claimer: newClaimer(o, t.leases, paced.Limiter(), nodes, observer),
+	}
+	return d
+}
+
+// round is called in each round of the loop of the starts.
+func (d *Daemon) round(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time) {
+	d.signals.Wake()
+	if d.claimer != nil {
+		d.claimer.Wake()
+	}
+	return d.waiting.Room.Round(now, waiting)
+}
+
+// podChanged passes a change of a pod on. A pod that makes that panic ends nothing.
+func (d *Daemon) podChanged(pod podwatch.Pod, deleted bool) {
+	defer d.observer.CaughtPod("podChanged", pod.UID, pod.Namespace+"/"+pod.Name)
+	d.starts.PodChanged(pod, deleted)
+}
