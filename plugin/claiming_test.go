@@ -179,8 +179,7 @@ func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 		n.pod(fmt.Sprint("pod-", i), factsOf(nil, nil)).runs().startsNow("app")
 	}
 	n.eventually("it says why", func() bool {
-		states := withOpen(n.d.starts.Policies.State(), n.d.claims())
-		return strings.Contains(states[0].Fault, "forbidden")
+		return strings.Contains(n.d.policyStates()[0].Fault, "forbidden")
 	})
 	n.eventually("so does the metric", func() bool { return openByMetric(n, 1) })
 }

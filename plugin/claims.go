@@ -29,13 +29,10 @@ func (d *Daemon) claims() leases.View {
 	return d.claimer.View()
 }
 
-// policyStates returns the policies in force. A policy whose slots cannot be claimed has that as its fault.
+// policyStates returns the policies in force. A policy that holds no pod because its slots cannot be claimed has that as its
+// fault.
 func (d *Daemon) policyStates() []policies.State {
-	return withOpen(d.starts.Policies.State(), d.claims())
-}
-
-// withOpen sets the fault of the policies that hold no pod because their slots cannot be claimed.
-func withOpen(states []policies.State, v leases.View) []policies.State {
+	states, v := d.starts.Policies.State(), d.claims()
 	for i, s := range states {
 		if s.Fault == "" && v.Fault != nil && slices.Contains(v.OpenPolicies, s.Object.Name) {
 			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()
