@@ -56,3 +56,15 @@ func TestPodsAreRefusedIfNoHookComesToTheGate(t *testing.T) {
 	require.ErrorContains(t, err, "kubelet tries again")
 	holder.getsReady()
 }
+
+// Its container cannot come to the gate any more, and that is no sign that hooks fail.
+func TestTheGateForgetsADeletedPod(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, triesLate)
+	n.occupy("holder")
+	deleted := n.pod("deleted").runs()
+	ctr := deleted.creates("app")
+	n.pods.remove(deleted.uid)
+	require.NoError(t, ctr.Remove(n.ctx))
+	assert.Empty(t, n.d.waiting.Gate.Off())
+}
