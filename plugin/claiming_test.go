@@ -126,7 +126,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 		ended := make(chan error, 2)
 		go func() { ended <- d.starts.Run(ctx) }()
 		go func() { d.claimer.Run(ctx); ended <- nil }()
-		time.Sleep(time.Minute) // until the daemon is idle
+		time.Sleep(time.Minute + time.Second) // until the daemon is idle, and between two looks of the claimer
 		sandbox := &api.PodSandbox{Id: "s", Uid: "first", Namespace: "default", Name: "first"}
 		pod := podwatch.Pod{UID: "first", Namespace: "default", Name: "first", Facts: &startpolicy.Facts{}}
 		start := d.starts.Runtime.Container(time.Now(), sandbox, &api.Container{Id: "c", Name: "app", PodSandboxId: "s"}, pod, true)

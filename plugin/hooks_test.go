@@ -40,6 +40,14 @@ func TestTheDaemonLogsWhetherItInstalledItsHook(t *testing.T) {
 	assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
 }
 
+func TestADaemonThatPacesHasInstalledItsHook(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(hookPath, filepath.Join(dir, waiting.HookName)))
+	n := newNode(t, noLimit, with(func(o *Options) { o.Programs, o.GatePath = dir, filepath.Join(dir, "bin", waiting.HookName) }))
+	assert.FileExists(t, n.options.GatePath)
+}
+
 // With the limits of a file, but without the policies on disk, the hooks of an earlier daemon would be let go before the
 // API server sends the policies that hold their pods.
 func TestTheGateWaitsAMomentForThePolicies(t *testing.T) {

@@ -3,6 +3,7 @@ package startuptaint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 var errNotPaced = errors.New("pods are not paced yet")
@@ -82,6 +84,18 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 		assert.Equal(t, 2, refused, "the update is tried again after a conflict")
 		cancel()
 		<-done
+	})
+}
+
+func TestADaemonThatStandsByRemovesTheTaint(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		taint, client := tainted(t)
+		taint.Ready = func() error { return fmt.Errorf("%w (process 7)", admin.ErrStandby) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		taint.Run(ctx)
+		assert.Equal(t, []string{"other"}, taints(t, client), "the other daemon paces the pods")
 	})
 }
 
