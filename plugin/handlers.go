@@ -22,30 +22,21 @@ type handler struct {
 	observer *observe.Observer
 }
 
-var _ nri.Handler = handler{}
+var _ nri.Handler = handler{} // whose comments say when each method is called
 
-// Connected implements nri.Handler.
 func (h handler) Connected(runtime, version string, requestTimeout time.Duration) logrus.Fields {
 	return h.waiting.Connected(runtime, version, requestTimeout)
 }
 
-// Lost implements nri.Handler.
-func (h handler) Lost(why error) {
-	h.observer.Report(observe.RuntimeLost{Why: why})
-}
+func (h handler) Lost(why error) { h.observer.Report(observe.RuntimeLost{Why: why}) }
 
-// Reconnected implements nri.Handler.
-func (h handler) Reconnected() {
-	h.observer.Report(observe.RuntimeBack{})
-}
+func (h handler) Reconnected() { h.observer.Report(observe.RuntimeBack{}) }
 
-// Took implements nri.Handler.
 func (h handler) Took(now time.Time, call string, took time.Duration) {
 	h.observer.Report(observe.HandlerCall{Name: call, Took: took})
 	h.waiting.Took(now, took)
 }
 
-// Panicked implements nri.Handler.
 func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	fields := logrus.Fields{}
 	if pod != nil {
@@ -57,29 +48,24 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	h.observer.Panicked(part, fault, fields)
 }
 
-// Synchronize implements nri.Handler.
 func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	h.starts.Runtime.Synchronize(sandboxes, ctrs)
 }
 
-// RunPodSandbox implements nri.Handler.
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	return h.waiting.Sandbox(ctx, pod)
 }
 
-// StopPodSandbox implements nri.Handler.
 func (h handler) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	h.starts.Runtime.SandboxStopped(pod)
 	return nil
 }
 
-// RemovePodSandbox implements nri.Handler.
 func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
 	h.starts.Runtime.SandboxRemoved(pod)
 	return nil
 }
 
-// CreateContainer implements nri.Handler.
 func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
 	hook, err := h.waiting.Container(ctx, pod, ctr)
 	if hook == nil {
@@ -90,21 +76,18 @@ func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	return adjustment, nil, err
 }
 
-// PostStartContainer implements nri.Handler.
 func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	h.waiting.ContainerStarted(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStarted(pod, ctr)
 	return nil
 }
 
-// StopContainer implements nri.Handler.
 func (h handler) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
 	h.waiting.ContainerGone(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStopped(pod, ctr)
 	return nil, nil
 }
 
-// RemoveContainer implements nri.Handler.
 func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	h.waiting.ContainerGone(podName(pod), ctr.GetId())
 	h.starts.Runtime.ContainerRemoved(pod, ctr)

@@ -57,7 +57,7 @@ func (t Remover) Run(ctx context.Context) {
 
 // remove tries once, and reports whether that is enough.
 func (t Remover) remove(ctx context.Context) (done bool, _ error) {
-	removed, err := removeTaint(ctx, t.Client, t.Node, t.Key)
+	removed, err := t.removeTaint(ctx)
 	log := t.Log.WithField("taint", t.Key)
 	switch {
 	case removed:
@@ -71,14 +71,14 @@ func (t Remover) remove(ctx context.Context) (done bool, _ error) {
 	return err == nil, nil //nolint:nilerr // an error would end the attempts
 }
 
-// removeTaint removes the taints with the key from a node, and changes nothing else. It fails if the node was changed
+// removeTaint removes the taints with the key from the node, and changes nothing else. It fails if the node was changed
 // meanwhile.
-func removeTaint(ctx context.Context, client kube.Interface, node, key string) (removed bool, err error) {
-	n, err := client.Nodes().Get(ctx, node, metav1.GetOptions{})
+func (t Remover) removeTaint(ctx context.Context) (removed bool, err error) {
+	n, err := t.Client.Nodes().Get(ctx, t.Node, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("look at the node's taints: %w", err)
 	}
-	keep := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == key })
+	keep := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(taint corev1.Taint) bool { return taint.Key == t.Key })
 	if len(keep) == len(n.Spec.Taints) {
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func removeTaint(ctx context.Context, client kube.Interface, node, key string) (
 	if err != nil {
 		return false, err
 	}
-	if _, err := client.Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := t.Client.Nodes().Patch(ctx, t.Node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return false, fmt.Errorf("take the taint off the node: %w", err)
 	}
 	return true, nil

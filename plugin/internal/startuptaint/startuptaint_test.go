@@ -156,8 +156,9 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 
 func TestANodeWithoutTheTaintIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	_, client := tainted(t)
-	removed, err := removeTaint(t.Context(), kubetest.Of(client), "worker", "no-such")
+	taint, client := tainted(t)
+	taint.Key = "no-such"
+	removed, err := taint.removeTaint(t.Context())
 	require.NoError(t, err)
 	assert.False(t, removed)
 	for _, action := range client.Actions() {
