@@ -100,7 +100,7 @@ func writeProperties(out *strings.Builder, prefix string, properties map[string]
 		p := properties[name]
 		kind, inner, path := p.Type, p.Properties, prefix+name
 		if len(p.AnyOf) > 0 {
-			kind = "number or string"
+			kind = "integer, or decimal in quotes"
 		}
 		if len(p.Enum) > 0 {
 			words := make([]string, len(p.Enum))

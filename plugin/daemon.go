@@ -132,7 +132,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.memory.Load() // another daemon may have written it until now
 	installHook(d.waiting.Gate, d.options)
 	parts := []part{
-		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"sensors", d.signals.Run}, {"memory", d.memory.Run},
+		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},
 		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) }},
 	}

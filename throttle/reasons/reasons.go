@@ -50,6 +50,6 @@ const (
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
 	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes
 	// GateExpired ends a wait, not the ticket: the process could wait no longer, and the ticket could not be admitted over
-	// the limit. The ticket keeps its position in the queue.
+	// the limit. The ticket keeps its place in the queue.
 	GateExpired Reason = "GateExpired"
 )
