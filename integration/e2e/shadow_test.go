@@ -62,7 +62,7 @@ func (d *daemon) assertWouldWait(t *testing.T) {
 	}
 	log := d.logged(t)
 	assert.Empty(t, slices.DeleteFunc(waiting, func(pod string) bool {
-		return strings.Contains(log, fmt.Sprintf("pod %s/%s would wait, but continues", ns, pod))
+		return strings.Contains(log, fmt.Sprintf("pod %s/%s would wait, but the mode is Shadow", ns, pod))
 	}), "pods that the log does not name")
 	assert.InDelta(t, (shadowHerds+1)*shadowed, d.metric(t, `pod_pacemaker_unpaced_total{reason="Shadow"}`), 0, "starts that would have waited")
 	assertNotRefused(t, ns)

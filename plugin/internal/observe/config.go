@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -26,14 +25,21 @@ type Configured struct {
 func (e Configured) report(o *Observer) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(e.Name, e.Origin).Set(float64(e.Generation))
-	level, limits := logrus.InfoLevel, admin.LimitsText(e.Limits)
-	text := limits
-	if e.Mode != v1alpha1.ModeEnforce {
-		level, text = logrus.WarnLevel, "waiting pods start at once: the mode is "+string(e.Mode)
+	limits := admin.LimitsText(e.Limits)
+	level, text := logrus.InfoLevel, "configuration in force: "+e.Name+": "
+	switch {
+	case e.Name == "":
+		text = "no configuration is in force: no pod waits"
+	case e.Mode == v1alpha1.ModeEnforce:
+		text += limits
+	case e.Mode == v1alpha1.ModeOff:
+		level, text = logrus.WarnLevel, text+"no pod waits, because the mode is Off"
+	default:
+		level, text = logrus.WarnLevel, text+limits+"; no pod waits, because the mode is Shadow"
 	}
 	o.log.WithFields(logrus.Fields{
 		"config": e.Name, "origin": e.Origin, "generation": e.Generation, "mode": e.Mode, "limits": limits,
-	}).Logf(level, "configuration in force: %s: %s", cmp.Or(e.Name, e.Origin), text)
+	}).Log(level, text)
 }
 
 // PolicyChanges are changes of StartPolicies. Faults are logged, and events on the node. The end of a fault,

@@ -223,8 +223,15 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: configuration in force: test: 2 at a time; a pod waits 10m at most, a start counts for 5m at most config=test generation=3 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
+		{Configured{"seen", "API", 2, v1alpha1.ModeShadow, throttle.Settings{MaxConcurrent: 2}}, []string{
+			"log warning: configuration in force: seen: 2 at a time; a pod waits 10m at most, a start counts for 5m at most; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Shadow origin=API",
+			"metric config_generation seen API: 2",
+		}},
+		{Configured{"", "None", 0, v1alpha1.ModeEnforce, throttle.Settings{}}, []string{
+			"log info: no configuration is in force: no pod waits config= generation=0 limits=none: no pod is held back mode=Enforce origin=None",
+		}},
 		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, throttle.Settings{}}, []string{
-			"log warning: configuration in force: all-off: waiting pods start at once: the mode is Off config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
+			"log warning: configuration in force: all-off: no pod waits, because the mode is Off config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
 			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{
