@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 )
@@ -26,11 +27,10 @@ func (d *Daemon) metrics() *prometheus.Registry {
 // such as the daemon for which this one stands by, or the node may not have it yet. Pods are paced without metrics too.
 func (d *Daemon) serveHTTP(ctx context.Context) error {
 	log := d.options.Log.WithField("address", d.options.HTTPAddress)
-	metrics, logged := d.metrics(), ""
+	metrics, faults := d.metrics(), new(faultlog.Log)
 	_ = wait.PollUntilContextCancel(ctx, httpEvery, true, func(ctx context.Context) (done bool, _ error) {
 		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, metrics)
-		if err != nil && logged != err.Error() {
-			logged = err.Error()
+		if err != nil && faults.Changed(err.Error()) {
 			log.WithError(err).Warn("metrics and health are not served at this address (--http); trying again until they are")
 		}
 		return err == nil, nil
