@@ -101,7 +101,8 @@ func (c *Claimer) Wake() {
 func (c *Claimer) Run(ctx context.Context) {
 	c.groups, c.slots, c.looked, c.health = map[string]*group{}, nil, time.Time{}, health{}
 	c.stats = View{Calls: map[string]uint64{}}
-	timer := time.NewTimer(0)
+	c.Wake() // the first pass is due
+	timer := time.NewTimer(mostPass)
 	defer timer.Stop()
 	var last time.Time
 	for {

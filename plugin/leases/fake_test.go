@@ -55,10 +55,12 @@ func (f *fakeAPI) arrive(ctx context.Context) error {
 	f.mu.Lock()
 	delay := f.delay
 	f.mu.Unlock()
-	select {
-	case <-time.After(delay):
-	case <-ctx.Done():
-		return ctx.Err()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	f.mu.Lock()
 	if f.away != nil {
