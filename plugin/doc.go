@@ -42,12 +42,10 @@
 //     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
-//  4. A limit holds it. The first way of waiting that does not bar the container takes it (see package waiting). In the
-//     gate, that is the method take of [waiting.Gate]. It asks for a reservation ([starts.Ticket.ReserveGate]), and gives
-//     the container a hook or refuses it.
-//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It finds
-//     the ticket ([starts.Starts.HookTicket]) and blocks until that is admitted, [starts.Valve] ends the wait, or the
-//     deadline is reached.
+//  4. A limit holds it. The first way of waiting that does not bar the container takes it. The gate ([waiting.Gate]) asks
+//     for a reservation ([starts.Ticket.ReserveGate]), and gives the container a hook or refuses it.
+//  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It waits
+//     until the ticket ([starts.Starts.HookTicket]) is admitted, [starts.Valve] ends the wait, or the deadline comes.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
