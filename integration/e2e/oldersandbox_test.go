@@ -26,8 +26,13 @@ func TestARestartInAnOlderPodWaitsInTheGate(t *testing.T) {
 		}
 	}
 
+	// The older pod may still start when the daemon comes.
+	holdsSlot := func(name string) bool {
+		starting := d.status(t).Starting
+		return len(starting) == 1 && starting[0].Name == name
+	}
 	createPod(t, ns, "holds", herdPod(0, first.holds))
-	eventually(t, "a pod holds the slot", func() bool { return len(d.status(t).Starting) == 1 })
+	eventually(t, "a pod holds the slot", func() bool { return holdsSlot("holds") })
 	ends()
 	eventually(t, "the container of the older pod waits at the gate", func() bool { return created(t, ns, "older") })
 	assertNotRefused(t, ns)
@@ -38,7 +43,7 @@ func TestARestartInAnOlderPodWaitsInTheGate(t *testing.T) {
 	require.NoError(t, node.Containerd.Start(t.Context()))
 	eventually(t, "the daemon paces pods again", func() bool { return d.status(t).Ready })
 	createPod(t, ns, "holds-again", herdPod(0, second.holds))
-	eventually(t, "a pod holds the slot again", func() bool { return len(d.status(t).Starting) == 1 })
+	eventually(t, "a pod holds the slot again", func() bool { return holdsSlot("holds-again") })
 	ends()
 	eventually(t, "the container of the older pod is refused", func() bool { return d.status(t).Refused.Container > 0 })
 	assert.False(t, created(t, ns, "older"))
