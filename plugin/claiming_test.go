@@ -121,7 +121,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 		d := newDaemon(Options{NodeName: "node", Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, 1, crd.Documents{}, nil, tune)
 		d.applier.configure(crd.FromFile(&v1alpha1.PacemakerConfig{}))
 		setRegistryPolicy(t, d)
-		d.starts.Policies.SetNamespacesKnown(time.Now())
+		d.starts.Policies.SetNamespaces(time.Now(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		go func() { ended <- d.starts.Run(ctx) }()

@@ -36,14 +36,13 @@ var underLocks = map[string]string{
 	"plugin/internal/learning m.table.Expect":    "the same",
 	"plugin/internal/learning m.table.Observe":   "the same",
 	"plugin/internal/starts change":              "each caller sets one field",
-	"plugin/internal/starts f":                   "each caller calls one method of the matcher",
 	"plugin/podwatch c.pod.stops":                "it only computes",
 }
 
-// underLedger matches what is called under the lock of the Ledger: the book and the matcher of policies, which only
-// compute and have no lock, values, and the limiter with its tickets, whose lock is the second one.
+// underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,
+// values, and the limiter with its tickets, whose lock is the second one.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
-	`(([el]\.)?(book|matcher|shadows|config|limiter)|[el]\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|t\.t|sh\.ticket)\.\w+$`)
+	`(([el]\.)?(book|shadows|config|inForce|limiter)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|sh\.ticket)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
 // other package is called. This test reads what the source does between Lock and Unlock, and between RLock and RUnlock,
@@ -99,8 +98,9 @@ type lockedCode struct {
 }
 
 // locks and unlocks match the calls that begin and end the time for which a mutex is held, for writing or for reading.
+// lockWith is that of the Ledger.
 var (
-	locks   = regexp.MustCompile(`\.R?Lock$`)
+	locks   = regexp.MustCompile(`\.(R?Lock|lockWith)$`)
 	unlocks = regexp.MustCompile(`\.R?Unlock$`)
 )
 
@@ -151,9 +151,9 @@ func (l *lockedCode) section(d ast.Decl, from, to token.Pos) {
 }
 
 // call reads the functions of the package that a call may be of: those of that name, but for a method of a field. The
-// entries of the Ledger count as the Ledger.
+// entries of the Ledger and their groups count as the Ledger.
 func (l *lockedCode) call(at token.Pos, text string) {
-	text = strings.Replace(text, ".entries.", ".", 1)
+	text = strings.Replace(strings.Replace(text, ".entries.", ".", 1), ".groups.", ".", 1)
 	if computes.MatchString(text) {
 		return
 	}

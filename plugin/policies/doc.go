@@ -1,12 +1,8 @@
 // Package policies applies StartPolicies to the pods of one node.
 //
-//	StartPolicies in force -> Matcher: which pod is in which group, and which limits hold now
-//	pods, namespaces       ->    |
-//	                             v
-//	       throttle: SetPolicies, SetGroups, Finished
-//
-// A [Matcher] has no lock and no clock: its owner locks, and calls [Matcher.Advance] when a temporary override
-// begins or ends. [Namespaces] watches the labels of namespaces, once a policy selects by more than their names.
+// A [Set] is the policies in force: it says which limits hold now, and in which groups a pod is. It is a value that
+// never changes, so a pod can be matched without a lock. Package starts has the present Set, and puts limits and groups
+// into the limiter. [Namespaces] watches the labels of namespaces, once a policy selects by more than their names.
 //
 // A policy that cannot be evaluated holds no pod; [State] has the reason.
 package policies

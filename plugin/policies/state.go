@@ -8,20 +8,20 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// State is a policy that SetPolicies put in force.
+// State is a policy of a Set.
 type State struct {
 	// Object is the policy as it was read. It must not be changed.
 	Object *v1alpha1.StartPolicy
 	// Policy is the compiled Object.
 	Policy *startpolicy.Policy
-	// Calculated are its limits, with the overrides. The limiter has them unless there is a Fault or the policies are
+	// Calculated are its limits, with the overrides. [Set.Limits] has them unless there is a Fault or the policies are
 	// suspended.
 	Calculated startpolicy.Calculated
 	// Fault is why the policy holds no pod; empty: nothing is wrong with it.
 	Fault string
 }
 
-// Compile compiles valid policies for [Matcher.SetPolicies]. The policies must not be changed afterwards. It logs the
+// Compile compiles valid policies for [Set.WithPolicies]. The policies must not be changed afterwards. It logs the
 // overrides that it leaves out. It may take long, so no lock should be held.
 func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled []State) {
 	for _, one := range inForce {
@@ -34,8 +34,7 @@ func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled 
 	return compiled
 }
 
-// Changes are what others need to know after a change of the policies. A method of Matcher that returns nil has changed
-// nothing.
+// Changes are what others need to know about a new Set.
 type Changes struct {
 	// Faults are why policies hold no pod, by name, where that is new.
 	Faults map[string]string

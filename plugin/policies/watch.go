@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -35,10 +36,10 @@ func (n *Namespaces) Need() {
 	}
 }
 
-// NamespaceUser uses the labels of namespaces. Its methods are those of [Matcher], under its owner's lock.
+// NamespaceUser uses the labels of namespaces.
 type NamespaceUser interface {
-	SetNamespace(now time.Time, name string, labels map[string]string)
-	SetNamespacesKnown(now time.Time)
+	// SetNamespaces gets the labels of all namespaces, by name. It keeps the map, which is not changed afterwards.
+	SetNamespaces(now time.Time, labels map[string]map[string]string)
 }
 
 // Run waits for Need, and then informs u of all namespaces until ctx ends. Call it once. While the API server
@@ -49,26 +50,32 @@ func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 	case <-ctx.Done():
 		return
 	}
+	all, complete := map[string]map[string]string{}, false
+	report := func() {
+		if complete {
+			u.SetNamespaces(time.Now(), maps.Clone(all))
+		}
+	}
 	watch := informer.New(n.client.Namespaces(), informer.Options[*corev1.Namespace]{
 		What: "namespaces", Remedy: "set startPolicies.namespaceLabels=true in the chart's values", Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
 		Changed: func(before, after *corev1.Namespace) {
-			if after == nil {
-				u.SetNamespace(time.Now(), before.Name, nil)
+			switch {
+			case after == nil:
+				delete(all, before.Name)
+			case before != nil && maps.Equal(before.Labels, after.Labels):
 				return
+			default:
+				all[after.Name] = after.Labels
 			}
-			u.SetNamespace(time.Now(), after.Name, after.Labels)
+			report()
 		},
-		Complete: func() { u.SetNamespacesKnown(time.Now()) },
+		Complete: func() { complete = true; report() },
 	})
 	watch.Run(ctx)
 }
 
-// trim drops all of a namespace but its name, version and labels. The labels are not nil afterwards.
+// trim drops all of a namespace but its name, version and labels.
 func trim(object runtime.Object) *corev1.Namespace {
 	n, _ := object.(*corev1.Namespace) // the informer checks that
-	kept := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels}}
-	if kept.Labels == nil {
-		kept.Labels = map[string]string{}
-	}
-	return kept
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels}}
 }

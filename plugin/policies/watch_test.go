@@ -21,7 +21,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // awayAPI is an API server that can go away. Its watches end then.
@@ -31,34 +30,33 @@ type awayAPI struct {
 	watches chan *watch.FakeWatcher
 }
 
-// locked is a Matcher with a lock.
-type locked struct {
+// user is a NamespaceUser. It has the present Set.
+type user struct {
 	mu sync.Mutex
-	m  *Matcher
+	holder
+	sets int // how often it got the labels of namespaces
 }
 
-func (l *locked) SetNamespace(now time.Time, name string, labels map[string]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.m.SetNamespace(now, name, labels)
+func newUser() *user { return &user{holder: *newHolder()} }
+
+func (u *user) SetNamespaces(now time.Time, labels map[string]map[string]string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.sets++
+	u.put(u.WithNamespaces(now, labels))
 }
 
-func (l *locked) SetNamespacesKnown(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.m.SetNamespacesKnown(now)
+func (u *user) setPolicies(inForce ...*v1alpha1.StartPolicy) *Changes {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.set(inForce...)
 }
 
-func (l *locked) setPolicies(policies ...*v1alpha1.StartPolicy) *Changes {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.m.SetPolicies(noon, compiled(policies...))
-}
-
-func (l *locked) groups(now time.Time, pod Pod) []throttle.Membership {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.m.Groups(now, pod)
+// groups returns in how many groups a pod is.
+func (u *user) groups(pod Pod) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.Groups(pod))
 }
 
 func newAwayAPI() *awayAPI {
@@ -87,7 +85,7 @@ func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		api := newAwayAPI()
 		namespaces := NewNamespaces(kubetest.Of(api), log)
-		k := &locked{m: New(newTold(), true)}
+		k := newUser()
 		k.setPolicies(policy(t, "teams", byNamespace))
 		namespaces.Need()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +93,7 @@ func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 		go func() { namespaces.Run(ctx, k); done <- nil }()
 		watching := <-api.watches
 		time.Sleep(time.Second) // client-go checks ten times a second whether all namespaces are known
-		require.Len(t, k.groups(time.Now(), pod("a", nil, 1)), 1)
+		require.Equal(t, 1, k.groups(pod("a", nil, 1)))
 		hook.Reset()
 		for range 2 { // the API server goes away twice
 			api.away.Store(true)
@@ -127,43 +125,71 @@ func TestThePermissionToWatchNamespacesIsNamed(t *testing.T) {
 		namespaces.Need()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		namespaces.Run(ctx, &locked{m: New(newTold(), true)})
+		namespaces.Run(ctx, newUser())
 		require.Len(t, hook.AllEntries(), 1)
 		require.Contains(t, hook.LastEntry().Message, "not allowed to watch namespaces: set startPolicies.namespaceLabels=true")
 	})
 }
 
-// regrouping counts how often all pods were matched again.
-type regrouping struct {
-	*told
-	times int
-}
-
-func (r *regrouping) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
-	r.times++
-	r.told.SetPolicies(now, limits, pods...)
-}
-
 func TestANamespaceIsFollowed(t *testing.T) {
 	t.Parallel()
-	l := &regrouping{told: newTold()}
-	k := New(l, true)
-	k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace)))
-	k.SetNamespacesKnown(noon)
-	k.Groups(noon, pod("a", nil, 1))
-	require.Empty(t, l.groups["a"])
-	labels := map[string]string{"team": "a"}
-	k.SetNamespace(noon, "shop", labels)
-	require.Len(t, l.groups["a"], 1)
-	labels["team"] = "b"
-	k.SetNamespace(noon, "shop", labels)
-	require.Empty(t, l.groups["a"], "the Matcher has its own copy")
-	k.SetNamespace(noon, "shop", map[string]string{"team": "a"})
-	require.Len(t, l.groups["a"], 1)
-	k.SetNamespace(noon, "shop", nil)
-	require.Empty(t, l.groups["a"])
-	k.SetNamespace(noon, "shop", map[string]string{})
-	require.Contains(t, k.namespaces, "shop")
-	k.SetNamespace(noon, "shop", nil)
-	require.Empty(t, k.namespaces)
+	k, a := newHolder(), pod("a", nil, 1)
+	k.set(policy(t, "teams", byNamespace))
+	require.Equal(t, namespacesUnread, k.State()[0].Fault)
+	changes := k.put(k.WithNamespaces(noon, nil))
+	require.Equal(t, []string{"teams"}, changes.Evaluated)
+	require.Empty(t, k.Groups(a))
+	shop := func(labels map[string]string) map[string]map[string]string {
+		return map[string]map[string]string{"shop": labels}
+	}
+	k.put(k.WithNamespaces(noon, shop(map[string]string{"team": "a"})))
+	require.Len(t, k.Groups(a), 1)
+	same, changes := k.WithNamespaces(noon, shop(map[string]string{"team": "a"}))
+	require.Same(t, k.Set, same)
+	require.Nil(t, changes)
+	k.put(k.WithNamespaces(noon, shop(map[string]string{"team": "b"})))
+	require.Empty(t, k.Groups(a))
+	k.put(k.WithNamespaces(noon, shop(map[string]string{"team": "a"})))
+	k.put(k.WithNamespaces(noon, nil))
+	require.Empty(t, k.Groups(a))
+}
+
+// The labels of all namespaces come at once, and later with each change of labels, but not with other changes.
+func TestNamespacesAreReportedWhenAllAreKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		api := newAwayAPI()
+		require.NoError(t, api.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}))
+		namespaces, u := NewNamespaces(kubetest.Of(api), log), newUser()
+		u.setPolicies(policy(t, "teams", byNamespace))
+		namespaces.Need()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { namespaces.Run(ctx, u); done <- nil }()
+		watching := <-api.watches
+		time.Sleep(time.Second)
+		reported := func(sets, groups int) {
+			t.Helper()
+			synctest.Wait()
+			require.Equal(t, groups, u.groups(pod("a", nil, 1)))
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			require.Equal(t, sets, u.sets)
+		}
+		reported(1, 1)
+		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: "2", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"new": "x"}}}
+		watching.Modify(shop.DeepCopy())
+		reported(1, 1)
+		shop.Labels["team"] = "b"
+		watching.Modify(shop.DeepCopy())
+		reported(2, 0)
+		shop.Labels["team"] = "a"
+		watching.Modify(shop.DeepCopy())
+		reported(3, 1)
+		watching.Delete(shop)
+		reported(4, 0)
+		cancel()
+		require.NoError(t, <-done)
+	})
 }

@@ -32,13 +32,14 @@ spec:
 `), &policy))
 	now := time.Now()
 	limiter := throttle.New(now, throttle.Settings{})
-	matcher := policies.New(limiter, false)
-	matcher.SetPolicies(now, policies.Compile([]*v1alpha1.StartPolicy{&policy}, discard()))
+	set, _ := policies.New(false).WithPolicies(now, policies.Compile([]*v1alpha1.StartPolicy{&policy}, discard()))
+	limiter.SetPolicies(now, set.Limits())
 	run := func(group string, pods int) {
 		for i := range pods {
-			matcher.Runs(now, policies.Pod{UID: group + strconv.Itoa(i), Facts: startpolicy.Facts{
-				Values: map[string]string{policy.Spec.GroupBy: group},
-			}}, true)
+			limiter.SetGroups(now, throttle.PodGroups{
+				UID: group + strconv.Itoa(i), Running: true, Ready: true,
+				Groups: set.Groups(policies.Pod{Facts: startpolicy.Facts{Values: map[string]string{policy.Spec.GroupBy: group}}}),
+			})
 		}
 	}
 	run("large", 3)
@@ -47,7 +48,7 @@ spec:
 		run("group-"+strconv.Itoa(i), 2)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newPolicyMetrics(matcher.State, limiter.Groups))
+	registry.MustRegister(newPolicyMetrics(set.State, limiter.Groups))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	samples := map[string]float64{}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -23,12 +22,10 @@ func NewBook() *Book { return &Book{pods: map[string]*podState{}} }
 type Pod struct {
 	UID, Namespace, Name string
 	CgroupParent         string
-	MilliCPU             int64             // the CPU request, by the sandbox; 0: not known
-	FromAPI, Static      bool              // kubelet's source of the pod, by the sandbox; neither: not known
-	Template             bool              // the sandbox has the label of a DaemonSet's pod
-	Labels               map[string]string // those that policies need
-	Sandbox              string            // the ID of the present one; empty: none
-	NoGate               string            // why no hook may wait in the present sandbox; empty: one may
+	FromAPI, Static      bool   // kubelet's source of the pod, by the sandbox; neither: not known
+	Template             bool   // the sandbox has the label of a DaemonSet's pod
+	Sandbox              string // the ID of the present one; empty: none
+	NoGate               string // why no hook may wait in the present sandbox; empty: one may
 }
 
 // NamespacedName returns "namespace/name".
@@ -42,15 +39,15 @@ func Key(sandbox *api.PodSandbox) string {
 	return sandbox.GetNamespace() + "/" + sandbox.GetName()
 }
 
-// Update adds or updates the pod of a sandbox. needs are the labels to keep.
-func (b *Book) Update(sandbox *api.PodSandbox, needs startpolicy.Needs) Pod {
+// Update adds or updates the pod of a sandbox.
+func (b *Book) Update(sandbox *api.PodSandbox) Pod {
 	key := Key(sandbox)
 	p := b.pods[key]
 	if p == nil {
 		p = newPodState(sandbox)
 		b.pods[key] = p
 	}
-	p.update(sandbox, needs)
+	p.update(sandbox)
 	return p.Pod
 }
 
@@ -124,8 +121,8 @@ type NewContainer struct {
 
 // Create adds a container that the runtime is about to make, and makes its sandbox the pod's present one. It replaces
 // an older container of the same name. pod is kubelet's report of its pod.
-func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs, pod podwatch.Pod) NewContainer {
-	b.Update(sandbox, needs)
+func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod) NewContainer {
+	b.Update(sandbox)
 	p := b.at(Key(sandbox))
 	p.setSandbox(sandbox.GetId())
 	p.create(ctr, now)
@@ -148,8 +145,8 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 }
 
 // Start notes that a container's process runs.
-func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, needs startpolicy.Needs) Pod {
-	b.Update(sandbox, needs)
+func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container) Pod {
+	b.Update(sandbox)
 	p := b.at(Key(sandbox))
 	c := p.containers[ctr.GetId()]
 	if c == nil {

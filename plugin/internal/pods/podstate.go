@@ -5,7 +5,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -38,13 +37,11 @@ func newPodState(sandbox *api.PodSandbox) *podState {
 }
 
 // update updates the pod from its sandbox. A tenant may set any number of labels and annotations, so it keeps only
-// those that pacing and policies need.
-func (p *podState) update(sandbox *api.PodSandbox, needs startpolicy.Needs) {
+// what those say that pacing needs.
+func (p *podState) update(sandbox *api.PodSandbox) {
 	source := sandbox.GetAnnotations()[annotationSource]
 	p.FromAPI, p.Static = source == sourceAPI, source != "" && source != sourceAPI
 	_, p.Template = sandbox.GetLabels()[labelTemplateGeneration]
-	p.Labels = needs.LabelsOf(sandbox.GetLabels())
-	p.MilliCPU = max(p.MilliCPU, milliCPU(sandbox))
 	if parent := sandbox.GetLinux().GetCgroupParent(); parent != "" {
 		p.CgroupParent = parent
 	}
@@ -141,15 +138,4 @@ func (p *podState) replaced(c *container) bool {
 		}
 	}
 	return false
-}
-
-// milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that kubelet gives its cgroup;
-// 0: none, or not known.
-func milliCPU(sandbox *api.PodSandbox) int64 {
-	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
-	shares := int64(sandbox.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
-	if shares <= least {
-		return 0
-	}
-	return (shares*1000 + perCore - 1) / perCore
 }

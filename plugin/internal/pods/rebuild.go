@@ -4,21 +4,18 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
-// Rebuild updates the book to what exists: the sandboxes that live, and their containers. It returns the pods whose
-// sandbox is gone, also those that have another one now.
-func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Container, needs startpolicy.Needs) (lost []string) {
-	live := map[string]bool{}
+// Rebuild updates the book to what exists: the sandboxes that live, which Alive returned, and their containers. It
+// returns the pods whose sandbox is gone, also those that have another one now.
+func (b *Book) Rebuild(now time.Time, live []*api.PodSandbox, ctrs []*api.Container) (lost []string) {
+	listed := map[string]bool{}
 	bySandbox := map[string]*podState{}
-	here := alive(pods, ctrs)
-	for _, sandbox := range here {
-		b.Update(sandbox, needs)
+	for _, sandbox := range live {
+		b.Update(sandbox)
 		bySandbox[sandbox.GetId()] = b.at(Key(sandbox))
 	}
-	for _, sandbox := range here {
+	for _, sandbox := range live {
 		p := bySandbox[sandbox.GetId()]
 		if bySandbox[p.Sandbox] == nil {
 			if p.Sandbox != "" {
@@ -30,7 +27,7 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 	}
 	for _, ctr := range ctrs {
 		if p := bySandbox[ctr.GetPodSandboxId()]; p != nil {
-			live[ctr.GetId()] = true
+			listed[ctr.GetId()] = true
 			p.adopt(ctr, now)
 		}
 	}
@@ -41,7 +38,7 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 			lost = append(lost, p.UID)
 		}
 		for id, c := range p.containers {
-			if live[id] {
+			if listed[id] {
 				continue
 			}
 			if c.running && p.Sandbox != "" {
@@ -53,10 +50,10 @@ func (b *Book) Rebuild(now time.Time, pods []*api.PodSandbox, ctrs []*api.Contai
 	return lost
 }
 
-// alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports
+// Alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports
 // no state of them, but a dead one has no process. The sandbox of a virtual machine may have none either after a
 // restart of containerd. It lives if one of its containers runs.
-func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
+func Alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
 	runs := map[string]bool{}
 	for _, ctr := range ctrs {
 		if state := ctr.GetState(); state == api.ContainerState_CONTAINER_RUNNING || state == api.ContainerState_CONTAINER_PAUSED {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -40,7 +39,7 @@ func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	b := NewBook()
 	sandbox := func(id string) *api.PodSandbox { return &api.PodSandbox{Id: id, Uid: "u", Pid: 7} }
 	noGate := func() string { p, _ := b.Get("u"); return p.NoGate }
-	rebuild := func(id string) { b.Rebuild(time.Now(), []*api.PodSandbox{sandbox(id)}, nil, startpolicy.Needs{}) }
+	rebuild := func(id string) { b.Rebuild(time.Now(), []*api.PodSandbox{sandbox(id)}, nil) }
 	rebuild("first")
 	assert.Equal(t, Unseen, noGate())
 	rebuild("first")
@@ -49,10 +48,10 @@ func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 		b.SetSandbox("u", "seen", why)
 		rebuild("seen")
 		assert.Equal(t, why, noGate())
-		b.Create(time.Now(), sandbox("seen"), &api.Container{Id: "c", Name: "c"}, startpolicy.Needs{}, podwatch.Pod{})
+		b.Create(time.Now(), sandbox("seen"), &api.Container{Id: "c", Name: "c"}, podwatch.Pod{})
 		assert.Equal(t, why, noGate())
 	}
-	b.Create(time.Now(), sandbox("other"), &api.Container{Id: "d", Name: "c"}, startpolicy.Needs{}, podwatch.Pod{})
+	b.Create(time.Now(), sandbox("other"), &api.Container{Id: "d", Name: "c"}, podwatch.Pod{})
 	assert.Equal(t, Unseen, noGate())
 }
 
@@ -61,7 +60,7 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	t.Parallel()
 	b := NewBook()
 	rebuild := func(ctrs []*api.Container, sandboxes ...*api.PodSandbox) (p Pod, lost []string) {
-		lost = b.Rebuild(time.Now(), sandboxes, ctrs, startpolicy.Needs{})
+		lost = b.Rebuild(time.Now(), Alive(sandboxes, ctrs), ctrs)
 		p, _ = b.Get("u")
 		return p, lost
 	}

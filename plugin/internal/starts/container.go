@@ -71,9 +71,9 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 func (l *Ledger) container(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, enforces bool,
 ) (ContainerStart, *throttle.Ticket, startKind) {
-	l.mu.Lock()
+	l.lockWith(now, subjectOf(sandbox, pod))
 	defer l.mu.Unlock()
-	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, l.entries.matcher.Needs(), pod)}
+	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod)}
 	if a.Again {
 		l.entries.endExited(now, a.UID, pod, true)
 	}
@@ -161,11 +161,11 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 func (l *Ledger) containerStarted(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
 ) (p pods.Pod, unasked bool, again time.Time) {
-	l.mu.Lock()
+	l.lockWith(now, subjectOf(sandbox, pod))
 	defer l.mu.Unlock()
-	p = l.entries.book.Start(now, sandbox, ctr, l.entries.matcher.Needs())
+	p = l.entries.book.Start(now, sandbox, ctr)
 	if known {
-		l.entries.regroup(now, pod, false)
+		l.entries.recount(now, pod, false)
 	}
 	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(now, p.UID); unasked {
 		l.entries.adopt(now, p.UID, pod, false)

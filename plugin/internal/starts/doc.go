@@ -1,7 +1,7 @@
 // Package starts decides which pod starts next, and when its start is over. It makes the limiter, and no other package
 // of the daemon has it, which the linter checks. Package waiting gets a pod's [Ticket], and waits for it or asks for a
 // slot or a reservation. Package signals reports readings, and package leases claims, by what [Starts.Limiter] returns.
-// The matcher of package policies sets the groups of pods, under the lock of this package.
+// Package policies says in which groups a pod is; this package puts them into the limiter.
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
 // into the book of pods. [Starts] handles the reports of kubelet (PodChanged) and the requests of package waiting
@@ -13,10 +13,11 @@
 //
 // # Locks
 //
-// A start takes two locks: that of the [Ledger], and then the limiter's. The Ledger's lock guards the book of pods
-// and the matcher of policies, which have no lock and only compute. While it is held, the limiter is called, and
-// what only computes: the Ledger has no log, no events and no pod watch to call. It returns what others need to know,
-// and they are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits,
-// logs, reads or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf
-// and TestTheLimiterOnlyComputes hold this rule.
+// A start takes two locks: that of the [Ledger], and then the limiter's. The Ledger's lock guards the book of pods and
+// their groups, which have no lock. While it is held, no other package is called but the limiter: the Ledger has no
+// log, no events, no policies and no pod watch to call, only values of theirs. Pods are matched with the policies before
+// the lock is taken, and again if the policies have changed by then. The Ledger returns what others need to know, and
+// they are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs,
+// reads or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
+// TestTheLimiterOnlyComputes hold this rule.
 package starts

@@ -14,9 +14,9 @@ import (
 // podChanged updates the groups of a pod, and judges its start, by what the pod watch knows now. mirror reports whether
 // the mirror of a static pod was deleted. It returns what judge does.
 func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, again time.Time) {
-	l.mu.Lock()
+	l.lockWith(now, subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
 	defer l.mu.Unlock()
-	l.entries.regroup(now, pod, mirror)
+	l.entries.recount(now, pod, mirror)
 	return l.entries.judge(now, pod)
 }
 
@@ -79,7 +79,7 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 		return false, again
 	}
 	if pod.Terminal() {
-		e.matcher.Finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
+		e.groups.finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
 	}
 	if sh != nil {
 		if until := v.Admitted.Add(sh.end(since, reason)); now.Before(until) {
@@ -154,6 +154,6 @@ func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)
-		l.entries.matcher.Ready(v.UID)
+		l.entries.groups.countsReady(v.UID)
 	}
 }

@@ -15,6 +15,8 @@ import (
 // of it. The Ledger can call nothing but the limiter, so nothing is logged, asked or waited for under its lock. It is
 // safe for concurrent use.
 type Ledger struct {
+	inForce atomic.Pointer[policies.Set] // replaced only while mu is held
+
 	mu      sync.Mutex
 	entries entries // guarded by mu
 }
@@ -25,21 +27,66 @@ type entries struct {
 	config   *atomic.Pointer[crd.Effective]
 	waitable time.Duration // Options.Waitable
 	book     *pods.Book
-	matcher  *policies.Matcher
+	groups   groups                      // by the policies in force
 	shadows  shadows                     // starts that continued at once in the mode Shadow
 	byRoom   map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID
 }
 
-func newLedger(limiter *throttle.Limiter, matcher *policies.Matcher, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
-	return &Ledger{entries: entries{
+// newLedger returns a Ledger without policies; server is that of Options.
+func newLedger(limiter *throttle.Limiter, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
+	l := &Ledger{entries: entries{
 		limiter: limiter, config: config, waitable: waitable,
-		book: pods.NewBook(), matcher: matcher, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
+		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
 	}}
+	l.inForce.Store(policies.New(server))
+	return l
 }
 
-// withMatcher calls f with the matcher, under the lock. f must do nothing else.
-func (l *Ledger) withMatcher(f func(*policies.Matcher)) {
+// lockWith takes the lock, and updates pods and their groups. It finds the groups before it takes the lock, and again if
+// the policies have changed in between.
+func (l *Ledger) lockWith(now time.Time, all ...subject) {
+	for {
+		set := l.inForce.Load()
+		found := make([]matched, len(all))
+		for i, s := range all {
+			found[i] = s.match(set)
+		}
+		l.mu.Lock()
+		if l.inForce.Load() == set {
+			for _, m := range found {
+				l.entries.groups.put(now, m)
+			}
+			return
+		}
+		l.mu.Unlock()
+	}
+}
+
+// grouped returns all pods that have groups, and the version of what is known of them.
+func (l *Ledger) grouped() (all []policies.Pod, version uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f(l.entries.matcher)
+	for _, one := range l.entries.groups.pods {
+		all = append(all, one.Pod)
+	}
+	return all, l.entries.groups.version
+}
+
+// enforce replaces the policies in force, and the groups of all pods by what matches them, in one step. It finds the
+// groups before it takes the lock, and does nothing and returns false if the policies or what is known of pods have
+// changed in between.
+func (l *Ledger) enforce(now time.Time, before, next *policies.Set) bool {
+	all, version := l.grouped()
+	found, limits := make([]matched, len(all)), next.Limits()
+	for i, pod := range all {
+		found[i] = matched{Pod: pod, groups: next.Groups(pod)}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inForce.Load() != before || l.entries.groups.version != version {
+		return false
+	}
+	l.inForce.Store(next)
+	l.entries.groups.regroup(now, limits, found)
+	return true
 }

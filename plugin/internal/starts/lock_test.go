@@ -68,8 +68,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	logged := l.calls["log"]
 	s.enforce(t, "{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {starting: {pods: 5}}, temporaryOverrides: ["+
 		"{begin: tomorrow, end: tomorrow, limits: {starting: {pods: 2}}}, {begin: \"2000-01-01T00:00:00Z\", end: \"2000-01-02T00:00:00Z\", limits: {starting: {pods: 2}}}]}")
-	s.Policies.SetNamespace(now, "default", map[string]string{"team": "a"})
-	s.Policies.SetNamespacesKnown(now)
+	s.Policies.SetNamespaces(now, map[string]map[string]string{"default": {"team": "a"}})
 	s.Policies.advance(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 	assert.Equal(t, 5, l.calls["log"]-logged, "begin and end of an override are invalid, the policy has a fault, and none any more, and an override begins")
 	for _, uid := range []string{"first", "second"} {
@@ -106,7 +105,7 @@ func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 	var walk func(name string, of reflect.Type)
 	walk = func(name string, of reflect.Type) {
 		switch of {
-		case reflect.TypeFor[*throttle.Limiter](), reflect.TypeFor[policies.Limiter](), reflect.TypeFor[*throttle.Ticket]():
+		case reflect.TypeFor[*throttle.Limiter](), reflect.TypeFor[groupLimiter](), reflect.TypeFor[*throttle.Ticket]():
 			return
 		}
 		switch of.Kind() {
@@ -133,11 +132,12 @@ func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 	}
 	walk("", reflect.TypeFor[Ledger]())
 	assert.Equal(t, []string{"starts.Ledger.mu is a sync.Mutex"}, problems)
-	assert.Contains(t, seen, reflect.TypeFor[policies.Matcher]())
+	assert.Contains(t, seen, reflect.TypeFor[groupedPod]())
 	assert.Contains(t, seen, reflect.TypeFor[pods.Book]())
 }
 
-// whileGrouped calls a function while a pod gets its groups, just before it joins the queue.
+// whileGrouped calls a function whenever the limiter gets the groups of a pod: before it is found that the pod starts,
+// and after the start counts.
 type whileGrouped struct {
 	*throttle.Limiter
 	call func()
@@ -161,20 +161,20 @@ func (s *Starts) enforce(t *testing.T, spec string) {
 // keep its slot until it is stuck. So the reports of ends take the Ledger's lock.
 func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	t.Parallel()
-	looked, free := false, false
+	looked, free := 0, false
 	s := aStarts()
-	s.Ledger.entries.matcher = policies.New(&whileGrouped{s.limiter, func() {
-		looked = true
+	s.Ledger.entries.groups.limiter = &whileGrouped{s.limiter, func() {
+		looked++
 		if s.Ledger.mu.TryLock() {
 			free = true
 			s.Ledger.mu.Unlock()
 		}
-	}}, false)
+	}}
 	s.enforce(t, t1)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
 	runs := &api.Container{Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	assert.True(t, looked)
+	assert.Equal(t, 2, looked)
 	assert.False(t, free, "an end reported now would miss the start that is counted next")
 	ticket := s.limiter.Lookup("u")
 	state, reason := ticket.Status()

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -142,7 +141,7 @@ func TestAWatchThatDoesNotReportARunningContainerIsMute(t *testing.T) {
 	s := aStarts(func(o *Options) { o.Pods = watch })
 	for uid, source := range map[string]string{"static": "file", "web": "api"} {
 		sandbox := &api.PodSandbox{Id: uid, Uid: uid, Name: uid, Annotations: map[string]string{"kubernetes.io/config.source": source}}
-		s.Ledger.entries.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"}, startpolicy.Needs{})
+		s.Ledger.entries.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"})
 	}
 	lists := func(after time.Duration) int {
 		s.loop.findMute(began.Add(after))

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
@@ -69,9 +68,9 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
-	s.Ledger.entries.book.Update(sandbox, startpolicy.Needs{})
+	s.Ledger.entries.book.Update(sandbox)
 	s.Ledger.entries.book.SetSandbox(uid, uid, "")
-	s.Ledger.entries.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)}, startpolicy.Needs{})
+	s.Ledger.entries.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)})
 }
 
 // exits ends that container.

@@ -15,48 +15,43 @@ type Policies struct{ s *Starts }
 // Set replaces the policies, which must not be changed afterwards. Calls must not overlap.
 func (p *Policies) Set(now time.Time, inForce []*v1alpha1.StartPolicy) {
 	compiled := policies.Compile(inForce, p.s.o.Log)
-	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetPolicies(now, compiled) })
+	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.WithPolicies(now, compiled) })
 	p.s.Wake() // an override may begin
 }
 
-// SetNamespace sets the labels of a namespace; nil: it is gone.
-func (p *Policies) SetNamespace(now time.Time, name string, labels map[string]string) {
-	p.s.Ledger.withMatcher(func(m *policies.Matcher) { m.SetNamespace(now, name, labels) })
-}
-
-// SetNamespacesKnown notes that SetNamespace was called for all namespaces.
-func (p *Policies) SetNamespacesKnown(now time.Time) {
-	p.change(func(m *policies.Matcher) *policies.Changes { return m.SetNamespacesKnown(now) })
+// SetNamespaces implements [policies.NamespaceUser].
+func (p *Policies) SetNamespaces(now time.Time, labels map[string]map[string]string) {
+	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.WithNamespaces(now, labels) })
 	p.s.Wake() // policies of the scope Cluster may come into force
 }
 
 // State returns the policies in force.
-func (p *Policies) State() (all []policies.State) {
-	p.s.Ledger.withMatcher(func(m *policies.Matcher) { all = m.State() })
-	return all
-}
+func (p *Policies) State() []policies.State { return p.s.Ledger.inForce.Load().State() }
 
 // advance begins and ends the temporary overrides that are due, and returns when the next one is; zero: never.
 func (p *Policies) advance(now time.Time) (next time.Time) {
-	p.change(func(m *policies.Matcher) (c *policies.Changes) {
-		next, c = m.Advance(now)
-		return c
-	})
-	return next
+	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.Advance(now) })
+	return p.s.Ledger.inForce.Load().Next()
 }
 
 // suspend takes all policies out of force, or puts them back.
 func (p *Policies) suspend(now time.Time, suspended bool) {
-	p.change(func(m *policies.Matcher) *policies.Changes { return m.Suspend(now, suspended) })
+	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.Suspend(now, suspended) })
 }
 
-// change changes the matcher, reports what has changed, and calls PoliciesChanged.
-func (p *Policies) change(f func(*policies.Matcher) *policies.Changes) {
-	var c *policies.Changes
-	p.s.Ledger.withMatcher(func(m *policies.Matcher) { c = f(m) })
-	if c == nil {
-		return
+// change replaces the policies in force, reports what has changed, and calls PoliciesChanged. It calls f again if
+// something else has changed while it matched the pods.
+func (p *Policies) change(now time.Time, f func(*policies.Set) (*policies.Set, *policies.Changes)) {
+	for {
+		before := p.s.Ledger.inForce.Load()
+		next, c := f(before)
+		if next == before {
+			return
+		}
+		if p.s.Ledger.enforce(now, before, next) {
+			p.s.o.Observer.Report(observe.PolicyChanges{Changes: *c})
+			p.s.o.PoliciesChanged(*c)
+			return
+		}
 	}
-	p.s.o.Observer.Report(observe.PolicyChanges{Changes: *c})
-	p.s.o.PoliciesChanged(*c)
 }

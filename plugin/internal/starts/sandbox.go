@@ -5,7 +5,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -31,9 +30,9 @@ func (r *RuntimeEvents) Sandbox(
 func (l *Ledger) sandbox(
 	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shutdown bool, noGate string, request throttle.Request,
 ) (p pods.Pod, d throttle.Decision, since time.Time) {
-	l.mu.Lock()
+	l.lockWith(now, subjectOf(sandbox, pod))
 	defer l.mu.Unlock()
-	p = l.entries.book.Update(sandbox, l.entries.matcher.Needs())
+	p = l.entries.book.Update(sandbox)
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, known) {
 		t := l.entries.join(now, p, pod, request)
 		if d = l.entries.reserve(now, t, shutdown, throttle.RetriedSoon); !d.Admitted && refusable {
@@ -62,7 +61,7 @@ func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool, refu
 
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
 func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
-	p := pods.NewBook().Update(sandbox, startpolicy.Needs{})
+	p := pods.NewBook().Update(sandbox)
 	return s.Valve.Enforces() && !pods.Exempt(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
 }
 
@@ -77,7 +76,7 @@ func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool
 func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
-	request.Groups = e.matcher.Groups(now, subject(p, pod))
+	request.Groups = e.groups.of(p.UID)
 	if request.Arrived.IsZero() {
 		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start
 	}
@@ -109,7 +108,7 @@ func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, gone bool) {
 	defer l.mu.Unlock()
 	t := l.entries.limiter.Lookup(uid)
 	if l.entries.book.StopSandbox(uid, sandbox) {
-		l.entries.matcher.Finished(now, uid)
+		l.entries.groups.finished(now, uid)
 		sandboxGone(now, t)
 	}
 	if gone && t != nil && l.entries.book.IsLatest(uid, sandbox) {
@@ -158,7 +157,7 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	delete(l.entries.shadows, uid)
 	delete(l.entries.byRoom, uid)
 	if deleted || !known {
-		l.entries.matcher.Forget(now, uid) // after the book: without that, the pod is not counted again
+		l.entries.groups.drop(now, uid) // after the book: without that, the pod is not counted again
 	}
 	return true
 }

@@ -111,7 +111,7 @@ func New(o Options) *Starts {
 	limiter := throttle.New(time.Now(), throttle.Settings{})
 	s := &Starts{o: o, limiter: limiter, Hooks: newRejoin(limiter, o.Timing.Rejoin, o.Timing.RoomReturns)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.Ledger = newLedger(limiter, policies.New(limiter, o.Server), o.Waitable, &s.config)
+	s.Ledger = newLedger(limiter, o.Server, o.Waitable, &s.config)
 	s.Valve = newValve(o, limiter, &s.config)
 	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
 	s.loop = newLoop(s)

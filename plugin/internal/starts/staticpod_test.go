@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -41,7 +40,7 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newUnlimitedNode(t)
 			told := &regrouped{Limiter: n.limiter}
-			n.Ledger.entries.matcher = policies.New(told, false)
+			n.Ledger.entries.groups.limiter = told
 			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
 			p.starts("app")
 			isGrouped := func(is bool, why string) {

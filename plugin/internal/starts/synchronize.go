@@ -30,9 +30,14 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 
 // rebuild is RuntimeEvents.Synchronize, and returns how many starts it found under way.
 func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container, known map[string]podwatch.Pod) (adopted int) {
-	l.mu.Lock()
+	live := pods.Alive(sandboxes, ctrs)
+	subjects := make([]subject, len(live))
+	for i, sandbox := range live {
+		subjects[i] = subjectOf(sandbox, known[pods.Key(sandbox)])
+	}
+	l.lockWith(now, subjects...)
 	defer l.mu.Unlock()
-	lost := l.entries.book.Rebuild(now, sandboxes, ctrs, l.entries.matcher.Needs())
+	lost := l.entries.book.Rebuild(now, live, ctrs)
 	for _, uid := range lost {
 		sandboxGone(now, l.entries.limiter.Lookup(uid))
 	}
@@ -50,7 +55,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	}
 	for _, uid := range all {
 		if !l.entries.countRunning(now, uid, known[uid]) && slices.Contains(lost, uid) {
-			l.entries.matcher.Finished(now, uid) // not if it runs on: another would get its place in a group
+			l.entries.groups.finished(now, uid) // not if it runs on: another would get its place in a group
 		}
 	}
 	return adopted
@@ -87,7 +92,7 @@ func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) 
 		return false
 	}
 	request := throttle.Request{UID: uid, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made}
-	request.Groups = e.matcher.Groups(now, subject(p, pod))
+	request.Groups = e.groups.of(uid)
 	e.limiter.Adopt(now, request, began)
 	return true
 }

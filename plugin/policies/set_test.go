@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -25,47 +24,28 @@ import (
 // noon is the time at which the tests begin.
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
-// told is a Limiter that records its calls.
-type told struct {
-	limits   map[string]throttle.GroupLimits
-	groups   map[string][]throttle.Membership
-	running  map[string]bool // ready
-	finished []string
-	calls    int
+// holder has the present Set.
+type holder struct{ *Set }
+
+// put replaces the Set. It returns the Changes.
+func (h *holder) put(s *Set, c *Changes) *Changes {
+	h.Set = s
+	return c
 }
 
-func newTold() *told {
-	return &told{groups: map[string][]throttle.Membership{}, running: map[string]bool{}}
+// set replaces the policies.
+func (h *holder) set(inForce ...*v1alpha1.StartPolicy) *Changes {
+	return h.put(h.WithPolicies(noon, compiled(inForce...)))
 }
 
-// newMatcher returns a Matcher without a policy, and its limiter.
-func newMatcher() (*told, *Matcher) {
-	l := newTold()
-	return l, New(l, true)
-}
+// newHolder returns a holder of a Set without policies.
+func newHolder() *holder { return &holder{New(true)} }
 
 // compiled compiles policies without a log.
 func compiled(inForce ...*v1alpha1.StartPolicy) []State {
 	log, _ := logtest.NewNullLogger()
 	return Compile(inForce, log)
 }
-
-func (l *told) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
-	l.limits = limits
-	for _, pod := range pods {
-		l.SetGroups(now, pod)
-	}
-}
-
-func (l *told) SetGroups(_ time.Time, pod throttle.PodGroups) {
-	l.calls++
-	l.groups[pod.UID] = pod.Groups
-	if pod.Running {
-		l.running[pod.UID] = pod.Ready
-	}
-}
-
-func (l *told) Finished(_ time.Time, uid string) { l.finished = append(l.finished, uid) }
 
 func policy(t *testing.T, name, spec string) *v1alpha1.StartPolicy {
 	t.Helper()
@@ -89,59 +69,46 @@ func keys(groups []throttle.Membership) (all []throttle.GroupKey) {
 
 func TestPodsAreInTheGroupsOfThePoliciesInForce(t *testing.T) {
 	t.Parallel()
-	l, k := newMatcher()
+	k := newHolder()
 	t1 := map[string]string{"throttle": "t1"}
-	require.Empty(t, k.Groups(noon, pod("a", t1, 200)))
+	a := pod("a", t1, 200)
+	require.Empty(t, k.Groups(a))
 
-	k.SetPolicies(noon, compiled(policy(t, "t1", throttler)))
-	require.Equal(t, throttle.Amounts{"cpu": 200}, l.limits["t1"].Running.Requests)
-	require.Equal(t, []throttle.Membership{{Key: throttle.GroupKey{Policy: "t1"}, Requests: throttle.Amounts{"cpu": 200}}}, l.groups["a"])
-	require.Equal(t, []throttle.GroupKey{{Policy: "t1"}}, keys(k.Groups(noon, pod("b", t1, 300))))
-	require.Empty(t, k.Groups(noon, pod("c", nil, 300)))
+	k.set(policy(t, "t1", throttler))
+	require.Equal(t, throttle.Amounts{"cpu": 200}, k.Limits()["t1"].Running.Requests)
+	require.Equal(t, []throttle.Membership{{Key: throttle.GroupKey{Policy: "t1"}, Requests: throttle.Amounts{"cpu": 200}}}, k.Groups(a))
+	require.Empty(t, k.Groups(pod("c", nil, 300)))
 
-	calls := l.calls
-	k.Runs(noon, pod("a", t1, 200), false)
-	k.Runs(noon, pod("a", t1, 200), false)
-	k.Runs(noon, pod("a", t1, 200), true)
-	require.Equal(t, calls+2, l.calls, "the limiter gets only the news")
-	require.True(t, l.running["a"])
-
-	k.Groups(noon, pod("c", t1, 300))
-	require.Equal(t, []throttle.GroupKey{{Policy: "t1"}}, keys(l.groups["c"]), "its labels have changed")
-
-	k.SetPolicies(noon, compiled(policy(t, "t2", throttler), policy(t, "t1", throttler)))
-	require.Equal(t, []throttle.GroupKey{{Policy: "t2"}, {Policy: "t1"}}, keys(l.groups["a"]))
-	require.True(t, l.running["a"], "the pod still runs")
-	k.SetPolicies(noon, nil)
-	require.Empty(t, l.limits)
-	require.Empty(t, l.groups["a"])
-
-	k.Finished(noon, "a")
-	k.Forget(noon, "b")
-	require.Equal(t, []string{"a", "b"}, l.finished)
-	require.NotContains(t, k.pods, "b")
+	before := k.Set
+	k.set(policy(t, "t2", throttler), policy(t, "t1", throttler))
+	require.Equal(t, []throttle.GroupKey{{Policy: "t2"}, {Policy: "t1"}}, keys(k.Groups(a)))
+	require.Equal(t, []throttle.GroupKey{{Policy: "t1"}}, keys(before.Groups(a)), "a Set never changes")
+	k.set()
+	require.Empty(t, k.Limits())
+	require.Empty(t, k.Groups(a))
 }
 
 func TestOverridesBeginAndEndByThemselves(t *testing.T) {
 	t.Parallel()
-	l, k := newMatcher()
-	k.SetPolicies(noon, compiled(policy(t, "t1", `
+	k := newHolder()
+	k.set(policy(t, "t1", `
 selector: {terms: [{podSelector: {}}]}
 limits: {running: {pods: 1}}
-temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`)))
-	pods := func() int64 { return *l.limits["t1"].Running.Pods }
-	next, _ := k.Advance(noon)
+temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`))
+	pods := func() int64 { return *k.Limits()["t1"].Running.Pods }
+	next := k.Next()
 	require.True(t, next.Equal(noon.Add(time.Hour)))
 	require.EqualValues(t, 1, pods())
-	next, changes := k.Advance(next)
+	changes := k.put(k.Advance(next))
 	require.Equal(t, []string{"t1"}, changes.Overridden)
 	require.EqualValues(t, 5, pods())
 	require.EqualValues(t, 5, *k.State()[0].Calculated.Limits.Running.Pods)
-	k.Advance(noon.Add(2 * time.Hour))
+	k.put(k.Advance(noon.Add(2 * time.Hour)))
 	require.EqualValues(t, 5, pods(), "at its end, the override is still in force")
+	next = k.Next()
 	require.True(t, next.After(noon.Add(2*time.Hour)))
-	next, changes = k.Advance(next)
-	require.Zero(t, next)
+	changes = k.put(k.Advance(next))
+	require.Zero(t, k.Next())
 	require.Equal(t, []string{"t1"}, changes.Overridden)
 	require.EqualValues(t, 1, pods())
 }
@@ -149,8 +116,8 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 // The clock of a node may be set. Only the present time counts, not the way to it.
 func TestOverridesFollowAClockThatIsSet(t *testing.T) {
 	t.Parallel()
-	l, k := newMatcher()
-	k.SetPolicies(noon, compiled(
+	k := newHolder()
+	k.set(
 		policy(t, "t1", `
 selector: {terms: [{podSelector: {}}]}
 limits: {running: {pods: 1}}
@@ -159,7 +126,7 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 selector: {terms: [{podSelector: {}}]}
 limits: {running: {pods: 2}}
 temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z", limits: {running: {pods: 6}}}]`),
-	))
+	)
 	hour := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
 	for _, step := range []struct {
 		at     float64
@@ -175,9 +142,10 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z"
 		{-10, 1, 2, -1},      // before everything
 		{-0.5001, 1, 6, -.5}, // just before an end
 	} {
-		next, _ := k.Advance(hour(step.at))
-		assert.Equal(t, step.t1, *l.limits["t1"].Running.Pods, step.at)
-		assert.Equal(t, step.t2, *l.limits["t2"].Running.Pods, step.at)
+		k.put(k.Advance(hour(step.at)))
+		next := k.Next()
+		assert.Equal(t, step.t1, *k.Limits()["t1"].Running.Pods, step.at)
+		assert.Equal(t, step.t2, *k.Limits()["t2"].Running.Pods, step.at)
 		if step.next == 0 {
 			assert.Zero(t, next, step.at)
 			continue
@@ -186,37 +154,39 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T11:30:00Z"
 	}
 }
 
-// For any number of calls of Advance, the limiter gets nothing that it knows already.
+// For any number of calls of Advance, nothing changes that has not changed.
 func TestAdvanceReportsOnlyChanges(t *testing.T) {
 	t.Parallel()
-	l, k := newMatcher()
-	k.SetPolicies(noon, compiled(policy(t, "t1", `
+	k := newHolder()
+	k.set(policy(t, "t1", `
 selector: {terms: [{podSelector: {}}]}
 limits: {running: {pods: 1}}
-temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`)))
-	l.limits = nil
+temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T14:00:00Z", limits: {running: {pods: 5}}}]`))
 	for minute := range 120 {
-		k.Advance(noon.Add(time.Duration(minute) * time.Minute))
+		next, changes := k.Advance(noon.Add(time.Duration(minute) * time.Minute))
+		require.Same(t, k.Set, next)
+		require.Nil(t, changes)
 	}
-	assert.Nil(t, l.limits)
 }
 
 func TestSuspendedPoliciesBoundNothing(t *testing.T) {
 	t.Parallel()
-	l, k := newMatcher()
-	k.SetPolicies(noon, compiled(policy(t, "t1", throttler)))
-	k.Suspend(noon, true)
-	require.Empty(t, l.limits)
-	k.Suspend(noon, false)
-	require.Len(t, l.limits, 1)
+	k := newHolder()
+	k.set(policy(t, "t1", throttler))
+	k.put(k.Suspend(noon, true))
+	require.Empty(t, k.Limits())
+	k.put(k.Suspend(noon, false))
+	same, _ := k.Suspend(noon, false)
+	require.Same(t, k.Set, same)
+	require.Len(t, k.Limits(), 1)
 }
 
 func TestFactsAreTakenOnlyWhenThereIsSomethingNewToTake(t *testing.T) {
 	t.Parallel()
-	_, k := newMatcher()
+	k := newHolder()
 	var taken []bool
 	set := func(policies ...*v1alpha1.StartPolicy) {
-		if c := k.SetPolicies(noon, compiled(policies...)); c.NewFacts {
+		if c := k.set(policies...); c.NewFacts {
 			taken = append(taken, c.Extract != nil)
 		}
 	}
@@ -242,28 +212,27 @@ const byNamespace = `{selector: {terms: [{namespaceSelector: {matchLabels: {team
 // While the labels of namespaces are unknown, a policy that needs them holds no pod. Other policies continue.
 func TestAPolicyThatCannotBeEvaluatedHoldsNoPod(t *testing.T) {
 	t.Parallel()
-	l := newTold()
-	k := New(l, false)
+	k := &holder{New(false)}
 	broken := policy(t, "broken", throttler)
 	broken.Spec.Scope = v1alpha1.ScopeCluster
-	changes := k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace), broken, policy(t, "t1", throttler)))
-	require.Len(t, l.limits, 1)
-	require.Contains(t, l.limits, "t1")
-	require.Empty(t, k.Groups(noon, pod("a", nil, 1)))
+	changes := k.set(policy(t, "teams", byNamespace), broken, policy(t, "t1", throttler))
+	require.Len(t, k.Limits(), 1)
+	require.Contains(t, k.Limits(), "t1")
+	require.Empty(t, k.Groups(pod("a", nil, 1)))
 	states := k.State()
 	assert.Equal(t, namespacesUnknown, states[0].Fault)
 	assert.Equal(t, unclaimed, states[1].Fault)
 	assert.Empty(t, states[2].Fault)
 	require.Len(t, changes.Faults, 2)
 	require.Equal(t, namespacesUnknown, changes.Faults["teams"])
-	changes = k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace), broken))
+	changes = k.set(policy(t, "teams", byNamespace), broken)
 	require.Empty(t, changes.Faults, "each fault is reported once")
 	require.Empty(t, changes.Evaluated)
 	broken.Spec.Scope = v1alpha1.ScopeNode
-	changes = k.SetPolicies(noon, compiled(policy(t, "teams", byNamespace), broken))
+	changes = k.set(policy(t, "teams", byNamespace), broken)
 	require.Equal(t, []string{"broken"}, changes.Evaluated)
 	require.Empty(t, changes.Gone)
-	changes = k.SetPolicies(noon, nil)
+	changes = k.set()
 	require.Empty(t, changes.Evaluated)
 	require.Equal(t, []string{"teams"}, changes.Gone)
 }
@@ -273,19 +242,17 @@ func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}})
 	watch := NewNamespaces(kubetest.Of(client), log)
-	k := &locked{m: New(newTold(), true)}
+	k := newUser()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { watch.Run(ctx, k); done <- nil }()
-	in := func(uid string) func() bool {
-		return func() bool { return len(k.groups(noon, pod(uid, nil, 1))) == 1 }
-	}
+	in := func() bool { return k.groups(pod("a", nil, 1)) == 1 }
 	require.False(t, k.setPolicies(policy(t, "t1", throttler)).NeedsNamespaces)
-	require.False(t, in("a")())
+	require.False(t, in())
 	require.Empty(t, client.Actions())
 	require.True(t, k.setPolicies(policy(t, "teams", byNamespace)).NeedsNamespaces)
 	watch.Need()
-	require.Eventually(t, in("a"), time.Minute, time.Millisecond)
+	require.Eventually(t, in, time.Minute, time.Millisecond)
 	// A change between the list and the watch is lost here.
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(client.Actions(), func(a clienttest.Action) bool { return a.GetVerb() == "watch" })
@@ -293,7 +260,7 @@ func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
 
 	_, err := client.CoreV1().Namespaces().Update(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !in("a")() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !in() }, time.Minute, time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
 }
@@ -303,15 +270,14 @@ func TestWithoutClaimsTheScopeClusterHoldsNoPod(t *testing.T) {
 	registry := policy(t, "registry", "{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}")
 	registry.UID = "its-uid"
 	for _, server := range []bool{false, true} {
-		l := newTold()
-		k := New(l, server)
-		k.SetPolicies(noon, compiled(registry))
+		k := &holder{New(server)}
+		k.set(registry)
 		limits := map[string]throttle.GroupLimits{}
 		if server {
 			limits["registry"] = throttle.GroupLimits{Claims: &throttle.Claims{Owner: "its-uid", Slots: 1, OpenAfter: 30 * time.Second}}
 		}
-		require.Equal(t, limits, l.limits)
-		require.Equal(t, server, len(k.Groups(noon, pod("a", nil, 1))) == 1)
+		require.Equal(t, limits, k.Limits())
+		require.Equal(t, server, len(k.Groups(pod("a", nil, 1))) == 1)
 		require.Equal(t, server, k.State()[0].Fault == "")
 	}
 }
@@ -327,49 +293,4 @@ func TestLimitsAreConvertedForTheLimiter(t *testing.T) {
 		Pacer: throttle.Pacer{MinInitial: 4, Multiplier: 1.5, MaxStagger: 16},
 	}, limits(`{starting: {pods: 0}, running: {requests: {memory: 1Gi, nvidia.com/gpu: 2}}, pacer: {exponential: {minInitial: 4, multiplier: "1.5", maxStagger: 16}}}`))
 	assert.Equal(t, throttle.Pacer{Step: 5, MaxStagger: 20}, limits(`{pacer: {linear: {step: 5, maxStagger: 20}}}`).Pacer)
-}
-
-// A pod without a running container is not ready. It counts as before.
-func TestAPodWithoutARunningContainerIsNotReady(t *testing.T) {
-	t.Parallel()
-	l, k := newMatcher()
-	k.SetPolicies(noon, compiled(policy(t, "t1", throttler)))
-	a := pod("a", map[string]string{"throttle": "t1"}, 200)
-	k.Runs(noon, a, true)
-	k.Rests(noon, a)
-	require.Equal(t, map[string]bool{"a": false}, l.running)
-	k.Runs(noon, a, true)
-	require.True(t, l.running["a"])
-}
-
-// An edit of the groups must not show a waiting pod a group with room that it does not have. The room would come from
-// pods that have already left the group, or that have not yet joined it.
-func TestPodsAreRegroupedInOneStep(t *testing.T) {
-	t.Parallel()
-	l := throttle.New(noon, throttle.Settings{})
-	k := New(l, false)
-	groupedBy := func(path string) []State {
-		return compiled(policy(t, "p", "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 4}}, groupBy: "+path+"}"))
-	}
-	of := func(uid string) Pod {
-		p := pod(uid, nil, 1)
-		p.Facts.Values = map[string]string{".spec.nodeName": "node", ".spec.hostname": "host"}
-		return p
-	}
-	k.SetPolicies(noon, groupedBy(".spec.nodeName"))
-	for i := range 4 {
-		k.Runs(noon, of(fmt.Sprint("runs-", i)), true)
-	}
-	var waiting []*throttle.Ticket
-	for i := range 8 {
-		p := of(fmt.Sprint("waits-", i))
-		ticket := l.Join(noon, throttle.Request{UID: p.UID, Groups: k.Groups(noon, p)})
-		ticket.Wait(noon)
-		waiting = append(waiting, ticket)
-	}
-	k.SetPolicies(noon, groupedBy(".spec.hostname"))
-	for _, ticket := range waiting {
-		state, _ := ticket.Status()
-		require.Equal(t, throttle.Waiting, state)
-	}
 }

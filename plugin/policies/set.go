@@ -1,0 +1,188 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+// Set is the policies in force on one node, and the labels of namespaces by which they select. Make the first one with
+// New. It never changes: its methods return another Set, and what others need to know about that. They return the same
+// Set and nil if nothing has changed. It is safe for concurrent use.
+type Set struct {
+	server    bool // there is an API server
+	suspended bool
+	states    []State                         // in the order in which WithPolicies got them
+	limits    map[string]throttle.GroupLimits // by the name of the policy
+	// The limits are right from since on and before next, on the wall clock: an override began or ended at
+	// since, and one will at next. Zero: none.
+	since, next time.Time
+	extracting  bool              // the pod watch extracts facts
+	needs       startpolicy.Needs // what it extracts
+
+	namespaces      map[string]map[string]string // the labels of those that are known
+	namespacesFault string                       // why they are not known; empty: they are
+}
+
+// Why the labels of namespaces are not known.
+const (
+	namespacesUnread  = "the labels of the namespaces are not read yet; if this lasts, the daemon's log says why"
+	namespacesUnknown = "the labels of namespaces are not known: there is no API server to ask"
+)
+
+// New returns a Set without policies. server reports whether there is an API server. Without one, the labels of
+// namespaces are not known, and policies of the scope Cluster cannot count starts.
+func New(server bool) *Set {
+	fault := namespacesUnread
+	if !server {
+		fault = namespacesUnknown
+	}
+	return &Set{server: server, namespacesFault: fault}
+}
+
+// WithPolicies replaces the policies by those that Compile returned.
+func (s *Set) WithPolicies(now time.Time, compiled []State) (*Set, *Changes) {
+	next, c := s.change(now, func(next *Set) { next.states = compiled })
+	var needs startpolicy.Needs
+	for _, one := range compiled {
+		needs.Add(one.Policy)
+		c.NeedsNamespaces = c.NeedsNamespaces || one.Policy.NeedsNamespaces
+	}
+	if extracting := len(compiled) > 0; extracting != s.extracting || !s.needs.Covers(needs) {
+		next.extracting, next.needs, c.NewFacts = extracting, needs, true
+		if extracting {
+			c.Extract = func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) }
+		}
+	}
+	return next, c
+}
+
+// WithNamespaces replaces the labels of the namespaces: those of all that exist, by name. It keeps the map, which must
+// not be changed afterwards.
+func (s *Set) WithNamespaces(now time.Time, labels map[string]map[string]string) (*Set, *Changes) {
+	if s.namespacesFault == "" && maps.EqualFunc(s.namespaces, labels, maps.Equal) {
+		return s, nil
+	}
+	return s.change(now, func(next *Set) { next.namespaces, next.namespacesFault = labels, "" })
+}
+
+// Suspend takes all policies out of force, as the mode Off does, or puts them back.
+func (s *Set) Suspend(now time.Time, suspended bool) (*Set, *Changes) {
+	if s.suspended == suspended {
+		return s, nil
+	}
+	return s.change(now, func(next *Set) { next.suspended = suspended })
+}
+
+// Advance begins and ends the temporary overrides that are due. The wall clock may be set, so call it from time to time
+// even if none is due by Next.
+func (s *Set) Advance(now time.Time) (*Set, *Changes) {
+	if !now.Before(s.since) && (s.next.IsZero() || now.Before(s.next)) {
+		return s, nil
+	}
+	return s.change(now, func(*Set) {})
+}
+
+// Next returns when the next temporary override begins or ends; zero: none will.
+func (s *Set) Next() time.Time { return s.next }
+
+// State returns the policies in force, in the order in which Compile got them.
+func (s *Set) State() []State { return slices.Clone(s.states) }
+
+// Limits returns the limits of the policies that hold pods, by the name of the policy. The map must not be changed.
+func (s *Set) Limits() map[string]throttle.GroupLimits { return s.limits }
+
+// Needs returns what the policies need to know of pods. It may be more than the policies in force need.
+func (s *Set) Needs() startpolicy.Needs { return s.needs }
+
+// change returns a copy of s that f has changed, with all policies evaluated anew.
+func (s *Set) change(now time.Time, f func(next *Set)) (*Set, *Changes) {
+	next, c, before := *s, &Changes{Faults: map[string]string{}}, map[string]State{}
+	for _, one := range s.states {
+		before[one.Object.Name] = one
+	}
+	f(&next)
+	next.states, next.limits = slices.Clone(next.states), map[string]throttle.GroupLimits{}
+	next.since, next.next = time.Time{}, time.Time{}
+	for i := range next.states {
+		one := &next.states[i]
+		next.evaluate(now, one)
+		c.note(before[one.Object.Name], *one)
+		delete(before, one.Object.Name)
+	}
+	for _, gone := range before {
+		c.note(gone, State{Object: gone.Object})
+	}
+	return &next, c
+}
+
+// unclaimed is the fault of a policy of the scope Cluster where no slot can be claimed: an object of the
+// API server has to own the Leases.
+const unclaimed = "the starts of the whole cluster are not counted: that needs an API server, and the policy as an object there"
+
+// evaluate finds what holds pods of a policy now. It is part of change.
+func (s *Set) evaluate(now time.Time, one *State) {
+	one.Calculated, one.Fault = one.Policy.LimitsAt(now), ""
+	if next := one.Calculated.Next; !next.IsZero() && (s.next.IsZero() || next.Before(s.next)) {
+		s.next = next
+	}
+	if one.Calculated.Since.After(s.since) {
+		s.since = one.Calculated.Since
+	}
+	cluster := one.Object.Spec.GetScope() == v1alpha1.ScopeCluster
+	switch {
+	case cluster && (!s.server || one.Object.UID == ""):
+		one.Fault = unclaimed
+	case one.Policy.NeedsNamespaces:
+		one.Fault = s.namespacesFault
+	}
+	if s.suspended || one.Fault != "" {
+		return
+	}
+	limits := LimitsOf(one.Calculated.Limits)
+	if cluster {
+		limits = claimsOf(one.Object, one.Calculated.Limits)
+	}
+	s.limits[one.Object.Name] = limits
+}
+
+// Pod is what policies need to know of a pod.
+type Pod struct {
+	// UID is the pod's UID in the limiter, Namespace the name of its namespace.
+	UID, Namespace string
+	// Facts are what policies ask of the pod. With the zero value it matches as a pod without labels that
+	// requests nothing.
+	Facts startpolicy.Facts
+}
+
+// Groups returns the groups of a pod.
+func (s *Set) Groups(pod Pod) (groups []throttle.Membership) {
+	namespace := s.labelsOf(pod.Namespace)
+	for _, one := range s.states {
+		if one.Fault != "" {
+			continue
+		}
+		if match, ok := one.Policy.Match(pod.Facts, namespace); ok {
+			groups = append(groups, throttle.Membership{
+				Key:      throttle.GroupKey{Policy: one.Object.Name, Group: match.Group},
+				Requests: throttle.Amounts(pod.Facts.Requests), Bypass: match.Bypass,
+			})
+		}
+	}
+	return groups
+}
+
+// labelsOf returns the labels of a namespace. Where they are not known, that is the one that every API server sets:
+// its name.
+func (s *Set) labelsOf(name string) map[string]string {
+	if labels, known := s.namespaces[name]; known {
+		return labels
+	}
+	return map[string]string{corev1.LabelMetadataName: name}
+}
