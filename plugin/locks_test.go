@@ -98,9 +98,9 @@ type lockedCode struct {
 }
 
 // locks and unlocks match the calls that begin and end the time for which a mutex is held, for writing or for reading.
-// lockWith is that of the Ledger.
+// lockMatching is that of the Ledger.
 var (
-	locks   = regexp.MustCompile(`\.(R?Lock|lockWith)$`)
+	locks   = regexp.MustCompile(`\.(R?Lock|lockMatching)$`)
 	unlocks = regexp.MustCompile(`\.R?Unlock$`)
 )
 

@@ -71,8 +71,9 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 func (l *Ledger) container(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, enforces bool,
 ) (ContainerStart, *throttle.Ticket, startKind) {
-	l.lockWith(now, subjectOf(sandbox, pod))
+	found := l.lockMatching(subjectOf(sandbox, pod))
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod)}
 	if a.Again {
 		l.entries.endExited(now, a.UID, pod, true)
@@ -161,8 +162,9 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 func (l *Ledger) containerStarted(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
 ) (p pods.Pod, unasked bool, again time.Time) {
-	l.lockWith(now, subjectOf(sandbox, pod))
+	found := l.lockMatching(subjectOf(sandbox, pod))
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	p = l.entries.book.Start(now, sandbox, ctr)
 	if known {
 		l.entries.recount(now, pod, false)

@@ -14,8 +14,9 @@ import (
 // podChanged updates the groups of a pod, and judges its start, by what the pod watch knows now. mirror reports whether
 // the mirror of a static pod was deleted. It returns what judge does.
 func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, again time.Time) {
-	l.lockWith(now, subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
+	found := l.lockMatching(subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	l.entries.recount(now, pod, mirror)
 	return l.entries.judge(now, pod)
 }

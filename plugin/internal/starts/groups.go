@@ -84,20 +84,22 @@ func (p *groupedPod) toLimiter() throttle.PodGroups {
 	return throttle.PodGroups{UID: p.UID, Groups: p.groups, Running: p.running, Ready: p.ready}
 }
 
-// put adds or updates a pod. A pod of which nothing new is known keeps its groups.
-func (g *groups) put(now time.Time, m matched) {
-	one := g.pods[m.UID]
-	switch {
-	case one == nil:
-		one = &groupedPod{}
-		g.pods[m.UID] = one
-	case m.unknown:
-		return
-	}
-	before := one.groups
-	one.matched, g.version = m, g.version+1
-	if !sameGroups(before, m.groups) {
-		g.limiter.SetGroups(now, one.toLimiter())
+// put adds or updates pods. A pod of which nothing new is known keeps its groups.
+func (g *groups) put(now time.Time, found []matched) {
+	for _, m := range found {
+		one := g.pods[m.UID]
+		switch {
+		case one == nil:
+			one = &groupedPod{}
+			g.pods[m.UID] = one
+		case m.unknown:
+			continue
+		}
+		before := one.groups
+		one.matched, g.version = m, g.version+1
+		if !sameGroups(before, m.groups) {
+			g.limiter.SetGroups(now, one.toLimiter())
+		}
 	}
 }
 

@@ -42,9 +42,9 @@ func newLedger(limiter *throttle.Limiter, server bool, waitable time.Duration, c
 	return l
 }
 
-// lockWith takes the lock, and updates pods and their groups. It finds the groups before it takes the lock, and again if
-// the policies have changed in between.
-func (l *Ledger) lockWith(now time.Time, all ...subject) {
+// lockMatching takes the lock, and returns pods with their groups by the policies in force, for put. It finds the groups
+// before it takes the lock, and again if the policies have changed in between.
+func (l *Ledger) lockMatching(all ...subject) []matched {
 	for {
 		set := l.inForce.Load()
 		found := make([]matched, len(all))
@@ -53,10 +53,7 @@ func (l *Ledger) lockWith(now time.Time, all ...subject) {
 		}
 		l.mu.Lock()
 		if l.inForce.Load() == set {
-			for _, m := range found {
-				l.entries.groups.put(now, m)
-			}
-			return
+			return found
 		}
 		l.mu.Unlock()
 	}

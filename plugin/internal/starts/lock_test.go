@@ -236,4 +236,12 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 	})
 	require.True(t, s.Ledger.mu.TryLock())
 	s.Ledger.mu.Unlock()
+
+	s = aStarts()
+	s.enforce(t, t1)
+	s.Ledger.entries.groups.limiter = &whileGrouped{s.limiter, func() { panic("the limiter's") }}
+	sandbox := &api.PodSandbox{Uid: "uid", Labels: map[string]string{"throttle": "t1"}}
+	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, true, "") })
+	require.True(t, s.Ledger.mu.TryLock())
+	s.Ledger.mu.Unlock()
 }

@@ -128,6 +128,36 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 	})
 }
 
+// A step that asks for a start uses what the pod watch knows then: it may have reported nothing yet.
+func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
+	t.Parallel()
+	in := pods.Pod{UID: "p", Namespace: "default", Name: "p"}
+	for name, asks := range map[string]func(p *testPod) (Ticket, bool){
+		"a container": func(p *testPod) (Ticket, bool) {
+			a := p.asks("app")
+			return a.Ticket, a.MayWait
+		},
+		"a hook": func(p *testPod) (Ticket, bool) {
+			ticket, _ := p.n.HookTicket(in, "c", time.Now())
+			return ticket, true
+		},
+		"the waiting room": func(p *testPod) (Ticket, bool) {
+			return p.n.Arrive(time.Now(), in, p.n.watch.pods[p.uid], true, time.Now())
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newUnlimitedNode(t)
+			n.enforce(t, noneOfT1Starts)
+			p := n.stranger("p")
+			n.watch.pods[p.uid] = podwatch.Pod{UID: p.uid, Namespace: "default", Name: "p", Facts: &startpolicy.Facts{Labels: ofT1}}
+			ticket, waits := asks(p)
+			require.True(t, waits, name)
+			d := ticket.TryStart(time.Now())
+			assert.Equal(t, reasons.PolicyStarting, d.Reason, name)
+		})
+	}
+}
+
 // The daemon may not be asked about a start, and the pod watch may not know its pod yet.
 func TestAStartThatWasNotAskedForCountsInItsGroups(t *testing.T) {
 	t.Parallel()

@@ -30,8 +30,9 @@ func (r *RuntimeEvents) Sandbox(
 func (l *Ledger) sandbox(
 	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shutdown bool, noGate string, request throttle.Request,
 ) (p pods.Pod, d throttle.Decision, since time.Time) {
-	l.lockWith(now, subjectOf(sandbox, pod))
+	found := l.lockMatching(subjectOf(sandbox, pod))
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	p = l.entries.book.Update(sandbox)
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, known) {
 		t := l.entries.join(now, p, pod, request)

@@ -35,8 +35,9 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	for i, sandbox := range live {
 		subjects[i] = subjectOf(sandbox, known[pods.Key(sandbox)])
 	}
-	l.lockWith(now, subjects...)
+	found := l.lockMatching(subjects...)
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	lost := l.entries.book.Rebuild(now, live, ctrs)
 	for _, uid := range lost {
 		sandboxGone(now, l.entries.limiter.Lookup(uid))

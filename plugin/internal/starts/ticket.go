@@ -69,8 +69,9 @@ func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 
 // arrive is Arrive. It returns nil if the pod is exempt.
 func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
-	l.lockWith(now, subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
+	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	if p, has := l.entries.book.Get(who.UID); has {
 		who = p
 	}
@@ -101,8 +102,9 @@ func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (
 
 func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	now := time.Now()
-	l.lockWith(now, subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
+	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
 	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
 	p, repeats, gone := l.entries.book.Hook(who, containerID)
 	t, v := l.entries.limiter.View(now, p.UID)
 	if t != nil && (v.State != throttle.Gone || v.Reason == reasons.Deleted) {
