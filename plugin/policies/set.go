@@ -13,8 +13,8 @@ import (
 )
 
 // Set is the policies in force on one node, and the labels of namespaces by which they select. Make the first one with
-// New. It never changes: its methods return another Set, and what others need to know about that. They return the same
-// Set and nil if nothing has changed. It is safe for concurrent use.
+// New. It never changes: the methods that change something return another Set, and what others need to know about that.
+// All but WithPolicies return the same Set and nil if nothing has changed. It is safe for concurrent use.
 type Set struct {
 	server    bool // there is an API server
 	suspended bool

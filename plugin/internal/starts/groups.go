@@ -75,6 +75,7 @@ type groups struct {
 	version uint64 // counts how often something new was known of a pod
 }
 
+// groupedPod is a pod in its groups. A pod runs from its first container until it has finished.
 type groupedPod struct {
 	matched
 	running, ready bool
