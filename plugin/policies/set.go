@@ -128,7 +128,7 @@ const unclaimed = "the starts of the whole cluster are not counted: that needs a
 
 // evaluate finds what holds pods of a policy now. It is part of change.
 func (s *Set) evaluate(now time.Time, one *State) {
-	one.Calculated, one.Fault = one.Policy.LimitsAt(now), ""
+	one.Calculated = one.Policy.LimitsAt(now)
 	if next := one.Calculated.Next; !next.IsZero() && (s.next.IsZero() || next.Before(s.next)) {
 		s.next = next
 	}

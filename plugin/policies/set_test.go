@@ -99,9 +99,11 @@ temporaryOverrides: [{begin: "2026-11-27T13:00:00Z", end: "2026-11-27T14:00:00Z"
 	next := k.Next()
 	require.True(t, next.Equal(noon.Add(time.Hour)))
 	require.EqualValues(t, 1, pods())
+	before := k.Set
 	changes := k.put(k.Advance(next))
 	require.Equal(t, []string{"t1"}, changes.Overridden)
 	require.EqualValues(t, 5, pods())
+	require.EqualValues(t, 1, *before.State()[0].Calculated.Limits.Running.Pods, "a Set never changes")
 	require.EqualValues(t, 5, *k.State()[0].Calculated.Limits.Running.Pods)
 	k.put(k.Advance(noon.Add(2 * time.Hour)))
 	require.EqualValues(t, 5, pods(), "at its end, the override is still in force")

@@ -34,7 +34,7 @@ type awayAPI struct {
 type user struct {
 	mu sync.Mutex
 	holder
-	sets int // how often it got the labels of namespaces
+	sets, changes int // how often it got the labels of namespaces, and how often these were new
 }
 
 func newUser() *user { return &user{holder: *newHolder()} }
@@ -43,7 +43,10 @@ func (u *user) SetNamespaces(now time.Time, labels map[string]map[string]string)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.sets++
-	u.put(u.WithNamespaces(now, labels))
+	before := u.Set
+	if u.put(u.WithNamespaces(now, labels)); u.Set != before {
+		u.changes++
+	}
 }
 
 func (u *user) setPolicies(inForce ...*v1alpha1.StartPolicy) *Changes {
@@ -176,6 +179,7 @@ func TestNamespacesAreReportedWhenAllAreKnown(t *testing.T) {
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			require.Equal(t, sets, u.sets)
+			require.Equal(t, sets, u.changes)
 		}
 		reported(1, 1)
 		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: "2", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"new": "x"}}}
