@@ -17,7 +17,7 @@ import (
 // priorities lose at most every second slot to them.
 func TestDeadlinesInTheGateTakeAtMostEverySecondSlot(t *testing.T) {
 	t.Parallel()
-	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, map[string]time.Duration{"high": 20 * time.Second, "low": 15 * time.Second})
+	p := newPlay(t, throttle.Settings{MaxConcurrent: 1, NoFairness: true}, map[string]time.Duration{"high": 20 * time.Second, "low": 15 * time.Second})
 	for i := range 20 {
 		p.joinWaiting(fmt.Sprintf("high-%02d", i), throttle.Request{Priority: 1000})
 	}

@@ -127,15 +127,12 @@ func (d *admission) admitNext(now time.Time, t *Ticket) {
 	d.tickets.start(now, t, reason, true)
 }
 
-// moreUrgent reports whether overdue ticket a goes before overdue ticket b: by priority, then the
-// load of the flow, then arrival. For every second admission, the ticket that is overdue for longest
-// goes first, so tickets that become overdue later cannot keep it waiting for ever.
+// moreUrgent reports whether overdue ticket a goes before overdue ticket b: as in the queue. For every second
+// admission, the ticket that is overdue for longest goes first, so tickets that become overdue later cannot keep it
+// waiting for ever.
 func (d *admission) moreUrgent(a, b *Ticket) bool {
 	if d.oldestsTurn && !a.due().Equal(b.due()) {
 		return a.due().Before(b.due())
-	}
-	if a.priority != b.priority {
-		return a.priority > b.priority
 	}
 	return d.queue.fairer(a, b)
 }

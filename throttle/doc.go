@@ -32,16 +32,18 @@
 //
 // The Waiting tickets are in one slice (queue.go), ordered by
 //
+//   - round: in a flow (a namespace) with n starts under way, the first ticket has the
+//     round n, the next n+1, and so on;
 //   - priority, the higher first;
 //   - repeats: a first start goes before the start of a container that exited;
-//   - round: in a flow (a namespace) with n starts under way, the first ticket has the
-//     round n, the next n+1, and so on, counting tickets of higher priorities;
 //   - arrival.
 //
 // This is fair queuing between flows, as in the API server's Priority and Fairness, with
 // starts under way in place of seats of requests: the next start is that of the flow with the
 // fewest under way. A start that ended Stuck counts against its flow for one more
-// StartTimeout, so a tenant whose pods never become ready gets no more slots than others.
+// StartTimeout, so a tenant whose pods never become ready gets no more slots than others. Every
+// tenant may use high priorities, so they order the pods of a flow, and flows with equally many
+// starts under way, but give a flow no more slots.
 //
 // # A decision
 //
@@ -56,9 +58,9 @@
 //     the same group, nothing else that it asks for. So a stream of small pods does not starve
 //     a large one. Pods that do not ask for that bound pass.
 //   - Else it is a candidate. The next ticket is the candidate of the flow with the fewest
-//     starts under way, then the first to arrive, among those of the first priority and
-//     repeats that have a candidate. Those that the forecast lets pass go before others of
-//     their priority and repeats: they delay none of them (package adaptive).
+//     starts under way, then of the highest priority, then with the fewest repeats, then the
+//     first to arrive. Those that the forecast lets pass go before all others: they delay none
+//     of them (package adaptive).
 //
 // Then the limits of the node are asked. Either all of them allow the start and are taken, or
 // none is. What a ticket waits for, how many tickets go before it and how many could start is
@@ -92,8 +94,8 @@
 // # Deadlines
 //
 // A pod is overdue when it has waited for MaxWait. Its own MaxWait counts as at least 30
-// seconds. Overdue pods go by priority, then as in the queue, but every second one is the pod
-// whose MaxWait ended first. While there are pods that are not overdue, slots alternate
+// seconds. Overdue pods go in the same order, but every second one is the pod whose MaxWait
+// ended first. While there are pods that are not overdue, slots alternate
 // between the queue and the overdue. An overdue pod starts over the limit unless another start
 // is over it for a deadline, or the next slot is for the queue. (If the queue is held by
 // something other than the number of starts, no slot is kept for it.) So deadlines take at

@@ -400,8 +400,8 @@ func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *mod
 	}
 }
 
-// judgeOrder fails the test for an admission out of order. The order is priority, first starts, the namespace with
-// the fewest starts, arrival. All pods may pass a pod that a bound of a group holds, or may be reserving for.
+// judgeOrder fails the test for an admission out of order. The order is the namespace with the fewest starts, priority,
+// first starts, arrival. All pods may pass a pod that a bound of a group holds, or may be reserving for.
 func (o *oracle) judgeOrder(p *modelPod) {
 	for _, other := range o.in(throttle.Waiting) {
 		if other == p || other.waiters == 0 || o.startingFull(other) || o.runningFull(other) || len(other.groups) > 0 {
@@ -412,18 +412,14 @@ func (o *oracle) judgeOrder(p *modelPod) {
 }
 
 func (o *oracle) before(a, b *modelPod) bool {
+	if x, y := o.load(a.namespace), o.load(b.namespace); x != y {
+		return x < y
+	}
 	switch {
 	case a.priority != b.priority:
 		return a.priority > b.priority
 	case a.repeats != b.repeats:
 		return a.repeats < b.repeats
-	}
-	return o.fairer(a, b)
-}
-
-func (o *oracle) fairer(a, b *modelPod) bool {
-	if x, y := o.load(a.namespace), o.load(b.namespace); x != y {
-		return x < y
 	}
 	if !a.arrived.Equal(b.arrived) {
 		return a.arrived.Before(b.arrived)
@@ -448,8 +444,8 @@ func (o *oracle) load(namespace string) (n int) {
 	return n
 }
 
-// judgeUrgency judges the order of the overdue pods. Priority goes first, then namespaces take turns. Every second
-// time, the pod that was overdue first goes first.
+// judgeUrgency judges the order of the overdue pods, which is that of the queue. Every second time, the pod that was
+// overdue first goes first.
 func (o *oracle) judgeUrgency(p *modelPod) {
 	for _, other := range o.in(throttle.Waiting) {
 		if other == p || other.waiters == 0 || o.now.Before(other.due) || len(other.groups) > 0 {
@@ -459,12 +455,7 @@ func (o *oracle) judgeUrgency(p *modelPod) {
 			require.True(o.t, p.due.Before(other.due), "%s is overdue before %s", other.uid, p.uid)
 			continue
 		}
-		if other.priority > p.priority {
-			require.Fail(o.t, "urgency", "%s has a higher priority than %s", other.uid, p.uid)
-		}
-		if other.priority == p.priority {
-			require.False(o.t, o.fairer(other, p), "%s is more urgent than %s", other.uid, p.uid)
-		}
+		require.False(o.t, o.before(other, p), "%s is more urgent than %s", other.uid, p.uid)
 	}
 }
 

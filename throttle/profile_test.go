@@ -46,7 +46,7 @@ func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 }
 
 // A pod that idles until those before it have burned their CPU time starts before them, whatever its namespace, but not
-// before pods of a higher priority.
+// before pods of its namespace that have a higher priority.
 func TestAPodThatDelaysNoneBeforeItPassesThem(t *testing.T) {
 	t.Parallel()
 	cost := func(idle, cpu float64) *costs.Cost {
@@ -65,7 +65,7 @@ func TestAPodThatDelaysNoneBeforeItPassesThem(t *testing.T) {
 		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3")
 		n.l.Join(n.now, Request{UID: "sleeper-0", Flow: "a", Profile: sleeper}).Wait(n.now)
 		n.l.Join(n.now, Request{UID: "sleeper-1", Flow: "b", Profile: sleeper}).Wait(n.now)
-		n.l.Join(n.now, Request{UID: "sleeper-2", Flow: "b", Profile: sleeper, Priority: -1}).Wait(n.now)
+		n.l.Join(n.now, Request{UID: "sleeper-2", Flow: "a", Profile: sleeper, Priority: -1}).Wait(n.now)
 		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3", "sleeper-0", "sleeper-1")
 		n.requireWaiting("burner-4", "burner-5", "sleeper-2")
 	}

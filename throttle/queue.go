@@ -15,7 +15,7 @@ type queue struct {
 	groups   *groups
 	flows    map[string]*flow
 	arrivals []*Ticket // by band, then arrival
-	order    []*Ticket // by band, then round, then arrival; out of date while stale
+	order    []*Ticket // by round, then band, then arrival; out of date while stale
 	stale    bool
 	stuck    []*Ticket // ended Stuck and still count against their flow; by their ends
 }
@@ -33,8 +33,7 @@ func byArrival(a, b *Ticket) int {
 	return cmp.Or(byBand(a, b), firstCome(a, b))
 }
 
-// byBand compares tickets by priority and repeats. Tickets that are equal in both are a band, in which
-// flows take turns.
+// byBand compares tickets by priority and repeats. Tickets that are equal in both are a band.
 func byBand(a, b *Ticket) int {
 	if a.priority != b.priority {
 		return cmp.Compare(b.priority, a.priority)
@@ -76,10 +75,8 @@ func (q *queue) inOrder() []*Ticket {
 	if q.settings.NoFairness {
 		return q.order
 	}
-	band := 0
 	for i, t := range q.arrivals {
-		band += oneIf(i > 0 && byBand(q.arrivals[i-1], t) != 0)
-		t.key = int64(band)<<42 | int64(t.flow.load+t.flow.waiting)<<21 | int64(i)
+		t.key = int64(t.flow.load+t.flow.waiting)<<32 | int64(i)
 		t.flow.waiting++
 	}
 	for _, t := range q.arrivals {
@@ -89,7 +86,8 @@ func (q *queue) inOrder() []*Ticket {
 	return q.order
 }
 
-// fairer reports whether ticket a goes before ticket b of the same band.
+// fairer reports whether ticket a goes before ticket b. Flows come before bands, so no priority lets a flow keep others
+// waiting.
 func (q *queue) fairer(a, b *Ticket) bool {
 	if a.passes != b.passes {
 		return a.passes
@@ -97,7 +95,7 @@ func (q *queue) fairer(a, b *Ticket) bool {
 	if c := cmp.Compare(a.flow.load, b.flow.load); c != 0 && !q.settings.NoFairness {
 		return c < 0
 	}
-	return firstCome(a, b) < 0
+	return byArrival(a, b) < 0
 }
 
 // joinFlow adds a ticket to the flow of a name, and returns the flow.

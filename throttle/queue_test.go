@@ -216,3 +216,39 @@ func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
 	n.pass(0)
 	n.requireState("a", Starting, reasons.MaxWait)
 }
+
+// A namespace is full of pods that hang and use CPU, so no slot is lent. Their priority is the highest. The pods of another
+// namespace get slots as if those had the same priority, before and after all of them are overdue.
+func TestPodsOfHighPriorityThatHangDoNotHoldOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	for name, maxWait := range map[string]time.Duration{"in turn": time.Hour, "overdue": 10 * time.Minute, "overdue at once": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: maxWait, NoProgressAfter: -1})
+			for i := range 100 {
+				n.l.Join(n.now, Request{UID: fmt.Sprint("hangs-", i), Flow: "a", Priority: 2_000_001_000}).Wait(n.now)
+			}
+			var others []*Ticket
+			for i := range 5 {
+				others = append(others, n.l.Join(n.now.Add(time.Second), Request{UID: fmt.Sprint("other-", i), Flow: "b", Priority: -5}))
+				others[i].Wait(n.now.Add(time.Second))
+			}
+			began := map[string]time.Duration{}
+			for n.now.Sub(t0) < 12*time.Hour && len(began) < len(others) {
+				n.pass(time.Second)
+				for _, other := range others {
+					switch state, _ := other.Status(); {
+					case state != Starting:
+					case began[other.UID()] == 0:
+						began[other.UID()] = n.now.Sub(t0)
+					case n.now.Sub(t0)-began[other.UID()] >= 20*time.Second:
+						other.End(n.now, reasons.Ready)
+					}
+				}
+			}
+			t.Log(began)
+			require.Equal(t, 5*time.Minute, began["other-0"], "the first two that hang are stuck")
+			require.LessOrEqual(t, began["other-4"], 11*time.Minute, "every second overdue start is the one that is overdue for longest")
+		})
+	}
+}

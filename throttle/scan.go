@@ -21,9 +21,6 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 	for _, t := range d.queue.inOrder() {
 		waits := t.waits()
 		overdue := waits && (t == last || last == nil && !now.Before(t.due()))
-		if c.next != nil && !overdue && byBand(c.next, t) != 0 {
-			continue // next is of an earlier band
-		}
 		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
 			continue // it reserves nothing
 		}
@@ -40,7 +37,7 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 			heldBy.keepFromOthers()
 		case !waits:
 			t.pod.reserveRunning(nil)
-		case !d.frozen && (c.next == nil || byBand(c.next, t) == 0 && d.queue.fairer(t, c.next)):
+		case !d.frozen && (c.next == nil || d.queue.fairer(t, c.next)):
 			c.next = t
 		}
 	}

@@ -22,7 +22,7 @@ type Settings struct {
 	// MaxWait is how long a pod waits before it is admitted over the limit. Zero or less: 10
 	// minutes. If Request.MaxWait is less, that counts.
 	MaxWait time.Duration
-	// NoFairness: pods of the same priority go by their arrival, whatever their flow.
+	// NoFairness: pods go by their priority, repeats and arrival, whatever their flow.
 	NoFairness bool
 	// StartTimeout is how long a start may hold its slot. Then it ends as Stuck. Zero or less: 5
 	// minutes.

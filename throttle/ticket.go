@@ -28,9 +28,10 @@ type Request struct {
 	UID string
 	// Name is the pod's name for people, "namespace/name". The limiter does not interpret it.
 	Name string
-	// Flow is the pod's namespace. Flows take turns among pods of the same priority.
+	// Flow is the pod's namespace. The next start is that of the flow with the fewest starts under way.
 	Flow string
-	// Priority is the pod's priority. A higher one goes first.
+	// Priority is the pod's priority. A higher one goes first in its flow, and among flows with equally many starts
+	// under way.
 	Priority int32
 	// Arrived is when the pod began to wait, if that was before it joined. Zero: now.
 	Arrived time.Time
@@ -77,8 +78,8 @@ type Ticket struct {
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
-	key       int64 // order in the queue: band, round, arrival
-	passes    bool  // it starts first in its band, by the plan
+	key       int64 // order in the queue: round, band, arrival
+	passes    bool  // it starts first, by the plan
 	pod       *pod
 	state     State
 	reason    reasons.Reason // of the admission, later of the end

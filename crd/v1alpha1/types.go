@@ -79,9 +79,10 @@ type PacemakerConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	StartTimeout *Duration `json:"startTimeout,omitempty"`
 
-	// fairness is how waiting pods of the same priority take turns. Namespace: the next pod is
-	// from the namespace with the fewest pods starting. None: the pod that came first is next.
-	// Default Namespace. Advanced.
+	// fairness is how waiting pods take turns. Namespace: the next pod is from the namespace
+	// with the fewest pods starting, and of these the one with the highest priority. None: the
+	// pod with the highest priority is next, whatever its namespace. Default Namespace.
+	// Advanced.
 	// +optional
 	// +kubebuilder:default=Namespace
 	Fairness Fairness `json:"fairness,omitempty"`
@@ -129,7 +130,7 @@ const (
 	ModeOff Mode = "Off"
 )
 
-// Fairness is how pods of the same priority take turns.
+// Fairness is how waiting pods take turns.
 //
 // +kubebuilder:validation:Enum=Namespace;None
 type Fairness string
@@ -138,7 +139,7 @@ type Fairness string
 const (
 	// FairnessNamespace makes namespaces take turns.
 	FairnessNamespace Fairness = "Namespace"
-	// FairnessNone starts pods in the order in which they came.
+	// FairnessNone starts pods by priority, and then in the order in which they came.
 	FairnessNone Fairness = "None"
 )
 

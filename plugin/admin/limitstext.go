@@ -47,7 +47,7 @@ func LimitsText(s throttle.Settings) string {
 	if len(parts) == 0 {
 		return NoLimits
 	}
-	return strings.Join(parts, ", ") + fmt.Sprintf("; a pod waits %s at most, a start counts for %s at most", short(s.MaxWait), short(s.StartTimeout))
+	return strings.Join(parts, ", ") + fmt.Sprintf("; a pod may start over the limit after %s, a start counts for %s at most", short(s.MaxWait), short(s.StartTimeout))
 }
 
 func signalText(signal throttle.Signal, limit throttle.SignalLimit, minUtilization float64) string {

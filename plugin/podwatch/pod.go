@@ -25,7 +25,7 @@ type Pod struct {
 	Name      string
 	// Static is true of a pod from kubelet's own sources, known here by its mirror pod.
 	Static bool
-	// Priority is spec.priority, 0 when absent.
+	// Priority is spec.priority, 0 when absent, and at most 1000000000.
 	Priority          int32
 	PriorityClassName string
 	// RestartPolicy is spec.restartPolicy: Always, OnFailure or Never.

@@ -72,11 +72,15 @@ func nameOf(p *corev1.Pod) Pod {
 	return pod
 }
 
+// highestPriority is the highest priority that an administrator can give to a class. Only the two system-critical classes
+// have a higher one, and any user may name them.
+const highestPriority = 1_000_000_000
+
 // trim returns what pacing needs of an API pod. The result shares no memory with p but strings.
 func trim(p *corev1.Pod) Pod {
 	pod := nameOf(p)
 	pod.PriorityClassName, pod.RestartPolicy = p.Spec.PriorityClassName, string(p.Spec.RestartPolicy)
-	pod.RuntimeClass, pod.Priority = ptr.Deref(p.Spec.RuntimeClassName, ""), ptr.Deref(p.Spec.Priority, 0)
+	pod.RuntimeClass, pod.Priority = ptr.Deref(p.Spec.RuntimeClassName, ""), min(ptr.Deref(p.Spec.Priority, 0), highestPriority)
 	pod.ActiveDeadline = time.Duration(ptr.Deref(p.Spec.ActiveDeadlineSeconds, 0)) * time.Second
 	pod.SkipAnnotation, pod.Phase = p.Annotations[SkipAnnotation] == "true", p.Status.Phase
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {

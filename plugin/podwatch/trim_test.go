@@ -72,6 +72,8 @@ func TestTrimIdentity(t *testing.T) {
 		Containers: map[string]Container{"app": {Kind: App}},
 	}, trim(p))
 
+	priority = 2_000_001_000 // of system-node-critical
+	require.Equal(t, int32(1_000_000_000), trim(p).Priority)
 	p.Annotations[SkipAnnotation] = "True"
 	require.False(t, trim(p).SkipAnnotation)
 }

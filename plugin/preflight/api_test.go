@@ -120,9 +120,9 @@ func TestWhichConfigIsInForce(t *testing.T) {
 		begin string
 		end   string
 	}{
-		{inAPI{config: three, configKnown: true}, file, OK, `"three", in the mode Shadow, which holds no pod: 3 at a time; a pod waits `, path + " applies while no PacemakerConfig object selects this node"},
+		{inAPI{config: three, configKnown: true}, file, OK, `"three", in the mode Shadow, which holds no pod: 3 at a time; a pod may start over the limit after `, path + " applies while no PacemakerConfig object selects this node"},
 		{inAPI{config: three, configKnown: true}, crd.Documents{}, OK, `"three", in the mode Shadow`, " at most"},
-		{inAPI{configKnown: true}, file, OK, path + `: "two": 2 at a time; a pod waits `, " at most; while no PacemakerConfig object selects this node"},
+		{inAPI{configKnown: true}, file, OK, path + `: "two": 2 at a time; a pod may start over the limit after `, " at most; while no PacemakerConfig object selects this node"},
 		{inAPI{configKnown: true}, crd.Documents{}, Warning, "no PacemakerConfig selects this node: ", ""},
 		{inAPI{}, crd.Documents{}, OK, "the PacemakerConfig objects that select this node", ""}, // why it is not known is another finding
 	} {

@@ -37,12 +37,12 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 		{
 			"spec: {throttleConfig: {maxConcurrent: {value: 2}}}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
-				"Starts on a node with 96 cores: 2 at a time; a pod waits 10m at most, a start counts for 5m at most.\n",
+				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most.\n",
 		},
 		{
 			"spec: {nodeSelector: {zone: a, disk: ssd}, priority: 7, maxWait: 90s, throttleConfig: {maxConcurrent: {perCore: \"0.5\"}, rateLimit: {fillFactor: 500ms, burst: 5}}}",
 			"valid: PacemakerConfig \"big\", for nodes with disk=ssd, zone=a, priority 7\n" +
-				"Starts on a node with 96 cores: 48 at a time, one every 500ms (5 at once after a quiet time); a pod waits 1m30s at most, a start counts for 5m at most.\n",
+				"Starts on a node with 96 cores: 48 at a time, one every 500ms (5 at once after a quiet time); a pod may start over the limit after 1m30s, a start counts for 5m at most.\n",
 		},
 		{
 			"spec: {}",

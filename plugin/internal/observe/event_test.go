@@ -220,11 +220,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"on node: Normal SignalMeasured: The signal load is measured again, its limit holds",
 		}},
 		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, throttle.Settings{MaxConcurrent: 2}}, []string{
-			"log info: configuration in force: test: 2 at a time; a pod waits 10m at most, a start counts for 5m at most config=test generation=3 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Enforce origin=API",
+			"log info: configuration in force: test: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most config=test generation=3 limits=2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
 		{Configured{"seen", "API", 2, v1alpha1.ModeShadow, throttle.Settings{MaxConcurrent: 2}}, []string{
-			"log warning: configuration in force: seen: 2 at a time; a pod waits 10m at most, a start counts for 5m at most; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time; a pod waits 10m at most, a start counts for 5m at most mode=Shadow origin=API",
+			"log warning: configuration in force: seen: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most mode=Shadow origin=API",
 			"metric config_generation seen API: 2",
 		}},
 		{Configured{"", "None", 0, v1alpha1.ModeEnforce, throttle.Settings{}}, []string{

@@ -11,7 +11,7 @@ func newStateMetrics(s Scraped) *scrape {
 	lent := m.gauge("slots_lent", "Slots lent beyond the limit, because no start that holds one makes progress.")
 	pulling := m.gauge("pulling", "Pods between their sandbox and their first container.")
 	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: no pod waits.")
-	maxWait := m.gauge("max_wait_seconds", "How long a pod waits at most, by the configuration in force.")
+	maxWait := m.gauge("max_wait_seconds", "How long a pod waits before it may start over the limit, by the configuration in force.")
 	buildInfo := m.gauge("build_info", "Always 1; the label is the version of the program.", "version")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
 	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")

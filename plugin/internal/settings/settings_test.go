@@ -48,7 +48,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 	assert.Equal(t, "as many at a time as are expected to keep 6 cores busy, as many at a time as the node can handle (2 to 12), one every 500ms (3 at once after a quiet time), 5 pulling images at a time, "+
 		"cpu below 85.5% (each start adds 10%), iowait below 20% (each start adds 2.5%), load below 6 (each start adds 1), "+
 		"pressure.cpu.some below 60% (where cpu is above 50%), pressure.memory.some below 20%, pressure.memory.full below 7.5%, "+
-		"pressure.io.some below 40%, pressure.io.full below 25%; a pod waits 15m at most, a start counts for 1m30s at most",
+		"pressure.io.some below 40%, pressure.io.full below 25%; a pod may start over the limit after 15m, a start counts for 1m30s at most",
 		admin.LimitsText(s))
 }
 
