@@ -242,7 +242,7 @@ type Pod struct {
 // Cost is what a start is expected to take, learned from similar starts on this node.
 type Cost struct {
 	// Basis is how they are similar: Owner (the same template), Image (the same images and commands), Revisions (other
-	// templates of the same owner), Node (all starts of the node) or None (nothing is known).
+	// templates of the same owner), Namespace (all starts of the namespace) or None (nothing is known).
 	Basis string `json:"basis"`
 	// Cost is absent with the basis None.
 	*costs.Cost

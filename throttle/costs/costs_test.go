@@ -123,14 +123,31 @@ func TestTheKeysObservedLongestAgoAreForgotten(t *testing.T) {
 	t.Parallel()
 	table := &Table{}
 	for i := range MaxKeys + 10 {
-		table.Observe([]string{fmt.Sprint(i)}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
-		table.Observe([]string{"often"}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
+		table.Observe([]string{fmt.Sprint("a/", i)}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
+		table.Observe([]string{"a/often"}, burns(time.Second), noon.Add(time.Duration(i)*time.Second))
 	}
 	keys := table.All()
 	assert.Len(t, keys, MaxKeys)
-	assert.Contains(t, keys, "often")
-	assert.NotContains(t, keys, "10")
-	assert.Contains(t, keys, "11")
+	assert.Contains(t, keys, "a/often")
+	assert.NotContains(t, keys, "a/10")
+	assert.Contains(t, keys, "a/11")
+}
+
+// However many kinds of pods a namespace starts, the table keeps what it knows of the others.
+func TestANamespaceDoesNotMakeTheTableForgetOthers(t *testing.T) {
+	t.Parallel()
+	table := &Table{}
+	for i := range 9 {
+		table.Observe([]string{fmt.Sprint("a/", i)}, burns(time.Second), noon)
+	}
+	for i := range 2 * MaxKeys {
+		table.Observe([]string{fmt.Sprint("b/", i)}, burns(time.Second), noon.Add(time.Duration(1+i)*time.Second))
+	}
+	keys := table.All()
+	assert.Len(t, keys, MaxKeys)
+	for i := range 9 {
+		assert.Contains(t, keys, fmt.Sprint("a/", i))
+	}
 }
 
 func TestATableBelongsToItsMachine(t *testing.T) {
@@ -148,7 +165,7 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 	require.ErrorContains(t, err, "another machine")
 	for what, damage := range map[string]func(string) string{
 		"half":          func(s string) string { return s[:len(s)/2] },
-		"version 9":     func(s string) string { return strings.Replace(s, `"version": 1`, `"version": 9`, 1) },
+		"version 9":     func(s string) string { return strings.Replace(s, `"version": 2`, `"version": 9`, 1) },
 		"negative":      func(s string) string { return strings.Replace(s, `"mean": 3`, `"mean": -3`, 1) },
 		"without a key": func(s string) string { return strings.Replace(s, `"web"`, `""`, 1) },
 		"not a table":   func(string) string { return "[]" },
@@ -168,7 +185,7 @@ func FuzzDecode(f *testing.F) {
 	data, err := table.Encode(Machine{})
 	require.NoError(f, err)
 	f.Add(data)
-	f.Add([]byte(`{"version":1,"machine":{},"costs":{"a":{"count":-1}}}`))
+	f.Add([]byte(`{"version":2,"machine":{},"costs":{"a":{"count":-1}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table, err := Decode(data, Machine{}, time.Now())
 		if err != nil {

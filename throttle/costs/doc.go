@@ -2,7 +2,8 @@
 // take before it begins.
 //
 // A [Start] is what one start took. A [Table] keeps, for each key, a mean and a mean deviation of each
-// figure. The caller chooses the keys: several for one start, the most specific first. [Table.Expect]
+// figure. The caller chooses the keys: several for one start, the most specific first, each beginning with the
+// namespace, so that a tenant does not teach the table what pods of another take. [Table.Expect]
 // returns what is known under the first key that the table has. A Table reads no clock, starts no
 // goroutine and takes no lock.
 //

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// MaxKeys bounds a Table. It forgets the key that was observed longest ago first.
+	// MaxKeys bounds a Table. Of the namespace that has the most keys, it forgets the key that was observed longest ago.
 	MaxKeys = 512
 	// version is the version of the encoded form. Decode reads no other.
-	version = 1
+	version = 2
 )
 
 // Machine is the machine on which a table was learned. The figures of another one mean nothing.
@@ -23,8 +23,8 @@ type Machine struct {
 	Cores int    `json:"cores"`
 }
 
-// Table holds what was learned of starts, by key. The zero value is empty. It is not safe for
-// concurrent use.
+// Table holds what was learned of starts, by key. The part of a key before the first '/' is its namespace. The zero value
+// is empty. It is not safe for concurrent use.
 type Table struct{ costs map[string]Cost }
 
 // Observe learns, under each of the keys, what a start took that ended now. It ignores empty keys.
@@ -42,14 +42,25 @@ func (t *Table) Observe(keys []string, s Start, now time.Time) {
 	t.bound()
 }
 
-// bound forgets the keys that were observed longest ago, until there are no more than MaxKeys. Of keys
-// observed at the same time, the first in the alphabet goes, so the result does not depend on the map's order.
+// bound forgets keys until there are no more than MaxKeys: of the namespace that has the most, the one that was observed
+// longest ago. So no namespace makes the table forget what it knows of one with fewer keys. Where that is equal, the first
+// in the alphabet goes, so the result does not depend on the map's order.
 func (t *Table) bound() {
 	for len(t.costs) > MaxKeys {
+		has := map[string]int{}
+		for key := range t.costs {
+			has[namespace(key)]++
+		}
 		delete(t.costs, slices.MinFunc(slices.Collect(maps.Keys(t.costs)), func(a, b string) int {
-			return cmp.Or(t.costs[a].Seen.Compare(t.costs[b].Seen), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(has[namespace(b)], has[namespace(a)]), cmp.Compare(namespace(a), namespace(b)),
+				t.costs[a].Seen.Compare(t.costs[b].Seen), cmp.Compare(a, b))
 		}))
 	}
+}
+
+func namespace(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+	return namespace
 }
 
 // Expect returns what was learned under the first of the keys that the table has, and the index of that

@@ -82,7 +82,7 @@ func costBasis(c admin.Cost) string {
 	case c.Basis == "Revisions":
 		return "from its other versions"
 	default:
-		return "unknown: the node's mean"
+		return "unknown: its namespace's mean"
 	}
 }
 

@@ -25,12 +25,12 @@ var knownCost = func() *admin.Cost { c := costFrom("Owner", 7); c.PatienceSecond
 func TestHowACostIsKnown(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]*admin.Cost{
-		"-":                                nil,
-		"unknown":                          {Basis: "None"},
-		"3s CPU, learned from 7 starts":    knownCost,
-		"3s CPU, from its image":           costFrom("Image", 2),
-		"3s CPU, from its other versions":  costFrom("Revisions", 2),
-		"3s CPU, unknown: the node's mean": costFrom("Node", 2),
+		"-":                                     nil,
+		"unknown":                               {Basis: "None"},
+		"3s CPU, learned from 7 starts":         knownCost,
+		"3s CPU, from its image":                costFrom("Image", 2),
+		"3s CPU, from its other versions":       costFrom("Revisions", 2),
+		"3s CPU, unknown: its namespace's mean": costFrom("Namespace", 2),
 		"3s CPU, a lower bound: probes killed the starts": costFrom("Owner", 0),
 	} {
 		assert.Equal(t, want, costText(c))

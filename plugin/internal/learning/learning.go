@@ -49,14 +49,14 @@ type Basis string
 // The bases, in the order in which they are tried.
 const (
 	Owner     Basis = "Owner"     // starts of the same template
-	Image     Basis = "Image"     // starts of the same images with the same commands
+	Image     Basis = "Image"     // starts of the same images with the same commands, in the same namespace
 	Revisions Basis = "Revisions" // starts of other templates of the same owner
-	Node      Basis = "Node"      // all starts of the node: no start like this is known
+	Namespace Basis = "Namespace" // all starts of the namespace: no start like this is known
 	None      Basis = "None"      // nothing is known
 )
 
 // bases are those of the keys, by rank.
-var bases = [...]Basis{Owner, Image, Revisions, Node}
+var bases = [...]Basis{Owner, Image, Revisions, Namespace}
 
 // Expectation is what a start is expected to take.
 type Expectation struct {
@@ -64,7 +64,8 @@ type Expectation struct {
 	Basis Basis
 }
 
-// keys returns the keys of the start of a pod, by rank. A restart has its own: it finds its files in the page cache and
+// keys returns the keys of the start of a pod, by rank. All are of its namespace: what other tenants start says nothing of
+// it. A restart has its own: it finds its files in the page cache and
 // its dependencies running, so it takes less than a first start.
 func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	limit, again := "", ""
@@ -74,11 +75,11 @@ func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	if restart {
 		again = " restart"
 	}
+	in := pod.Namespace + "/"
 	if pod.Like.Owner != "" {
-		owner := pod.Namespace + "/" + pod.Like.Owner
-		keys[0], keys[2] = owner+" template="+pod.Like.Revision+limit+again, owner+again
+		keys[0], keys[2] = in+pod.Like.Owner+" template="+pod.Like.Revision+limit+again, in+pod.Like.Owner+again
 	}
-	keys[1], keys[3] = "images="+pod.Like.Images+limit+again, "node"+again
+	keys[1], keys[3] = in+"images="+pod.Like.Images+limit+again, in+"all"+again
 	return keys
 }
 
@@ -92,11 +93,11 @@ func Kind(pod podwatch.Pod, restart bool) string {
 
 // Expect returns what the next start of a pod is expected to take. restart reports whether it is a start after a crash.
 // If nothing is known of such starts, or only of killed ones, Expect looks at restarts for a first start, and at first
-// starts for a restart, before it takes what is known of all starts of the node. If nothing is known at all, the basis
-// is None.
+// starts for a restart, before it takes what is known of all starts of the namespace. If nothing is known at all, the
+// basis is None.
 func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	of, other := keys(pod, restart), keys(pod, !restart)
-	rest := len(of) - 1 // the node's own is the last
+	rest := len(of) - 1 // that of the namespace is the last
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cost, rank := m.table.Expect(slices.Concat(of[:rest], other[:rest], of[rest:]))
@@ -104,7 +105,7 @@ func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	case -1:
 		return Expectation{Basis: None}
 	case 2 * rest:
-		return Expectation{Cost: cost, Basis: Node}
+		return Expectation{Cost: cost, Basis: Namespace}
 	}
 	return Expectation{Cost: cost, Basis: bases[rank%rest]}
 }
@@ -119,7 +120,7 @@ func (m *Memory) Learn(now time.Time, pod podwatch.Pod, restart bool, took costs
 }
 
 // Costs returns what was learned. A key stands for similar starts: those of an owner and template, of images, of an owner,
-// or of the node. It is a text for people.
+// or of a namespace. It is a text for people.
 func (m *Memory) Costs() map[string]costs.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -46,19 +46,31 @@ func TestWhatAnExpectationRestsOn(t *testing.T) {
 		basis   Basis
 		cpu     float64
 	}{
-		"the same":          {pod("shop", web), false, Owner, 4},
-		"after a crash":     {pod("shop", web), true, Owner, 1},
-		"another namespace": {pod("test", web), false, Image, 4},
-		"a new version":     {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "b", Images: "web:2", MilliCPU: 500}), false, Revisions, 4},
-		"with less CPU":     {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 100}), false, Revisions, 4},
-		"something else":    {pod("shop", podwatch.Like{Owner: "Deployment/db", Images: "db"}), false, Node, 4},
-		"without an owner":  {pod("shop", podwatch.Like{Images: "db"}), true, Node, 1},
+		"the same":         {pod("shop", web), false, Owner, 4},
+		"after a crash":    {pod("shop", web), true, Owner, 1},
+		"a new version":    {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "b", Images: "web:2", MilliCPU: 500}), false, Revisions, 4},
+		"with less CPU":    {pod("shop", podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 100}), false, Revisions, 4},
+		"a pod of its own": {pod("shop", podwatch.Like{Images: "web:1", MilliCPU: 500}), false, Image, 4},
+		"something else":   {pod("shop", podwatch.Like{Owner: "Deployment/db", Images: "db"}), false, Namespace, 4},
+		"without an owner": {pod("shop", podwatch.Like{Images: "db"}), true, Namespace, 1},
 	} {
 		e := m.Expect(c.pod, c.restart)
 		assert.Equal(t, c.basis, e.Basis, name)
 		assert.InDelta(t, c.cpu, e.CPU.Mean, 1e-9, name)
 		assert.Equal(t, 1, e.Count, name)
 	}
+}
+
+// A tenant cannot teach the daemon what the pods of another tenant take.
+func TestStartsOfAnotherNamespaceSayNothing(t *testing.T) {
+	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	m := New("", here, log)
+	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1"}
+	for range 5 {
+		m.Learn(noon, pod("b", web), false, burns(5*time.Minute))
+	}
+	assert.Equal(t, Expectation{Basis: None}, m.Expect(pod("a", web), false))
 }
 
 // Probes killed all first starts on a node. The restarts of the pods predict what the next first start takes.
@@ -76,7 +88,7 @@ func TestOtherStartsPredictAnUnknownOne(t *testing.T) {
 	assert.InDelta(t, 3, e.CPU.Mean, 1e-9)
 	m.Learn(noon, web, false, burns(4*time.Second))
 	assert.InDelta(t, 4, m.Expect(web, false).CPU.Mean, 1e-9)
-	assert.Equal(t, Node, m.Expect(pod("shop", podwatch.Like{Images: "db"}), false).Basis)
+	assert.Equal(t, Namespace, m.Expect(pod("shop", podwatch.Like{Images: "db"}), false).Basis)
 }
 
 func TestStartsOfOneKindAreLearnedTogether(t *testing.T) {
@@ -87,7 +99,8 @@ func TestStartsOfOneKindAreLearnedTogether(t *testing.T) {
 	assert.NotEqual(t, kind, Kind(pod("shop", web), true), "after a crash")
 	assert.NotEqual(t, kind, Kind(pod("test", web), false))
 	alone := podwatch.Like{Images: "db"}
-	assert.Equal(t, Kind(pod("shop", alone), false), Kind(pod("test", alone), false), "without an owner, the image counts")
+	assert.Equal(t, Kind(pod("shop", alone), false), Kind(pod("shop", alone), false), "without an owner, the image counts")
+	assert.NotEqual(t, Kind(pod("shop", alone), false), Kind(pod("test", alone), false))
 	assert.NotEqual(t, kind, Kind(pod("shop", alone), false))
 }
 

@@ -134,7 +134,7 @@ func (e Unpaced) report(o *Observer) {
 type Learned struct {
 	Pod
 	Took     costs.Start
-	Basis    string     // of the estimate: Owner, Image, Revisions, Node or None
+	Basis    string     // of the estimate: Owner, Image, Revisions, Namespace or None
 	Expected costs.Cost // when it began
 }
 

@@ -84,7 +84,7 @@ func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, t *throttle.Tick
 // whether it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
 	known := throttle.Profile{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
-	if e := s.o.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Node {
+	if e := s.o.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Namespace {
 		known.Cost = &e.Cost
 	}
 	return known
