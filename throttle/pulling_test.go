@@ -176,3 +176,36 @@ func TestAPodThatAFullGateDoesNotHoldKeepsItsPullPermit(t *testing.T) {
 	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	require.Zero(t, n.l.Snapshot(n.now).Pulling)
 }
+
+// Of 60 pods of a namespace, the registry never answers. They come first.
+func TestPullsThatHangDoNotHoldOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxPulling: 2})
+	pulled := map[string]time.Duration{}
+	asks := func(uid, flow string) bool {
+		return n.l.Join(n.now, Request{UID: uid, Flow: flow}).Reserve(n.now, waitable, RetriedSoon).Admitted
+	}
+	for second := range 3600 {
+		for i := range 60 { // kubelet tries again every 12 seconds
+			if uid := fmt.Sprint("hangs-", i); (second+i)%12 == 0 && n.l.Lookup(uid).pullsNothing() {
+				asks(uid, "a")
+			}
+		}
+		for i := range 5 {
+			uid := fmt.Sprint("other-", i)
+			if ticket := n.l.Lookup(uid); second > 12 && (second+i)%12 == 0 && pulled[uid] == 0 && ticket.pullsNothing() && asks(uid, "b") {
+				pulled[uid] = n.now.Sub(t0)
+			}
+			if ticket := n.l.Lookup(uid); pulled[uid] > 0 && n.now.Sub(t0)-pulled[uid] >= 10*time.Second {
+				ticket.TryStart(n.now)
+			}
+		}
+		n.pass(time.Second)
+	}
+	t.Log(pulled)
+	for i := range 5 {
+		require.LessOrEqual(t, pulled[fmt.Sprint("other-", i)], 6*time.Minute, "after five minutes, the first two lose their permits")
+	}
+}
+
+func (t *Ticket) pullsNothing() bool { return t == nil || t.pullsSince.IsZero() }

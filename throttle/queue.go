@@ -26,6 +26,7 @@ type flow struct {
 	tickets int // Waiting, Starting, or in queue.stuck
 	load    int // how many of them were admitted
 	waiting int // used by inOrder only
+	pulls   int // by countPulls: how many of them got a pull permit, and still pull
 }
 
 // byArrival compares tickets in the order of the queue without flows.
@@ -96,6 +97,24 @@ func (q *queue) fairer(a, b *Ticket) bool {
 		return c < 0
 	}
 	return byArrival(a, b) < 0
+}
+
+// countPulls counts the pulls of all flows. A ticket that lost its permit, because an image cannot be pulled, still counts.
+func (q *queue) countPulls() {
+	for _, t := range q.arrivals {
+		t.flow.pulls = 0
+	}
+	for _, t := range q.arrivals {
+		t.flow.pulls += oneIf(!t.pullsSince.IsZero())
+	}
+}
+
+// pullsBefore reports whether ticket a gets a pull permit before ticket b, after countPulls.
+func (q *queue) pullsBefore(a, b *Ticket) bool {
+	if a.flow.pulls != b.flow.pulls && !q.settings.NoFairness {
+		return a.flow.pulls < b.flow.pulls
+	}
+	return a.priority > b.priority
 }
 
 // joinFlow adds a ticket to the flow of a name, and returns the flow.

@@ -22,7 +22,9 @@ const (
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	held := d.gateHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
-	if pulling := d.pullingHolds(now, t); !hours && !pulling.none() {
+	pulling := d.pullingHolds(now, t)
+	t.lacksPermit = held.none() && !pulling.none()
+	if !hours && !pulling.none() {
 		held = pulling
 	}
 	overdue := func(o *Ticket) bool { return o != t && o.occupies(now) && !now.Before(o.due()) }
@@ -79,15 +81,16 @@ func (d *admission) pulls(now time.Time, t *Ticket) bool {
 	return !t.pullsSince.IsZero() && now.Sub(t.pullsSince) < d.settings.StartTimeout
 }
 
-// pullingHolds returns what keeps the ticket from a pull permit. Each pod of a higher priority that
-// is awaited has a permit kept, unless a group holds it.
+// pullingHolds returns what keeps the ticket from a pull permit. A permit is kept for each pod that is awaited and lacked
+// only that when it asked last, if its flow has fewer permits or, with as many, its priority is higher.
 func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 	most := d.settings.MaxPulling
 	if most <= 0 || t.pulled || d.pulls(now, t) {
 		return Held{}
 	}
+	d.queue.countPulls()
 	urgent := d.queue.couldStart(func(o *Ticket) bool {
-		return o.priority > t.priority && !o.reserved && !o.pulled && o.awaited(now)
+		return o.lacksPermit && o.awaited(now) && d.queue.pullsBefore(o, t)
 	})
 	switch free := most - d.pulling(now); {
 	case free <= 0:

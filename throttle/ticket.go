@@ -92,6 +92,7 @@ type Ticket struct {
 	awaitedUntil time.Time
 	pullsSince   time.Time // since when it has a pull permit; zero: it has none
 	pulled       bool      // its images are there: it has asked for a container
+	lacksPermit  bool      // when it asked for a reservation last, only a pull permit was missing
 	preparation  preparation
 	admitted     time.Time
 	stalledSince time.Time // since when it makes no progress; zero: it makes progress
