@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // herd returns an idle node with two cores. The given number of pods waits, and their costs are unknown.
@@ -113,5 +114,25 @@ func TestTheAdaptiveLimitUsesTheMeasuredUseOfStarts(t *testing.T) {
 		n.l.SetUse("gone", c.use)
 		n.l.Join(n.now, Request{UID: "other", Profile: Profile{Kind: "other"}}).Wait(n.now)
 		require.Equal(t, c.want, n.underWay(), "%v: %s", c.use, n.l.Snapshot(n.now).Adaptive)
+	}
+}
+
+// A container that no probe watches ended by itself. The adaptive limit is not halved for it.
+func TestOnlyAStartThatAProbeWatchesCanHaveBeenKilled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		profile Profile
+		lost    bool
+	}{
+		"no probe": {Profile{Kind: "job"}, false},
+		"a probe":  {Profile{Kind: "web", Patience: 27 * time.Second}, true},
+		"unknown":  {Profile{}, true},
+	} {
+		n := newNode(t, Settings{})
+		ticket := n.l.Join(n.now, Request{UID: "a", Profile: c.profile})
+		require.True(t, ticket.TryStart(n.now).Admitted)
+		n.pass(lostAfter)
+		ticket.End(n.now, reasons.Exited)
+		require.Equal(t, c.lost, !n.l.slots.lost.IsZero(), name)
 	}
 }

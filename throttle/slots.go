@@ -114,7 +114,7 @@ func (s *slots) release(t *Ticket, reason reasons.Reason, took time.Duration) {
 	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:
 		s.took.add(took)
 	case reasons.Exited, reasons.CrashLoop, reasons.Failed:
-		if took >= lostAfter {
+		if took >= lostAfter && (t.profile.Patience > 0 || t.profile.Kind == "") { // without a kind, its probes are unknown
 			s.lost = later(s.lost, t.admitted)
 		}
 	}
