@@ -179,7 +179,11 @@ func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
 			n.requireStarting("free", "a")
 			require.False(t, n.l.Lookup("b").DeadlineReached(n.now).Admitted)
 			n.end("a", reasons.Ready)
-			n.requireStarting("free", "b")
+			n.requireStarting("free") // a took what deadlines may take in an hour
+			n.pass(50 * time.Minute)
+			n.requireStarting("free", "b") // with a token
+			n.pass(time.Minute)
+			n.requireStarting("free", "b", "c")
 		})
 	}
 }

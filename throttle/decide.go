@@ -81,7 +81,7 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 
 	overdue := c.overdue
 	fits := allowed && overdue != nil && d.slots.fits(overdue)
-	if d.overLimit != nil && !fits {
+	if (d.overLimit != nil || !d.limits.mayExceedRate(now)) && !fits {
 		overdue = nil // only one start at a time may exceed the limits
 	}
 	nextIsDue := c.next != nil && !now.Before(c.next.due())
@@ -163,6 +163,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		}
 	}
 	sooner(d.limits.heldByRate(now).Until)
+	sooner(d.limits.exceeded.Add(d.settings.FillEvery))
 	for i := range d.limits.signals { // without a new reading, the limit opens then
 		sooner(d.limits.signals[i].To.Add(readingValidFor + 1))
 	}

@@ -99,12 +99,14 @@
 // between the queue and the overdue. An overdue pod starts over the limit unless another start
 // is over it for a deadline, or the next slot is for the queue. (If the queue is held by
 // something other than the number of starts, no slot is kept for it.) So deadlines take at
-// most every second slot, and put at most one start over the limit. A process that can wait no
+// most every second slot, and put at most one start over the limit. A start without a token of the
+// rate limit is the only one in the time of a token: at most twice as many start as the rate limit
+// allows. A process that can wait no
 // longer ([Ticket.DeadlineReached]) is admitted over the limit by the same rules.
 //
 // MaxWait bounds the wait of every pod that has a waiter and that no bound of Running holds. A
 // pod that becomes overdue after k others starts at most 2(k+1) StartTimeouts after its
-// MaxWait: all starts under way end within one StartTimeout of the start of an overdue pod.
+// MaxWait, or as many times of a token if these are longer: all starts under way end within one StartTimeout of the start of an overdue pod.
 // Then none is over the limit and the queue has had its slot, so the next overdue pod starts.
 // Every second of these is the one that is overdue for longest, and pods that become overdue
 // later do not come before it. (TestMaxWaitBoundsTheWaitOfEveryPod: at most 1.7(k+1), with
@@ -154,8 +156,9 @@
 // own groups allow this pod in any case, and a group without claims allows any number.
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
-// first pod that comes back, unless it is kept for a pod of a higher priority that is awaited. (With
-// permits kept for the first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
+// first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
+// is of a flow with fewer pulls or, with as many, of a higher priority. (With permits kept for the
+// first in the queue, 60 pods that pull for 10 seconds took 30 to 45 % longer.)
 //
 // What each part of this rule is for, by what happens without it (make sim):
 //

@@ -27,6 +27,7 @@ const (
 type limits struct {
 	settings   *Settings
 	bucket     *rate.Limiter // kept while there is no rate limit; nil: there never was one
+	exceeded   time.Time     // when a start last took no token of the rate limit; zero: never
 	signals    Signals
 	debts      admissionTimes // of all starts
 	admissions admissionTimes // of all starts but exempt and adopted ones
@@ -74,6 +75,12 @@ func (l *limits) heldByRate(now time.Time) Held {
 	}
 }
 
+// mayExceedRate reports whether an overdue ticket may start without a token: one may in the time of a token. So at most
+// twice as many start as the rate limit allows.
+func (l *limits) mayExceedRate(now time.Time) bool {
+	return l.heldByRate(now).none() || now.Sub(l.exceeded) >= l.settings.FillEvery
+}
+
 // heldBySignal returns a signal as the limit unless it is below its bound, with the debts of the starts
 // that it does not show yet.
 func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
@@ -111,8 +118,8 @@ func (l *limits) owed(signal Signal) (reason reasons.Reason, owed float64) {
 
 // take takes what one start takes of the limits.
 func (l *limits) take(now time.Time) {
-	if l.settings.FillEvery > 0 {
-		l.bucket.AllowN(now, 1)
+	if l.settings.FillEvery > 0 && !l.bucket.AllowN(now, 1) {
+		l.exceeded = now
 	}
 	l.debts.add(now)
 	l.admissions.add(now)

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -114,4 +115,30 @@ func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {
 	n.requireState("f", Waiting, "")
 	n.pass(time.Second + time.Millisecond)
 	n.requireState("f", Starting, reasons.WithinLimits)
+}
+
+// Many pods are overdue, and their starts are short. Beside the tokens, they take one start in the time of a token.
+func TestOverduePodsExceedTheRateOnceInTheTimeOfAToken(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{FillEvery: time.Minute, MaxWait: 10 * time.Minute})
+	for i := range 40 {
+		n.join(fmt.Sprintf("%02d", i)).Wait(n.now)
+	}
+	perMinute := make([]int, 60)
+	for n.now.Sub(t0) < time.Hour {
+		minute := int(n.now.Sub(t0) / time.Minute)
+		for _, e := range n.l.Drain() {
+			if e.State == Starting {
+				perMinute[minute]++
+			}
+		}
+		for _, t := range append([]*Ticket{}, n.l.slots.inFlight...) {
+			if n.now.Sub(t.admitted) >= 4*time.Second {
+				t.End(n.now, reasons.Ready)
+			}
+		}
+		n.pass(time.Second)
+	}
+	t.Log(perMinute)
+	require.Equal(t, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0}, perMinute[:26])
 }
