@@ -65,7 +65,7 @@ type MaxConcurrent struct {
 
 	// perCore is how many pods may be starting at a time per CPU core of the node: a whole
 	// number like 2, or a decimal in quotes with at most three decimal places like "0.5". From
-	// "0.001" to 100. The product is rounded down, but is never less than 1.
+	// "0.001" to 100. The product is rounded up.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100 : self.matches('^[0-9]{1,6}([.][0-9]{1,3})?$') && double(self) > 0.0 && double(self) <= 100.0",message="must be a number from \"0.001\" to 100 with at most three decimal places, like \"0.5\""
 	PerCore *Decimal `json:"perCore,omitempty"`

@@ -59,7 +59,7 @@ func maxConcurrent(m *v1alpha1.MaxConcurrent, cores int) int {
 	if err != nil || milli == 0 {
 		return 0
 	}
-	return max(1, int(int64(cores)*milli/1000))
+	return max(1, int((int64(cores)*milli+999)/1000))
 }
 
 // signalLimits returns the limits on the node's signals, and the CPU use in percent above which the limit on CPU pressure

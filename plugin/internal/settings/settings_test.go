@@ -90,7 +90,7 @@ func TestMaxConcurrentPerCore(t *testing.T) {
 		"value":                 {v1alpha1.MaxConcurrent{Value: new(int32(3))}, 64, 3},
 		"value wins":            {v1alpha1.MaxConcurrent{Value: new(int32(1)), PerCore: decimal("2")}, 8, 1},
 		"whole per core":        {v1alpha1.MaxConcurrent{PerCore: new(v1alpha1.Decimal(intstr.FromInt32(2)))}, 8, 16},
-		"fraction, rounded":     {v1alpha1.MaxConcurrent{PerCore: decimal("0.5")}, 7, 3},
+		"fraction, rounded up":  {v1alpha1.MaxConcurrent{PerCore: decimal("0.75")}, 2, 2},
 		"at least one":          {v1alpha1.MaxConcurrent{PerCore: decimal("0.001")}, 2, 1},
 		"exact in decimal":      {v1alpha1.MaxConcurrent{PerCore: decimal("0.29")}, 100, 29},
 		"places are filled up":  {v1alpha1.MaxConcurrent{PerCore: decimal("1.05")}, 100, 105},
