@@ -10,7 +10,7 @@ import (
 // The defaults of fields that are absent. The custom resource definitions have the same.
 const (
 	DefaultStartTimeout = 5 * time.Minute
-	DefaultMaxWait      = 10 * time.Minute
+	DefaultMaxWait      = 4 * time.Minute
 	DefaultSettleTime   = 5 * time.Second
 	DefaultBurst        = 1
 	DefaultAdaptiveMin  = 1

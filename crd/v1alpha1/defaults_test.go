@@ -14,7 +14,7 @@ func TestEmptySpecHasTheDefaults(t *testing.T) {
 	t.Parallel()
 	var spec PacemakerConfigSpec
 	assert.Equal(t, 5*time.Minute, spec.GetStartTimeout())
-	assert.Equal(t, 10*time.Minute, spec.GetMaxWait())
+	assert.Equal(t, 4*time.Minute, spec.GetMaxWait())
 	assert.Equal(t, 5*time.Second, spec.GetSettleTime())
 	assert.True(t, spec.Exemptions.ExemptsNamespace("kube-system"))
 	assert.False(t, spec.Exemptions.ExemptsNamespace("default"))

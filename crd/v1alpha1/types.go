@@ -89,10 +89,12 @@ type PacemakerConfigSpec struct {
 
 	// maxWait is how long a pod may wait before it may start over the limit. Pods that have
 	// waited that long start over the limit one at a time; while other pods wait, they get
-	// every second slot. So the k-th of them starts at most 2*k times startTimeout later. From
-	// 1s to 24h, default 10m.
+	// every second slot. So the k-th of them starts at most 2*k times startTimeout later, or
+	// fillFactor if that is longer: without a token of the rate limit, one of them starts in
+	// the time of a token. Above 5m, rollouts and helm may give up pods that still wait. From
+	// 1s to 24h, default 4m.
 	// +optional
-	// +kubebuilder:default="10m"
+	// +kubebuilder:default="4m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
 	MaxWait *Duration `json:"maxWait,omitempty"`
 

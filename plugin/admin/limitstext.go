@@ -69,3 +69,11 @@ func signalText(signal throttle.Signal, limit throttle.SignalLimit, minUtilizati
 func short(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.Round(time.Millisecond).String())
 }
+
+// MaxWaitWarning returns a warning if pods may wait for so long that others give them up; empty if not.
+func MaxWaitWarning(maxWait time.Duration) string {
+	if maxWait <= 5*time.Minute {
+		return ""
+	}
+	return fmt.Sprintf("with a maxWait of %s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait", short(maxWait))
+}

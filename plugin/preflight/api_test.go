@@ -92,7 +92,7 @@ func TestTheConfigThatSelectsTheNodeIsNamed(t *testing.T) {
 	}})
 	o.Instance, o.ConfigFile = "canary", ""
 	report := run(t, o)
-	assert.Contains(t, level(t, report, "config").Says, `"canary": 5 at a time; a pod waits `)
+	assert.Contains(t, level(t, report, "config").Says, `"canary": 5 at a time; a pod may start over the limit after `)
 	assert.Equal(t, OK, level(t, report, "config").Level)
 }
 
@@ -109,6 +109,8 @@ func TestWhichConfigIsInForce(t *testing.T) {
 	t.Parallel()
 	three := &v1alpha1.PacemakerConfig{Spec: v1alpha1.PacemakerConfigSpec{Mode: v1alpha1.ModeShadow}}
 	three.Name, three.Spec.ThrottleConfig.MaxConcurrent = "three", &v1alpha1.MaxConcurrent{Value: new(int32(3))}
+	long := three.DeepCopy()
+	long.Spec.MaxWait = new(v1alpha1.Duration("301s"))
 	_, o := healthy(t)
 	file, err := crd.Load(o.ConfigFile)
 	require.NoError(t, err)
@@ -121,6 +123,7 @@ func TestWhichConfigIsInForce(t *testing.T) {
 		end   string
 	}{
 		{inAPI{config: three, configKnown: true}, file, OK, `"three", in the mode Shadow, which holds no pod: 3 at a time; a pod may start over the limit after `, path + " applies while no PacemakerConfig object selects this node"},
+		{inAPI{config: long, configKnown: true}, crd.Documents{}, Warning, `"three", in the mode Shadow`, "while pods wait"},
 		{inAPI{config: three, configKnown: true}, crd.Documents{}, OK, `"three", in the mode Shadow`, " at most"},
 		{inAPI{configKnown: true}, file, OK, path + `: "two": 2 at a time; a pod may start over the limit after `, " at most; while no PacemakerConfig object selects this node"},
 		{inAPI{configKnown: true}, crd.Documents{}, Warning, "no PacemakerConfig selects this node: ", ""},

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -70,6 +71,12 @@ func configFinding(o plugin.Options, file crd.Documents, api inAPI) Finding {
 	}
 	if n := len(file.Policies); n > 0 {
 		text += fmt.Sprintf(" StartPolicies: %d", n)
+	}
+	inForce := cmp.Or(api.config, file.Config)
+	if inForce != nil {
+		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait()); says != "" {
+			return warning(check, configText(inForce)+": "+says, "set maxWait to 5m or less, or the deadlines of rollouts above it")
+		}
 	}
 	switch {
 	case api.config != nil && o.ConfigFile != "":

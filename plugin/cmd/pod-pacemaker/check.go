@@ -148,5 +148,8 @@ func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
 	if spec.GetMode() == v1alpha1.ModeShadow {
 		text += "\nIts mode is Shadow: no pod is held back, but the daemon reports what Enforce would do."
 	}
+	if warning := admin.MaxWaitWarning(spec.GetMaxWait()); warning != "" {
+		text += "\nWarning: " + warning + "."
+	}
 	return text
 }

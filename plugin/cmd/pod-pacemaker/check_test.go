@@ -37,12 +37,18 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 		{
 			"spec: {throttleConfig: {maxConcurrent: {value: 2}}}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
-				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most.\n",
+				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 4m, a start counts for 5m at most.\n",
 		},
 		{
 			"spec: {nodeSelector: {zone: a, disk: ssd}, priority: 7, maxWait: 90s, throttleConfig: {maxConcurrent: {perCore: \"0.5\"}, rateLimit: {fillFactor: 500ms, burst: 5}}}",
 			"valid: PacemakerConfig \"big\", for nodes with disk=ssd, zone=a, priority 7\n" +
 				"Starts on a node with 96 cores: 48 at a time, one every 500ms (5 at once after a quiet time); a pod may start over the limit after 1m30s, a start counts for 5m at most.\n",
+		},
+		{
+			"spec: {maxWait: 301s, throttleConfig: {maxConcurrent: {value: 2}}}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
+				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 5m1s, a start counts for 5m at most.\n" +
+				"Warning: with a maxWait of 5m1s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait.\n",
 		},
 		{
 			"spec: {}",
