@@ -209,7 +209,7 @@ func TestAShadowWithoutAProbeIsLearnedWhenItHasSettled(t *testing.T) {
 		p.is(throttle.Waiting, reasons.Concurrency)
 		holder.getsReady()
 		b.burns(5)
-		learned := n.o.Memory.Costs()["images=web"]
+		learned := n.o.Memory.Costs()["default/images=web"]
 		assert.Equal(t, 1, learned.Count)
 		assert.InDelta(t, 5, learned.CPU.Mean, 2)
 	})
@@ -233,7 +233,7 @@ func TestAShadowThatAProbeKilledIsLearnedAsKilled(t *testing.T) {
 		b.burns(20)
 		p.getsReady()
 		b.idles(2)
-		learned := n.o.Memory.Costs()["images=web"]
+		learned := n.o.Memory.Costs()["default/images=web"]
 		assert.Zero(t, learned.Count)
 		assert.InDelta(t, 20, learned.CPU.Mean, 2)
 	})
