@@ -102,7 +102,7 @@ func (c client) Events(namespace string) Events {
 	return of[corev1.Event, corev1.EventList](c.core, "events", namespace)
 }
 
-func (c client) DaemonSets(namespace string) Get[*appsv1.DaemonSet] {
+func (c client) DaemonSets(namespace string) DaemonSets {
 	return of[appsv1.DaemonSet, appsv1.DaemonSetList](c.apps, "daemonsets", namespace)
 }
 

@@ -20,7 +20,7 @@ type Interface interface {
 	Nodes() Nodes
 	Namespaces() Follow[*corev1.NamespaceList]
 	Events(namespace string) Events
-	DaemonSets(namespace string) Get[*appsv1.DaemonSet]
+	DaemonSets(namespace string) DaemonSets
 	Leases(namespace string) Leases
 }
 
@@ -45,6 +45,12 @@ type Nodes interface {
 	Get[*corev1.Node]
 	Follow[*corev1.NodeList]
 	Patch[*corev1.Node]
+}
+
+// DaemonSets reads and deletes the DaemonSets of one namespace.
+type DaemonSets interface {
+	Get[*appsv1.DaemonSet]
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 }
 
 // Events writes Events of one namespace.

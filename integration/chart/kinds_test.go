@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -109,6 +111,35 @@ func TestHelmTestAsksTheDaemon(t *testing.T) {
 	require.Equal(t, []string{"status", "--ready", "--run-dir=/x/run"}, pod.Spec.Containers[0].Args)
 	require.Equal(t, "/x/run", pod.Spec.Containers[0].VolumeMounts[0].MountPath)
 	require.Equal(t, "/x/run", pod.Spec.Volumes[0].HostPath.Path)
+}
+
+// Before an uninstallation, a Job deletes the DaemonSet with a right to this one alone. No daemon may make its pod wait.
+func TestUninstallDeletesTheDaemonSetFirst(t *testing.T) {
+	t.Parallel()
+	files, err := renderAll(Release{Name: "blue", Namespace: "pacing"}, nil)
+	require.NoError(t, err)
+	var job *batchv1.Job
+	var role *rbacv1.Role
+	for document := range strings.SplitSeq(files["templates/hooks/uninstall.yaml"], "\n---\n") {
+		object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(document), nil, nil)
+		require.NoError(t, err, document)
+		m, err := meta.Accessor(object)
+		require.NoError(t, err)
+		require.Equal(t, "pre-delete", m.GetAnnotations()["helm.sh/hook"])
+		switch o := object.(type) {
+		case *batchv1.Job:
+			job = o
+		case *rbacv1.Role:
+			role = o
+		}
+	}
+	require.Equal(t, []string{"blue-pod-pacemaker"}, role.Rules[0].ResourceNames)
+	require.Equal(t, []string{"get", "delete"}, role.Rules[0].Verbs)
+	pod := job.Spec.Template.Spec
+	require.Equal(t, []string{"remove-daemonset", "pacing/blue-pod-pacemaker"}, pod.Containers[0].Args)
+	require.True(t, pod.HostNetwork)
+	require.Equal(t, "system-node-critical", pod.PriorityClassName)
+	require.NotEqual(t, "pod-pacemaker", job.Spec.Template.Labels["app.kubernetes.io/name"], "the label by which the DaemonSet selects pods")
 }
 
 // Preflight has the flags, mounts, volumes and service account of the daemon.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
+	"github.com/pod-pacemaker/pod-pacemaker/integration/images"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/herdpage"
@@ -32,6 +33,7 @@ import (
 // manual finds the commands in the documentation, and runs them as they stand there.
 type manual struct {
 	env   []string
+	helm  string   // the folder of helm
 	lines []string // commands in the documents
 	ran   map[string]bool
 	// replace has pairs: a placeholder in the documents, and its value here.
@@ -87,7 +89,7 @@ func newManual(t *testing.T) *manual {
 	require.NoError(t, err)
 	own := t.TempDir()
 	return &manual{
-		lines: readManual(t), ran: map[string]bool{},
+		lines: readManual(t), ran: map[string]bool{}, helm: helm,
 		env: append(os.Environ(),
 			"PATH="+strings.Join([]string{filepath.Dir(binaries.Kubectl), helm, repository("bin"), os.Getenv("PATH")}, ":"),
 			"KUBECONFIG="+node.Kubeconfig, "KUBECACHEDIR="+filepath.Join(own, "kubectl"),
@@ -132,6 +134,7 @@ func followManual(t *testing.T) {
 	t.Helper()
 	m := newManual(t)
 	image, _, _ := strings.Cut(installImage, ":")
+	m.env = append(m.env, "v=v0.1.0")
 	importImage(t, image+":v0.1.0")
 	importImage(t, image+":v0.2.0")
 	in := &install{}
@@ -154,7 +157,7 @@ func followManual(t *testing.T) {
 	m.runsWith(t, "kubectl apply -k deploy/base", "--dry-run=client -o name")
 	m.runsWith(t, "kubectl delete -k deploy/base", "--dry-run=client --ignore-not-found")
 	m.runs(t, "kubectl apply -f deploy/base/namespace.yaml")
-	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set image.repository=registry.example/pod-pacemaker"
+	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set image.repository=registry.example/pod-pacemaker,image.tag=$v"
 	m.runsWith(t, install, "-f "+values)
 	d := in.awaitDaemon(t)
 	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker get pods -o wide"), "1/1")
@@ -183,7 +186,7 @@ func followManual(t *testing.T) {
 		return len(now) == 1 && now[0].UID != old[0].UID && allReady(t, installName, 1)
 	})
 	before := in.hook(t)
-	m.runsWith(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values", "--set image.tag=v0.2.0")
+	m.runsWith(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set image.tag=$v", "--set image.tag=v0.2.0")
 	eventually(t, "the next version is ready", func() bool {
 		now := pods(t, installName)
 		return len(now) == 1 && strings.HasSuffix(now[0].Spec.Containers[0].Image, ":v0.2.0") && allReady(t, installName, 1)
@@ -196,7 +199,6 @@ func followManual(t *testing.T) {
 	})
 	m.switchesTheRoom(t, d)
 
-	m.runs(t, "kubectl -n pod-pacemaker delete daemonset pod-pacemaker --cascade=foreground")
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
 	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
 	kubectl(t, "get", "pacemakerconfig", "jvm-nodes") // Helm leaves it
@@ -292,11 +294,13 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 // registry.
 func (m *manual) startsAHerd(t *testing.T, d *daemon) {
 	t.Helper()
-	const create = `kubectl create deployment herd --image=busybox:1.37 --replicas=20 -- sh -c 'timeout 20 sh -c "while :; do :; done"; sleep infinity'`
-	_, rest, _ := strings.Cut(create, " --image")
+	herd, err := images.QuickstartHerd(repository())
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "herd.yaml")
+	require.NoError(t, os.WriteFile(file, herd, 0o600))
 	was := m.replace
-	m.replace = []string{rest, "=" + lab.HerdImage + " --replicas=20"}
-	m.runs(t, create)
+	m.replace = []string{"deploy/quickstart-herd.yaml", file}
+	m.runs(t, "kubectl apply -f deploy/quickstart-herd.yaml")
 	m.replace = was
 	eventually(t, "pods of the herd wait", func() bool { return len(d.status(t).Waiting) >= 10 })
 	assert.Contains(t, m.runs(t, "kubectl get pods"), "ContainerCreating")

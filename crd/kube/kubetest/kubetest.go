@@ -2,7 +2,6 @@
 package kubetest
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/watchlist"
@@ -23,7 +22,7 @@ func (c clientset) Namespaces() kube.Follow[*corev1.NamespaceList] {
 	return c.set.CoreV1().Namespaces()
 }
 func (c clientset) Events(namespace string) kube.Events { return c.set.CoreV1().Events(namespace) }
-func (c clientset) DaemonSets(namespace string) kube.Get[*appsv1.DaemonSet] {
+func (c clientset) DaemonSets(namespace string) kube.DaemonSets {
 	return c.set.AppsV1().DaemonSets(namespace)
 }
 func (c clientset) Leases(namespace string) kube.Leases {

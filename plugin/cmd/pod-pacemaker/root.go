@@ -54,7 +54,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
-		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.versionCommand(),
+		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.removeDaemonSetCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -73,7 +73,7 @@ func needs(name string, most int) cobra.PositionalArgs {
 }
 
 func versionText() string {
-	return fmt.Sprintf("pod-pacemaker %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("pod-pacemaker %s (commit %s, %s, %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (p *program) versionCommand() *cobra.Command {
