@@ -11,6 +11,7 @@ HELM_VERSION := v4.2.4
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 CACHE := $(or $(POD_PACEMAKER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pod-pacemaker)
 TOOLS ?= $(CACHE)/tools/$(shell $(GO) env GOVERSION)
 LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
@@ -26,13 +27,13 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm e2e-vm-full chaos lab cluster-up cluster-down release-check image-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the programs into bin/, static
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./plugin/cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/ ./plugin/cmd/...
 
 test: format generated unit ## Check format and generated files, then run the unit tests (no root)
 
@@ -107,6 +108,18 @@ cluster-up: build ## Start a one-node cluster; eval "$(make -s cluster-up)" sets
 cluster-down: ## Stop that cluster and remove what it left
 	$(LAB) down
 
+# What a release has beside archives and image. The chart and install.yaml name the image at IMAGE_REPOSITORY, with the
+# chart's appVersion as its tag.
+MANIFESTS := bin/manifests
+release-manifests: $(HELM)
+	rm -rf $(MANIFESTS) && mkdir -p $(MANIFESTS)/chart && cp -r deploy/chart/pod-pacemaker $(MANIFESTS)/chart/
+	sed -i 's|^  repository: ""$$|  repository: $(IMAGE_REPOSITORY)|' $(MANIFESTS)/chart/pod-pacemaker/values.yaml
+	$(HELM) package $(MANIFESTS)/chart/pod-pacemaker --destination $(MANIFESTS) && rm -r $(MANIFESTS)/chart
+	$(HELM) template pod-pacemaker $(MANIFESTS)/pod-pacemaker-*.tgz --namespace pod-pacemaker --set namespace.create=true --no-hooks >$(MANIFESTS)/install.yaml
+	cat deploy/crds/pod-pacemaker.io_*.yaml >$(MANIFESTS)/crds.yaml
+	tag=$$(sed -n 's/^appVersion: //p' deploy/chart/pod-pacemaker/Chart.yaml) && grep -qx " *image: $(IMAGE_REPOSITORY):$$tag" $(MANIFESTS)/install.yaml || \
+		{ echo "the chart of the release does not name its image"; exit 1; }
+
 release-check: $(GORELEASER) $(ACTIONLINT) ## Check workflows and release files, and build what a release has for both architectures
 	$(ACTIONLINT)
 	IMAGE_REPOSITORY=registry.example/pod-pacemaker $(GORELEASER) check
@@ -125,7 +138,7 @@ image-check: build ## Build the image of a release from bin/, and that of the Co
 	$(GO) run -C integration ./cmd/licenses -o ../dist/image/bin/licenses
 	$(ENGINE) build --build-arg TARGETPLATFORM=linux/$$($(GO) env GOARCH) -f deploy/release/Containerfile -t pod-pacemaker:check dist/image
 	$(call image-works,pod-pacemaker:check)
-	$(ENGINE) build --build-arg VERSION="$(VERSION)" -t pod-pacemaker:check-containerfile -f Containerfile .
+	$(ENGINE) build --build-arg VERSION="$(VERSION)" --build-arg COMMIT="$(COMMIT)" -t pod-pacemaker:check-containerfile -f Containerfile .
 	$(call image-works,pod-pacemaker:check-containerfile)
 
 release-tools: $(GORELEASER) $(SYFT) $(COSIGN) $(HELM)

@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,13 +94,24 @@ namespace: {create: true}
 
 func TestLintFindsNothing(t *testing.T) {
 	t.Parallel()
-	for _, values := range []string{"{}", everything} {
+	for _, values := range []string{"{image: {repository: example.test/pp}}", everything} {
 		linted := lint.RunAll(Dir(), vals(t, values), "pacing")
 		for _, m := range linted.Messages {
 			// An icon is for charts that are advertised.
 			require.ErrorContains(t, m.Err, "icon is recommended", "%v", m)
 		}
 	}
+}
+
+// A chart whose image nobody named would have each node pull an image of somebody else.
+func TestTheChartRefusesToRenderWithoutAnImage(t *testing.T) {
+	t.Parallel()
+	c, err := Load()
+	require.NoError(t, err)
+	all, err := util.ToRenderValues(c, nil, common.ReleaseOptions{Name: "pod-pacemaker", Namespace: "pacing"}, common.DefaultCapabilities)
+	require.NoError(t, err)
+	_, err = engine.Render(c, all)
+	require.ErrorContains(t, err, "image.repository: say where your nodes find the image")
 }
 
 func TestEverySwitchRenders(t *testing.T) {

@@ -36,7 +36,7 @@ func notesIn(t *testing.T, values string, configs ...string) string {
 		object["apiVersion"], object["kind"] = "pod-pacemaker.io/v1alpha1", "PacemakerConfig"
 		in = append(in, &unstructured.Unstructured{Object: object})
 	}
-	c, err := Load()
+	c, err := load()
 	require.NoError(t, err)
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = append(capabilities.APIVersions, "pod-pacemaker.io/v1alpha1/PacemakerConfig")

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -40,9 +41,13 @@ func Load() (*chartv2.Chart, error) {
 	return c, nil
 }
 
+// LocalImage is the image that Render uses if the values name none: the chart itself refuses to render then.
+const LocalImage = "pod-pacemaker"
+
 // Render returns what the chart renders with these values on top of its own, by the name of the
-// template. Values that the chart's schema or a template refuses are an error. Empty results, the
-// notes, and objects that only `helm test` applies are left out.
+// template. If they name no image, it is LocalImage. Values that the chart's schema or a template
+// refuses are an error. Empty results, the notes, and objects that only `helm test` and `helm
+// uninstall` apply are left out.
 func Render(r Release, values map[string]any) (map[string]string, error) {
 	rendered, err := renderAll(r, values)
 	if err != nil {
@@ -50,7 +55,8 @@ func Render(r Release, values map[string]any) (map[string]string, error) {
 	}
 	files := map[string]string{}
 	for name, text := range rendered {
-		if strings.TrimSpace(text) != "" && path.Base(name) != notes && path.Base(path.Dir(name)) != tests {
+		folder := path.Base(path.Dir(name))
+		if strings.TrimSpace(text) != "" && path.Base(name) != notes && folder != tests && folder != hooks {
 			files[path.Base(name)] = text
 		}
 	}
@@ -61,11 +67,26 @@ func Render(r Release, values map[string]any) (map[string]string, error) {
 const (
 	notes = "NOTES.txt"
 	tests = "tests"
+	hooks = "hooks"
 )
+
+// load reads the chart, with LocalImage as the default of its image.
+func load() (*chartv2.Chart, error) {
+	c, err := Load()
+	if err != nil {
+		return nil, err
+	}
+	image, ok := c.Values["image"].(map[string]any)
+	if !ok {
+		return nil, errors.New("the chart's values have no image")
+	}
+	image["repository"] = LocalImage
+	return c, nil
+}
 
 // renderAll returns the result of each template, by its path in the chart.
 func renderAll(r Release, values map[string]any) (map[string]string, error) {
-	c, err := Load()
+	c, err := load()
 	if err != nil {
 		return nil, err
 	}

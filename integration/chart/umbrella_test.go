@@ -18,9 +18,9 @@ import (
 func TestTheChartCanBeAConditionalDependency(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]bool{
-		"{pod-pacemaker: {enabled: true}, global: {region: south}}": true,
-		"{pod-pacemaker: {enabled: false}}":                         false,
-		"{}":                                                        true,
+		"{pod-pacemaker: {enabled: true, image: {repository: example.test/pp}}, global: {region: south}}": true,
+		"{pod-pacemaker: {enabled: false}}":                       false,
+		"{pod-pacemaker: {image: {repository: example.test/pp}}}": true,
 	} {
 		c, err := Load()
 		require.NoError(t, err)

@@ -10,6 +10,9 @@
 
 {{- /* Rejects combinations of values that cannot work. Renders to nothing. */ -}}
 {{- define "pod-pacemaker.refusals" -}}
+{{- if not .Values.image.repository -}}
+{{- fail "image.repository: say where your nodes find the image, like --set image.repository=registry.example/pod-pacemaker (deploy/install.md says how to build it)" -}}
+{{- end -}}
 {{- if not .Values.metricsProxy.enabled -}}
 {{- range $name, $asked := dict "podMonitor" .Values.podMonitor "prometheusRule" .Values.prometheusRule -}}
 {{- if $asked.enabled -}}
