@@ -47,7 +47,7 @@ func commands(t *testing.T, document string) (lines []string) {
 
 // Package chart of the integration module renders the helm lines.
 var checkable = []string{
-	"make", "kubectl", "pod-pacemaker", "podman", "helm", "install", "systemctl", "grep", "containerd", "go",
+	"make", "kubectl", "pod-pacemaker", "podman", "helm", "install", "systemctl", "grep", "containerd", "go", "v=$(git",
 }
 
 func TestDocumentedCommandsExist(t *testing.T) {

@@ -80,8 +80,8 @@ type Options struct {
 	// StartupTaint is the key of a taint that the daemon removes from its node once pods are paced. If it is empty, the
 	// daemon removes none.
 	StartupTaint string
-	// Version is the program's version, for status and metrics.
-	Version string
+	// Version is the program's version, and Commit that of its sources, for status and metrics.
+	Version, Commit string
 	// Log is the daemon's log. Handlers log while the runtime holds its locks, so it must not block.
 	Log *logrus.Logger
 	// LogDropped returns the number of entries that Log has dropped, for the metrics; nil: it drops none.

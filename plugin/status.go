@@ -18,7 +18,8 @@ func (d *Daemon) Status() admin.Status {
 	snapshot := d.starts.Limiter().Snapshot(now)
 	s := d.podStatus(now, snapshot)
 	s.Signals = admin.NewSignals(signals, snapshot.Settings)
-	s.Node, s.Instance, s.Version, s.Since = d.options.NodeName, d.options.Instance, d.options.Version, d.since
+	s.Node, s.Instance, s.Since = d.options.NodeName, d.options.Instance, d.since
+	s.Version, s.Commit = d.options.Version, d.options.Commit
 	s.Standalone = d.cluster == nil
 	if d.cluster != nil {
 		s.PodWatch = &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}

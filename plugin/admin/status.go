@@ -29,8 +29,9 @@ type About struct {
 	// Node is the node's name. Instance is the daemon's name if several run on the node.
 	Node     string `json:"node"`
 	Instance string `json:"instance,omitempty"`
-	// Version is the program's version. Since is when this process started.
+	// Version is the program's version, and Commit that of its sources. Since is when this process started.
 	Version string    `json:"version"`
+	Commit  string    `json:"commit,omitempty"`
 	Since   time.Time `json:"since"`
 	// Standalone reports whether the daemon works without an API server, by the runtime and a file.
 	Standalone bool `json:"standalone"`

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// version is set by the build.
-var version = "dev"
+// version and commit, that of the sources, are set by the build.
+var version, commit = "dev", "unknown"
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -57,7 +57,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // resolve completes the options from the environment and files, and checks them.
 func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
-	f.CgroupRoot, f.Version = "/sys/fs/cgroup", version
+	f.CgroupRoot, f.Version, f.Commit = "/sys/fs/cgroup", version, commit
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")
 	// kubelet registers the host's name in lower case. In a pod, the host's name may be the pod's.

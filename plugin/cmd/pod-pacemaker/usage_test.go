@@ -74,7 +74,7 @@ func TestVersion(t *testing.T) {
 		code, stdout, stderr := call(t, arg)
 		assert.Zero(t, code)
 		assert.Empty(t, stderr)
-		assert.Equal(t, "pod-pacemaker dev ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", stdout)
+		assert.Equal(t, "pod-pacemaker dev (commit unknown, "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", stdout)
 	}
 }
 
