@@ -65,7 +65,8 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		Long:  long,
 		Example: `  lab build             build all parts (about ten minutes on two cores, the first time)
   eval "$(lab up)"      start a cluster that lives on, and have kubectl and helm talk to it; $VALUES
-                        are the chart's values there, and its node has the image of bin/
+                        are the chart's values there, $HERD is the quickstart's herd, and its node
+                        has the image of bin/
   lab status            print again how to reach it
   lab down              stop it and remove all it left`,
 		SilenceUsage: true, SilenceErrors: true,

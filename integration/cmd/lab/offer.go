@@ -32,8 +32,11 @@ func repository(parts ...string) string {
 // valuesFile returns the path of the chart's values for the cluster.
 func valuesFile(a lab.Access) string { return filepath.Join(a.Run.Dir, "values.yaml") }
 
+// herdFile returns the path of the quickstart's herd for the cluster.
+func herdFile(a lab.Access) string { return filepath.Join(a.Run.Dir, "herd.yaml") }
+
 // offer prepares the cluster's node for an installation of the chart. It imports the image, made of
-// bin/, and writes the values that name the image and the lab's paths.
+// bin/, and writes the values that name the image and the lab's paths, and the quickstart's herd.
 func (v *verbs) offer(ctx context.Context, a lab.Access) error {
 	tar := filepath.Join(a.Run.Dir, "image.tar")
 	if err := images.FromContainerfile(imageRepository+":"+imageTag, repository(), tar); err != nil {
@@ -42,6 +45,13 @@ func (v *verbs) offer(ctx context.Context, a lab.Access) error {
 	out, err := exec.CommandContext(ctx, a.CTR, "--address", a.Containerd, "--namespace", "k8s.io", "images", "import", "--local", tar).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("give the image to the node: %w\n%s", err, out)
+	}
+	herd, err := images.QuickstartHerd(repository())
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(herdFile(a), herd, 0o600); err != nil {
+		return err
 	}
 	dir := filepath.Join(a.Run.Dir, "daemon")
 	values, err := yaml.Marshal(map[string]any{

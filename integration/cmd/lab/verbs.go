@@ -87,9 +87,9 @@ func (v *verbs) print(ctx context.Context, a lab.Access) error {
 export CONTAINERD_ADDRESS=%s CONTAINERD_NAMESPACE=k8s.io
 export NRI_SOCKET=%s
 export PATH=%s:$PATH
-export VALUES=%s
+export VALUES=%s HERD=%s
 # run %s: logs in %s, static pods in %s
-`, a.Kubeconfig, a.Containerd, a.NRI, path, valuesFile(a), a.Run.ID, a.Run.LogDir(), a.StaticPodDir)
+`, a.Kubeconfig, a.Containerd, a.NRI, path, valuesFile(a), herdFile(a), a.Run.ID, a.Run.LogDir(), a.StaticPodDir)
 	return err
 }
 
