@@ -92,7 +92,7 @@ e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and t
 e2e-vm: build lab $(GOTESTSUM) ## Run the scenarios that need a node with systemd and cgroup v2: a Debian guest in QEMU (root)
 	$(E2E) -tags vm -timeout 60m $(E2EFLAGS) ./vm
 
-e2e-vm-full: build lab $(GOTESTSUM) ## The same, and the scenarios that boot another system: SELinux, cgroup v1, the pre-registered plugin (root)
+e2e-vm-full: build lab $(GOTESTSUM) ## The same, and the scenarios that boot another system: SELinux, cgroup v1 (root)
 	$(E2E) -tags vm,full -timeout 90m $(E2EFLAGS) ./vm
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)

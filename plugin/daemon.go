@@ -75,8 +75,7 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 // folder, this one stands by, and takes over when the other ends. If the daemon's DaemonSet was removed or does not
 // select the node, Run removes the daemon's files from the host before it returns; if only the waiting room was
 // switched off, the files of that. It returns an error if this fails. It returns an error early if the run folder
-// cannot be locked, if one of the daemon's sockets cannot be served, or if the runtime that started the daemon closes
-// its connection.
+// cannot be locked, or if one of the daemon's sockets cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {

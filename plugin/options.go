@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
@@ -34,9 +33,6 @@ type Options struct {
 	// ConfigFile holds a PacemakerConfig, StartPolicies, or both, in YAML. It is the only source of a standalone daemon.
 	// Otherwise it is in force while no object of the kind selects the node. It may be empty.
 	ConfigFile string
-	// PreRegistered is the connection to the runtime that has started this process. If it is nil, the daemon connects to
-	// NRISocket and registers under NRIIndex.
-	PreRegistered *nri.PreRegistered
 	// NRISocket is the runtime's NRI socket.
 	NRISocket string
 	// NRIIndex orders the plugins of a runtime; two digits.

@@ -48,8 +48,5 @@ func (d *Daemon) standBy(holder string) {
 	}
 	why := fmt.Errorf("%w (%s), and this one takes over when that ends", admin.ErrStandby, holder)
 	d.standby.Store(&why)
-	if l := d.options.PreRegistered; l != nil {
-		l.Delayed(fmt.Errorf("%w (%s)", admin.ErrStandby, holder))
-	}
 	d.options.Log.WithField("lock", rundir.LockPath(d.options.RunDir)).Infof("standby: %v", why)
 }

@@ -70,8 +70,8 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
 	connection := nri.New(nri.Options{
-		PreRegistered: o.PreRegistered, Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
-		Handler: handler{starts: paced, waiting: chooser, observer: observer}, Limits: applies.limits, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
+		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
+		Handler: handler{starts: paced, waiting: chooser, observer: observer}, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
 	})
 	d = &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,

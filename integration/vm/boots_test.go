@@ -10,31 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The same as TestReboot, but containerd starts the daemon as a pre-registered plugin, without a
-// unit.
-func TestRebootPreRegistered(t *testing.T) {
-	sh(t, "systemctl disable --now pod-pacemaker")
-	// These are the manual's commands, with access to the API server, because pods wait in the gate
-	// only if their restart policy is known.
-	sh(t, "install -D -m 0600 /usr/share/pod-pacemaker/05-pod-pacemaker.conf /etc/nri/conf.d/05-pod-pacemaker.conf && "+
-		"echo 'kubeconfig: /etc/kubernetes/pod-pacemaker.conf' >>/etc/nri/conf.d/05-pod-pacemaker.conf && "+
-		"install -D -m 0755 /opt/pod-pacemaker/bin/pod-pacemaker /opt/nri/plugins/05-pod-pacemaker")
-	t.Cleanup(func() {
-		sh(t, "rm -r /opt/nri /etc/nri && systemctl restart containerd && systemctl enable --now pod-pacemaker")
-		paces(t)
-	})
-	sh(t, "systemctl restart containerd")
-	paces(t)
-	createPods(t, "plugin", rebootPods, herdPod(1))
-	eventually(t, "all pods are ready", func() bool { return ready(t, "plugin") == rebootPods })
-	begin := clock(t)
-	require.NoError(t, guest.Reboot(t.Context()))
-	paces(t)
-	eventually(t, "all pods are ready again", func() bool { return readySince(t, "plugin", begin) == rebootPods })
-	assertPaced(t, "plugin", begin, rebootPods, rebootLimit)
-	assert.NotEmpty(t, sh(t, "journalctl -b --no-pager _COMM=05-pod-pacemake"), "the plugin's log is in the journal")
-}
-
 // The host still has cgroup v1 with systemd's hybrid mount. Its kernel counts no I/O for a v1
 // cgroup.
 func TestHybridCgroups(t *testing.T) {

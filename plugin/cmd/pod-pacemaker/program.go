@@ -42,11 +42,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func realDaemon(o plugin.Options) (daemon, error) { return plugin.New(o) }
 
 func (p *program) run(ctx context.Context, args []string) int {
-	if len(args) == 0 {
-		if code, ok := p.serveRuntime(ctx); ok {
-			return code
-		}
-	}
 	root := p.rootCommand()
 	root.SetArgs(p.completed(args))
 	root.SetIn(p.stdin)

@@ -28,9 +28,6 @@ as started when its containers have run for 10s and use little CPU.
 If several daemons have the same --run-dir, one of them paces and the others stand
 by. When it ends, another takes over.
 
-The runtime can start the daemon itself, as one of its NRI plugins. The daemon then
-has no arguments and takes its flags from the plugin's NRI configuration.
-
 While the runtime or the API server is away, the daemon keeps trying; /readyz and
 'pod-pacemaker status' report it. Under systemd (Type=notify) the daemon reports
 that it is ready when it paces pods, or after 10s. Until pods are paced, the unit's
@@ -95,9 +92,6 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	err = d.Run(ctx)
 	cancel()
 	unit.Wait()
-	if err != nil && f.PreRegistered != nil {
-		log.WithError(err).Error("the daemon ends") // nothing reads the stderr of a plugin
-	}
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("run: %w: the daemon needs root", err)
 	}

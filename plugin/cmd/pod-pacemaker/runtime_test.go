@@ -70,3 +70,10 @@ func TestRunPacesAndReports(t *testing.T) {
 	assert.Contains(t, status, "WAITING 1, the longest for ")
 	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container\n")
 }
+
+// oneAtATime is a configuration that admits one start at a time. Without noProgressAfter, the daemon lends no second slot
+// while the first pod, which has no process, makes no progress.
+func oneAtATime(t *testing.T) (path string) {
+	t.Helper()
+	return file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 1}\n    noProgressAfter: 0s", 1))
+}

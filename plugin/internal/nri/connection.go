@@ -45,14 +45,9 @@ var (
 
 // Options are the runtime to connect to, and what serves it.
 type Options struct {
-	// PreRegistered is the connection of a daemon that the runtime has started. If it is nil, the daemon connects to
-	// Socket and registers under Name and Index, which orders the plugins of a runtime.
-	PreRegistered       *PreRegistered
+	// The daemon connects to Socket and registers under Name and Index, which orders the plugins of a runtime.
 	Socket, Name, Index string
 	Handler             Handler
-	// Limits is closed when the limits are known. A pre-registered daemon waits for that before the runtime serves a
-	// pod.
-	Limits <-chan struct{}
 	// Stops knows which pods of the node are being stopped; nil: nothing does.
 	Stops StopSource
 	Log   logrus.FieldLogger
@@ -95,12 +90,8 @@ func New(o Options) *Connection {
 // Synced returns a channel that is closed once the runtime has listed for the first time what it runs.
 func (c *Connection) Synced() <-chan struct{} { return c.synced }
 
-// Run connects, serves the runtime and connects again until ctx ends, and returns nil then. With a PreRegistered
-// connection it returns an error when the runtime closes that connection.
+// Run connects, serves the runtime and connects again until ctx ends, and returns nil then.
 func (c *Connection) Run(ctx context.Context) error {
-	if l := c.options.PreRegistered; l != nil {
-		return c.servePreRegistered(ctx, l)
-	}
 	wait := retryFirst
 	c.listBy = time.Now().Add(listWithin)
 	for {
