@@ -22,6 +22,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
+// server is the API server of all tests.
+var server *lab.APIServer
+
 // api is the administrator's client of the API server of all tests, which has the CRDs of
 // deploy/crds.
 var api *dynamic.DynamicClient
@@ -40,8 +43,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
-	server, err := lab.StartAPIServer(ctx, build.PlainProgress(os.Stderr))
-	if err != nil {
+	if server, err = lab.StartAPIServer(ctx, build.PlainProgress(os.Stderr)); err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, server.Stop(ctx)) }()
