@@ -53,7 +53,7 @@ func TestConnectingDelaysNoPod(t *testing.T) {
 		over := stop.over()
 		eventually(t, "the slow pod is gone", func() bool { return len(pods(t, stop.slow)) == 0 })
 		eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
-		assert.Zero(t, d.metric(t, "pod_pacemaker_registration_waits"))
+		assert.Zero(t, d.metric(t, `pod_pacemaker_registration_waits{reason="ContainerStops"}`))
 		if over {
 			return "the stop ended before the pods ran"
 		}
@@ -115,18 +115,4 @@ func podsInTurn(t *testing.T, ns string) time.Duration {
 		watched(t, "the process of the pod runs", func() bool { return len(runningContainers(t, ns, name)) == 1 })
 	}
 	return time.Since(began)
-}
-
-// startUnready starts the daemon and waits until it answers. It need not pace pods yet.
-func (d *daemon) startUnready(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan error, 1)
-	go func() { started <- d.Start(ctx) }()
-	eventually(t, "the daemon answers", func() bool {
-		_, err := d.admin.Status(t.Context())
-		return err == nil
-	})
-	cancel() // ends the wait for its readiness
-	t.Logf("the daemon answers before it paces pods; the wait for its readiness ended with: %v", <-started)
 }

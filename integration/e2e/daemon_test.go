@@ -87,7 +87,7 @@ func startDaemonWith(t *testing.T, args ...string) *daemon {
 	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
 	all := append([]string{
 		repository("bin", "pod-pacemaker"), "run",
-		"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
+		"--nri-socket", node.NRISocket, "--containerd-state", filepath.Join(node.Dir, "containerd", "state"), "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
 		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug",
 	}, args...)
 	d.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
@@ -103,6 +103,20 @@ func startDaemonWith(t *testing.T, args ...string) *daemon {
 	require.NoError(t, err)
 	d.endsWith(t)
 	return d
+}
+
+// startUnready starts the daemon and waits until it answers. It need not pace pods yet.
+func (d *daemon) startUnready(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() { started <- d.Start(ctx) }()
+	eventually(t, "the daemon answers", func() bool {
+		_, err := d.admin.Status(t.Context())
+		return err == nil
+	})
+	cancel() // ends the wait for its readiness
+	t.Logf("the daemon answers before it paces pods; the wait for its readiness ended with: %v", <-started)
 }
 
 // endsWith stops the daemon when the test ends, and logs the end of its log if the test failed.

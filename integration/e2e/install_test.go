@@ -116,11 +116,12 @@ func installChart(t *testing.T, more map[string]any) *install {
 		"image":     map[string]any{"repository": image, "tag": tag, "pullPolicy": "Never"},
 		"namespace": map[string]any{"create": true},
 		// The CRDs are shared by all scenarios.
-		"crds":      map[string]any{"install": false},
-		"nri":       map[string]any{"socket": node.NRISocket},
-		"paths":     map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
-		"apiServer": map[string]any{"host": lab.NodeIP, "port": "6443"},
-		"log":       map[string]any{"level": "debug", "format": "text"},
+		"crds":       map[string]any{"install": false},
+		"nri":        map[string]any{"socket": node.NRISocket},
+		"containerd": map[string]any{"state": filepath.Join(node.Dir, "containerd", "state")},
+		"paths":      map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
+		"apiServer":  map[string]any{"host": lab.NodeIP, "port": "6443"},
+		"log":        map[string]any{"level": "debug", "format": "text"},
 	}
 	maps.Copy(values, more)
 	files, err := chart.Render(chart.Release{Name: installName, Namespace: installName}, values)

@@ -468,10 +468,11 @@ func (in *install) values(t *testing.T) (file string) {
 	require.NoError(t, err)
 	in.dir = dir
 	text, err := yaml.Marshal(map[string]any{
-		"image":     map[string]any{"pullPolicy": "Never"},
-		"nri":       map[string]any{"socket": node.NRISocket},
-		"paths":     map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
-		"apiServer": map[string]any{"host": lab.NodeIP, "port": "6443"},
+		"image":      map[string]any{"pullPolicy": "Never"},
+		"nri":        map[string]any{"socket": node.NRISocket},
+		"containerd": map[string]any{"state": filepath.Join(node.Dir, "containerd", "state")},
+		"paths":      map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
+		"apiServer":  map[string]any{"host": lab.NodeIP, "port": "6443"},
 	})
 	require.NoError(t, err)
 	file = filepath.Join(t.TempDir(), "values.yaml")
