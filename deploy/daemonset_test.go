@@ -54,6 +54,7 @@ func TestHostPathsAreTheseAndNoOthers(t *testing.T) {
 	}
 	require.ElementsMatch(t, []mount{
 		{"pod-pacemaker", "/var/run/nri", "/var/run/nri", true},
+		{"pod-pacemaker", "/run/containerd/io.containerd.runtime.v2.task/k8s.io", "/run/containerd/io.containerd.runtime.v2.task/k8s.io", true},
 		{"pod-pacemaker", "/run/pod-pacemaker", "/run/pod-pacemaker", false},
 		{"pod-pacemaker", "/var/lib/pod-pacemaker", "/var/lib/pod-pacemaker", false},
 		{"pod-pacemaker", "/opt/pod-pacemaker/bin", "/opt/pod-pacemaker/bin", false},

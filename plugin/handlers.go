@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -17,9 +18,10 @@ import (
 
 // handler passes the calls of the runtime on to the packages of the daemon. It decides nothing.
 type handler struct {
-	starts   *starts.Starts
-	waiting  *waiting.Chooser
-	observer *observe.Observer
+	starts      *starts.Starts
+	waiting     *waiting.Chooser
+	observer    *observe.Observer
+	refuseLarge bool // refuse what is larger than mostListed
 }
 
 var _ nri.Handler = handler{} // whose comments say when each method is called
@@ -31,6 +33,12 @@ func (h handler) Connected(runtime, version string, requestTimeout time.Duration
 func (h handler) Lost(why error) { h.observer.Report(observe.RuntimeLost{Why: why}) }
 
 func (h handler) Reconnected() { h.observer.Report(observe.RuntimeBack{}) }
+
+func (h handler) Delayed(reason nri.Delay, why error) {
+	h.observer.Report(observe.RegistrationDelayed{Delay: string(reason), Why: why})
+}
+
+func (h handler) RegistersDuringStop() { h.observer.Report(observe.RegistersDuringStop{}) }
 
 func (h handler) Took(now time.Time, call string, took time.Duration) {
 	h.observer.Report(observe.HandlerCall{Name: call, Took: took})
@@ -53,6 +61,9 @@ func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 }
 
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	if err := h.large(pod, pod.SizeVT(), ""); err != nil {
+		return err
+	}
 	return h.waiting.Sandbox(ctx, pod)
 }
 
@@ -67,6 +78,9 @@ func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error 
 }
 
 func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	if err := h.large(pod, ctr.SizeVT(), ctr.GetId()); err != nil {
+		return nil, nil, err
+	}
 	hook, err := h.waiting.Container(ctx, pod, ctr)
 	if hook == nil {
 		return nil, nil, err
@@ -74,6 +88,26 @@ func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 	adjustment := &api.ContainerAdjustment{}
 	adjustment.AddHooks(&api.Hooks{CreateRuntime: []*api.Hook{hook}})
 	return adjustment, nil, err
+}
+
+// mostListed is how many bytes the runtime may list of a sandbox or container. With all below it, every listing succeeds:
+// see nri/listing.go.
+const mostListed = 256 << 10
+
+// large reports a sandbox or container of which the runtime lists more than mostListed. It returns an error if it is to be
+// refused. container is empty for the sandbox.
+func (h handler) large(pod *api.PodSandbox, listed int, container string) error {
+	if listed <= mostListed {
+		return nil
+	}
+	h.observer.Report(observe.LargeEnvironment{
+		Made:  observe.Made{Pod: observe.Pod{UID: pods.Key(pod), Name: podName(pod)}, Sandbox: pod.GetId(), Container: container},
+		Bytes: listed, Refused: h.refuseLarge,
+	})
+	if !h.refuseLarge {
+		return nil
+	}
+	return fmt.Errorf("pod-pacemaker: %d KiB of environment, labels and annotations, more than %d KiB (--refuse-large-environments)", listed>>10, mostListed>>10)
 }
 
 func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {

@@ -9,17 +9,21 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 )
 
 // httpEvery is the time between two attempts to listen at an address that is in use, or that the node does not have yet.
 const httpEvery = time.Second
 
+// delays are what the label of the metric registration_waits may be.
+var delays = []string{string(nri.ContainerStops), string(nri.ListingTooLarge), string(nri.RuntimeEnded)}
+
 // metrics returns a registry of all metrics of the daemon.
 func (d *Daemon) metrics() *prometheus.Registry {
 	return d.observer.WithScraped(observe.Scraped{
 		Groups: d.starts.Limiter().Groups, Status: d.Status, Policies: d.policyStates, Claims: d.claims,
-		Standby: func() bool { return d.standby.Load() != nil }, RegistrationWaits: d.connection.RegistrationWaits, LogDropped: d.options.LogDropped,
+		Standby: func() bool { return d.standby.Load() != nil }, Delay: func() string { return string(d.connection.Delayed()) }, Delays: delays, LogDropped: d.options.LogDropped,
 	})
 }
 

@@ -35,6 +35,12 @@ type Options struct {
 	ConfigFile string
 	// NRISocket is the runtime's NRI socket.
 	NRISocket string
+	// ContainerdState is the folder `state` of containerd's configuration, for the sizes of the pods and containers that
+	// the runtime lists to a plugin. If it is empty, they are not known before the daemon registers.
+	ContainerdState string
+	// RefuseLargeEnvironments makes the daemon refuse sandboxes and containers with more than 256 KiB of environment and
+	// other settings.
+	RefuseLargeEnvironments bool
 	// NRIIndex orders the plugins of a runtime; two digits.
 	NRIIndex string
 	// RunDir is the folder of the gate's socket, the administrator's socket, the lock of the daemon that paces pods,
@@ -42,7 +48,7 @@ type Options struct {
 	// user may open the folder.
 	RunDir string
 	// StateDir holds what outlives the daemon: the last good configuration and policies, and what starts took, which the
-	// daemon learns with an API server. If it is empty, the daemon keeps nothing.
+	// daemon learns with an API server, and whether the runtime ended when the daemon registered. If it is empty, the daemon keeps nothing.
 	StateDir string
 	// GatePath is the absolute path of the hook's program on the host. If it is empty, there is no gate.
 	GatePath string
@@ -97,11 +103,21 @@ func (o Options) SocketPath() string { return filepath.Join(o.RunDir, "gate.sock
 // AdminPath returns the path of the administrator's socket.
 func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
 
-// lastGoodPath returns the file of the last good configuration, policiesPath that of the last policies in force, and
-// costsPath that of what starts took. They return "" if the daemon keeps nothing.
+// bundles returns the folder of the OCI bundles of the runtime's pods and containers.
+func (o Options) bundles() string {
+	if o.ContainerdState == "" {
+		return ""
+	}
+	return filepath.Join(o.ContainerdState, "io.containerd.runtime.v2.task", "k8s.io")
+}
+
+// lastGoodPath returns the file of the last good configuration, policiesPath that of the last policies in force,
+// costsPath that of what starts took, and endsPath that of the ends of the runtime. They return "" if the daemon keeps
+// nothing.
 func (o Options) lastGoodPath() string { return o.statePath("config") }
 func (o Options) policiesPath() string { return o.statePath("policies") }
 func (o Options) costsPath() string    { return o.statePath("costs") }
+func (o Options) endsPath() string     { return o.statePath("registration") }
 
 // statePath returns a file in the state folder. Each instance has its own.
 func (o Options) statePath(name string) string {
@@ -115,7 +131,7 @@ func (o Options) statePath(name string) string {
 func (o Options) files() []string {
 	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
 	if o.StateDir != "" {
-		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath())
+		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath(), o.endsPath())
 	}
 	if o.GatePath != "" {
 		all = append(all, o.GatePath)
@@ -146,6 +162,7 @@ func (o Options) Validate() error {
 	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)
 	fault(!filepath.IsAbs(o.NRISocket), "--nri-socket: %q: must be an absolute path", o.NRISocket)
+	fault(o.ContainerdState != "" && !filepath.IsAbs(o.ContainerdState), "--containerd-state: %q: must be an absolute path, or empty not to look there", o.ContainerdState)
 	fault(o.GatePath != "" && !filepath.IsAbs(o.GatePath), "--gate-path: %q: must be an absolute path on the host, or empty for no gate", o.GatePath)
 	fault(o.DaemonSet != "" && !namespacedName.MatchString(o.DaemonSet), "--daemonset: %q: must be NAMESPACE/NAME", o.DaemonSet)
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")

@@ -55,5 +55,5 @@ func TestTheDaemonRegistersWhenNoContainerIsBeingStopped(t *testing.T) {
 	n.eventually("the daemon is ready", func() bool { return n.d.Ready() == nil })
 	assert.Zero(t, counted(t, n, "pod_pacemaker_registration_waits"))
 	assert.Contains(t, logged(), "is stopping a container of pod ns/slow")
-	assert.Contains(t, logged(), "no container is being stopped any more")
+	assert.Contains(t, logged(), "nothing keeps the daemon from registering any more")
 }

@@ -71,7 +71,8 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	})
 	connection := nri.New(nri.Options{
 		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
-		Handler: handler{starts: paced, waiting: chooser, observer: observer}, Stops: t.stops, Log: o.Log, FirstPause: t.firstPause,
+		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments},
+		Stops:   t.stops, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause,
 	})
 	d = &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,

@@ -141,6 +141,7 @@ func TestPathsAndPortsFollowTheValues(t *testing.T) {
 	pod := daemon(t, `
 instance: blue
 nri: {socket: /x/nri/n.sock, index: "10"}
+containerd: {state: /x/containerd}
 gate: {mode: never, timeout: 12m}
 paths: {gate: /x/bin, run: /x/run, state: /x/state}
 http: {port: 9500}
@@ -149,7 +150,7 @@ extraArgs: [--hold=100ms]
 `)
 	container := pod.Containers[0]
 	require.Equal(t, []string{
-		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--instance=blue", "--run-dir=/x/run", "--state-dir=/x/state",
+		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--containerd-state=/x/containerd", "--instance=blue", "--run-dir=/x/run", "--state-dir=/x/state",
 		"--proc-root=/host/proc", "--gate-path=/x/bin/pacemaker-gate", "--gate=never", "--gate-timeout=12m",
 		"--daemonset=$(POD_NAMESPACE)/pod-pacemaker", "--http=127.0.0.1:9500", "--log-level=debug", "--log-format=text", "--hold=100ms",
 	}, container.Args)

@@ -40,6 +40,8 @@ var (
 	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
 	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, which holds up all pods")
 	errStubFailed   = errors.New("the NRI stub panicked")
+	errRuntimeEnded = errors.New("the runtime ended while it registered the daemon, before it had listed its pods")
+	errUnlisted     = errors.New("the runtime closed the connection before it had listed its pods, and its log says why")
 	errWeak         = errors.New("the connection ended soon after it was registered, or after an answer that took longer than the runtime's request timeout, which holds up all pods")
 )
 
@@ -50,7 +52,11 @@ type Options struct {
 	Handler             Handler
 	// Stops knows which pods of the node are being stopped; nil: nothing does.
 	Stops StopSource
-	Log   logrus.FieldLogger
+	// Bundles is the folder of the OCI bundles of the runtime's pods and containers; empty: their sizes are not known.
+	Bundles string
+	// EndsFile keeps that the runtime ended during a registration; empty: that is kept in memory.
+	EndsFile string
+	Log      logrus.FieldLogger
 	// FirstPause is the first pause after a connection that was too slow; 0: 5 s.
 	FirstPause time.Duration
 }
@@ -61,10 +67,15 @@ type Connection struct {
 	handler Handler
 	log     logrus.FieldLogger
 
-	first    sync.Once
-	synced   chan struct{} // closed once the runtime has listed what it runs
-	weakness weakness      // used by Run alone
-	listBy   time.Time     // how long Run waits for the list of the node's pods
+	first  sync.Once
+	synced chan struct{} // closed once the runtime has listed what it runs
+
+	// Used by Run alone.
+	weakness   weakness
+	listing    listing
+	ends       ends
+	listBy     time.Time // how long it waits for the list of the node's pods
+	stopsSince time.Time // since when a container has been stopped at each check; zero: at the last, none was
 
 	mu            sync.Mutex
 	number        int // of the connection; calls of an earlier one have no effect
@@ -83,6 +94,7 @@ type Connection struct {
 func New(o Options) *Connection {
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
+		listing: listing{dir: o.Bundles, log: o.Log}, ends: ends{path: o.EndsFile, log: o.Log},
 		synced: make(chan struct{}), weakness: weakness{first: o.FirstPause},
 	}
 }
@@ -94,9 +106,11 @@ func (c *Connection) Synced() <-chan struct{} { return c.synced }
 func (c *Connection) Run(ctx context.Context) error {
 	wait := retryFirst
 	c.listBy = time.Now().Add(listWithin)
+	c.ends.load(time.Now(), func(socket string) bool { return c.gone(ctx, socket) })
 	for {
-		c.awaitStops(ctx)
+		c.awaitTurn(ctx)
 		served, err := c.serve(ctx) // it fails at once if ctx has ended
+		ended := c.settle(ctx, served)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end of ctx is why serve failed, and no fault
 		}
@@ -107,17 +121,37 @@ func (c *Connection) Run(ctx context.Context) error {
 		// Jitter: daemons that were started together do not connect at the same moments.
 		pause := wait/2 + rand.N(wait)
 		switch weak := c.weakness.after(served); {
+		case ended:
+			c.weakness.pause = 0
+			err = fmt.Errorf("%w: %w", errRuntimeEnded, err)
 		case nobodyListens(err):
 			pause = knockEvery/2 + rand.N(knockEvery)
 		case weak > 0:
 			pause = weak + rand.N(weak/2)
-			err = fmt.Errorf("%w: %w", errWeak, err)
+			why := errWeak
+			if !served.synchronized && served.late == 0 {
+				why = errUnlisted
+			}
+			err = fmt.Errorf("%w: %w", why, err)
 		default:
 			wait = min(2*wait, retryMost)
 		}
 		c.warn(time.Now(), err, pause)
 		c.rest(ctx, pause, served.socket)
 	}
+}
+
+// settle notes how a registration went, and reports whether the runtime ended before it had listed its pods.
+func (c *Connection) settle(ctx context.Context, served life) (ended bool) {
+	socket := c.ends.note.Registering
+	switch {
+	case served.synchronized:
+		c.ends.listed()
+	case socket != "":
+		ended = served.registered && ctx.Err() == nil && c.gone(ctx, socket)
+		c.ends.over(ended)
+	}
+	return ended
 }
 
 // nobodyListens reports whether err means that no runtime listens at the socket.
@@ -142,15 +176,16 @@ func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
 // serve connects once, serves the runtime until the connection ends, and returns how it went.
 func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	var dialer net.Dialer
-	socket := socketOf(c.options.Socket)
+	socket, id := socketOf(c.options.Socket), socketID(c.options.Socket)
 	raw, err := dialer.DialContext(ctx, "unix", c.options.Socket)
 	if err != nil {
 		return life{}, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
 	}
-	conn := &watchedConn{Conn: raw, closed: make(chan struct{})}
+	conn := &watchedConn{Conn: raw, closed: make(chan struct{}), listed: make(chan struct{})}
 	defer conn.Close()
+	c.ends.begin(time.Now(), id)
 	late := newLateAnswers(c.requestTimeout)
-	p := plugin{Handler: c.handler, connection: c, number: c.begin()}
+	p := plugin{Handler: c.handler, connection: c, number: c.begin(), listed: sync.OnceFunc(func() { close(conn.listed) })}
 	st, err := newStub(&p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log)
 	if err != nil {
 		return life{}, err
@@ -175,7 +210,7 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 }
 
 // newStub returns a stub that serves a connection. Its failure policy keeps the plugin registered after a request that
-// took too long, because each new registration may hold up the node, see awaitStops. A runtime whose NRI does not know
+// took too long, because each new registration may hold up the node, see checkStops. A runtime whose NRI does not know
 // the policy ignores it.
 func newStub(p any, name, index string, conn *watchedConn, intercept ttrpc.UnaryServerInterceptor, log logrus.FieldLogger) (stub.Stub, error) {
 	st, err := stub.New(p,
@@ -202,10 +237,10 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 
 // watch blocks until the connection has to end. It returns the reason; nil: the stub returns it. It does not end a
 // connection by its own decision while a container of the node is being stopped, because the daemon could not register
-// again before the stop is over, see awaitStops. A runtime that ignores the failure policy ends the connection after the
+// again before the stop is over, see checkStops. A runtime that ignores the failure policy ends the connection after the
 // first late answer. Another runtime waits for its timeout at each late answer.
 func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers) error {
-	registration, still := time.After(registrationLimit), time.Tick(stillEvery)
+	registration, still, listed := time.After(registrationLimit), time.Tick(stillEvery), conn.listed
 	before := time.Now()
 	// A daemon that did not run for a while has kept the runtime waiting for as long.
 	stoodStill := func() {
@@ -222,15 +257,19 @@ func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAns
 			return nil
 		case <-still:
 			stoodStill()
+		case <-listed:
+			c.ends.listed()
+			listed = nil
 		case <-late.again:
 			// After the stop, the next late answer sends again.
-			if c.stopUnderWay(time.Now()) == nil {
+			if _, stops := c.stopUnderWay(time.Now()); !stops {
 				return errTooLate
 			}
 		case <-registration:
+			_, stops := c.stopUnderWay(time.Now())
 			switch {
 			case c.State().Connected:
-			case c.stopUnderWay(time.Now()) != nil:
+			case stops:
 				registration = time.After(registrationLimit)
 			default:
 				return errSilent

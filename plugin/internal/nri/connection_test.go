@@ -26,10 +26,14 @@ type heard struct {
 	panicked    []string
 	pods        []*api.PodSandbox // the pods of the calls that panicked
 	took        []string
+	delayed     []Delay
+	duringStop  int
 }
 
 func (h *heard) Connected(string, string, time.Duration) logrus.Fields { return h.faults }
 func (h *heard) Lost(error)                                            {}
+func (h *heard) Delayed(reason Delay, _ error)                         { h.delayed = append(h.delayed, reason) }
+func (h *heard) RegistersDuringStop()                                  { h.duringStop++ }
 func (h *heard) Reconnected()                                          { h.reconnected() }
 func (h *heard) Took(_ time.Time, name string, _ time.Duration)        { h.took = append(h.took, name) }
 func (h *heard) Panicked(part string, _ any, pod *api.PodSandbox) {
@@ -92,7 +96,7 @@ func TestAConnectionIsSynchronizedAlsoAfterAPanic(t *testing.T) {
 	h := &heard{call: func() { panic("broken") }}
 	log, _ := logtest.NewNullLogger()
 	c := New(Options{Handler: h, Log: log})
-	p := &plugin{Handler: h, connection: c, number: c.begin()}
+	p := &plugin{Handler: h, connection: c, number: c.begin(), listed: func() {}}
 	_, err := call(t, h, "Synchronize", &api.SynchronizeRequest{}, func(ctx context.Context, _ func(any) error) (any, error) {
 		return p.Synchronize(ctx, nil, nil)
 	})

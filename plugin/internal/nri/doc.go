@@ -5,5 +5,6 @@
 //
 // containerd holds two global locks while it calls a plugin, so a Handler must be quick. A connection whose answers come
 // too late is given up for a while: see weakness.go. Registration needs the same locks, so the daemon does not register
-// while a container of the node is being stopped: see stopwait.go.
+// while a container of the node is being stopped: see stopwait.go. Nor does it register where the runtime could end in
+// the attempt to list its pods (listing.go), nor soon after it did (ends.go).
 package nri

@@ -23,6 +23,11 @@ type Handler interface {
 	// after that is synchronized.
 	Lost(why error)
 	Reconnected()
+	// Delayed is called when the daemon does not register for a reason that may last, and why says more.
+	Delayed(reason Delay, why error)
+	// RegistersDuringStop is called when the daemon registers while containerd is stopping a container, which blocks all
+	// pods of the node until it has stopped.
+	RegistersDuringStop()
 	// Took is called after each call of the runtime, with its name, such as RunPodSandbox, and its duration.
 	Took(now time.Time, call string, took time.Duration)
 	// Panicked is called for each panic that was caught. part is the name of the call, or stub. The pod starts
@@ -48,6 +53,7 @@ type plugin struct {
 	Handler
 	connection *Connection
 	number     int
+	listed     func()
 	stub       stub.Stub // knows the runtime's request timeout once the runtime configures it
 }
 
@@ -58,7 +64,10 @@ func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.E
 
 // Synchronize implements stub.SynchronizeInterface.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*api.Container) ([]*api.ContainerUpdate, error) {
-	defer p.connection.becameSynchronized(p.number) // also after a panic, which intercept catches
+	defer func() { // also after a panic, which intercept catches
+		p.connection.becameSynchronized(p.number)
+		p.listed()
+	}()
 	p.Handler.Synchronize(pods, ctrs)
 	return nil, nil
 }

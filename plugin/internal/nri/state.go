@@ -1,7 +1,6 @@
 package nri
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,24 +85,6 @@ func (c *Connection) lose(err error) {
 	c.lost = true
 	c.mu.Unlock()
 	c.handler.Lost(err)
-}
-
-// RegistrationWaits reports whether the daemon delays its registration because containerd is stopping a container.
-func (c *Connection) RegistrationWaits() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return errors.As(c.waits, new(stopUnderWay))
-}
-
-// Paces returns why pods are not paced; nil: they are. Unlike State.Err, it names no pod: every process on the node may
-// read it.
-func (c *Connection) Paces() error {
-	err := c.State().Err
-	if waits := (stopUnderWay{}); errors.As(err, &waits) {
-		waits.pod = ""
-		return waits
-	}
-	return err
 }
 
 // State returns the state of the connection.

@@ -1,14 +1,12 @@
 package nri
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -17,6 +15,12 @@ const (
 	listWithin = 5 * time.Second
 	// stopsEvery is the time between two checks for a container that is being stopped.
 	stopsEvery = 100 * time.Millisecond
+	// stopsMost is how long the daemon waits for a moment at which no container is being stopped. Then it registers as
+	// soon as all stops end within heldMost, for which the registration blocks all pods of the node: Kubernetes' default
+	// grace period, and the margin of a StopSource. A longer stop keeps the daemon away, because whoever deletes a pod
+	// with a long grace period could else block the node for as long.
+	stopsMost = time.Minute
+	heldMost  = 35 * time.Second
 )
 
 var errNotListed = errors.New("waiting to register: the pods of this node are not known yet; pods start unpaced meanwhile")
@@ -26,7 +30,7 @@ type StopSource interface {
 	// Listed reports whether the pods of the node are known.
 	Listed() bool
 	// Stopping returns a pod, as "namespace/name", of which a container is being stopped, and the time at which the
-	// container is killed. It returns false if there is none.
+	// container is killed: of several, the last. It returns false if there is none.
 	Stopping(now time.Time) (pod string, by time.Time, ok bool)
 }
 
@@ -45,54 +49,52 @@ func (s stopUnderWay) Error() string {
 		pod, s.by.UTC().Format(time.TimeOnly+"Z"))
 }
 
-// log returns a log with the fields that name the pod.
-func (s stopUnderWay) log(to logrus.FieldLogger) logrus.FieldLogger {
+func (stopUnderWay) reason() Delay { return ContainerStops }
+
+func (s stopUnderWay) withoutPods() error {
+	s.pod = ""
+	return s
+}
+
+func (s stopUnderWay) fields() logrus.Fields {
 	namespace, name, _ := strings.Cut(s.pod, "/")
-	return to.WithFields(logrus.Fields{"pod_namespace": namespace, "pod_name": name})
+	return logrus.Fields{"pod_namespace": namespace, "pod_name": name, "until": s.by}
 }
 
-// stopUnderWay returns which container of the node is being stopped at now; nil: none, or it is not known.
-func (c *Connection) stopUnderWay(now time.Time) error {
+// stopUnderWay returns which container of the node is being stopped at now; false: none, or it is not known.
+func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
 	if c.options.Stops == nil {
-		return nil
+		return stopUnderWay{}, false
 	}
-	if pod, by, ok := c.options.Stops.Stopping(now); ok {
-		return stopUnderWay{pod: pod, by: by}
-	}
-	return nil
+	pod, by, ok := c.options.Stops.Stopping(now)
+	return stopUnderWay{pod: pod, by: by}, ok
 }
 
-// checkStops returns why the daemon must not register at now, and stores that for State; nil: it may register.
-func (c *Connection) checkStops(now time.Time) error {
-	why := c.stopUnderWay(now)
-	if c.options.Stops != nil && !c.options.Stops.Listed() {
-		why = nil
-		if now.Before(c.listBy) {
-			why = errNotListed
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waits = why
-	return why
-}
-
-// awaitStops blocks until no container of the node is being stopped, or ctx ends.
+// checkStops returns why the daemon must not register at now because of a stop; nil: it may.
 //
 // containerd holds a lock of NRI for reading during a graceful stop, and a plugin that registers takes that lock for
 // writing. Every pod of the node would wait for the end of the stop, as long as the pod's grace period (containerd#14083).
-func (c *Connection) awaitStops(ctx context.Context) {
-	began := time.Now()
-	var first stopUnderWay // the zero value: the wait was not logged
-	err := wait.PollUntilContextCancel(ctx, stopsEvery, true, func(context.Context) (over bool, _ error) {
-		why := c.checkStops(time.Now())
-		if first.pod == "" && errors.As(why, &first) {
-			first.log(c.log).WithField("until", first.by).Warn(why)
+func (c *Connection) checkStops(now time.Time) error {
+	if c.options.Stops != nil && !c.options.Stops.Listed() {
+		if now.Before(c.listBy) {
+			return errNotListed
 		}
-		return why == nil, nil
-	})
-	if err == nil && first.pod != "" {
-		first.log(c.log).WithField("waited", time.Since(began).Round(time.Millisecond)).
-			Infof("the wait that began with pod %s is over, no container is being stopped any more: the daemon registers", first.pod)
+		return nil
 	}
+	stop, ok := c.stopUnderWay(now)
+	if !ok {
+		c.stopsSince = time.Time{}
+		return nil
+	}
+	if c.stopsSince.IsZero() {
+		c.stopsSince = now
+	}
+	if now.Sub(c.stopsSince) < stopsMost || stop.by.Sub(now) > heldMost {
+		return stop
+	}
+	c.log.WithFields(stop.fields()).Warnf("containers were being stopped for %s without a pause: the daemon registers during the stop of pod %s, and all starts and stops of the node wait for its end (%s at the latest)",
+		stopsMost, stop.pod, stop.by.UTC().Format(time.TimeOnly+"Z"))
+	c.handler.RegistersDuringStop()
+	c.stopsSince = time.Time{}
+	return nil
 }

@@ -26,16 +26,16 @@ func TestTheWaitForTheListOfPodsIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := aConnection()
 		c.options.Stops, c.listBy = stops{}, time.Now().Add(listWithin)
-		require.ErrorIs(t, c.checkStops(time.Now()), errNotListed)
+		require.ErrorIs(t, c.checkTurn(time.Now()), errNotListed)
 		require.ErrorIs(t, c.Paces(), errNotListed)
 		time.Sleep(listWithin - time.Nanosecond)
-		require.ErrorIs(t, c.checkStops(time.Now()), errNotListed)
-		assert.False(t, c.RegistrationWaits(), "without a list, no stopping container is known")
+		require.ErrorIs(t, c.checkTurn(time.Now()), errNotListed)
+		assert.Empty(t, c.Delayed(), "without a list, no stopping container is known")
 		time.Sleep(time.Nanosecond)
-		require.NoError(t, c.checkStops(time.Now()), "without an API server, nothing is known of stops")
+		require.NoError(t, c.checkTurn(time.Now()), "without an API server, nothing is known of stops")
 	})
 	standalone, _ := aConnection()
-	require.NoError(t, standalone.checkStops(time.Now()))
+	require.NoError(t, standalone.checkTurn(time.Now()))
 }
 
 // stopsUntil reports until a given time that a pod is being stopped.
@@ -106,7 +106,7 @@ func TestNoAttemptToRegisterIsMadeWhileAContainerIsStopped(t *testing.T) {
 			}
 			return count
 		}
-		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "the wait that began with pod ns/slow is over, no container is being stopped any more"
+		const attempt, waits, over = "no connection to the runtime", "is stopping a container of pod ns/slow", "nothing keeps the daemon from registering any more (first: ContainerStops)"
 		passes := func(d time.Duration) {
 			time.Sleep(d)
 			synctest.Wait()
@@ -121,16 +121,56 @@ func TestNoAttemptToRegisterIsMadeWhileAContainerIsStopped(t *testing.T) {
 			assert.Equal(t, stop, said(waits), "it is logged once for each stop")
 			require.ErrorContains(t, c.State().Err, waits)
 			require.ErrorContains(t, c.Paces(), "is stopping a container of a pod")
-			assert.True(t, c.RegistrationWaits())
+			assert.Equal(t, ContainerStops, c.Delayed())
 			stops.Store(false)
 			passes(time.Second)
 			assert.Equal(t, stop, said(attempt))
 			assert.Equal(t, stop, said(over))
 			require.ErrorContains(t, c.Paces(), "does containerd run")
-			assert.False(t, c.RegistrationWaits())
+			assert.Empty(t, c.Delayed())
 			stops.Store(true)
 		}
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// Stops that follow one another do not keep the daemon away for ever. It registers after a minute, at the first moment at
+// which all stops end soon. A stop that takes long keeps it away: to register would block the node for as long.
+func TestTheWaitForStopsIsBoundedByWhatTheyCost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stopTakes, want time.Duration
+	}{
+		"each stop is short": {heldMost, stopsMost},
+		"one stop is long":   {2 * time.Hour, 2*time.Hour - heldMost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				conn, logged := aConnection()
+				h := &heard{}
+				conn.handler = h
+				began := time.Now()
+				conn.options.Stops = overlapping{began, c.stopTakes}
+				conn.awaitTurn(t.Context())
+				assert.InDelta(t, c.want.Seconds(), time.Since(began).Seconds(), 1)
+				assert.Equal(t, 1, h.duringStop)
+				assert.Contains(t, logged.AllEntries()[len(logged.AllEntries())-2].Message, "all starts and stops of the node wait for its end")
+			})
+		})
+	}
+}
+
+// overlapping reports stops that take this long. Each begins at the end of the one before.
+type overlapping struct {
+	began time.Time
+	take  time.Duration
+}
+
+func (overlapping) Listed() bool { return true }
+
+func (s overlapping) Stopping(now time.Time) (string, time.Time, bool) {
+	over := now.Sub(s.began) / s.take
+	return "ns/slow", s.began.Add((over + 1) * s.take), true
 }

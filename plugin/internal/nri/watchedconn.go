@@ -8,11 +8,13 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// watchedConn is a connection with a channel that is closed when the connection ends, on either side.
+// watchedConn is a connection with a channel that is closed when the connection ends, on either side, and one that is
+// closed when the runtime has listed its pods on it.
 type watchedConn struct {
 	net.Conn
 	once   sync.Once
 	closed chan struct{}
+	listed chan struct{}
 }
 
 func (c *watchedConn) Read(b []byte) (int, error) {

@@ -245,6 +245,13 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log warning: the API server cannot be used: the policies a, b hold no pod error=it is absent",
 			"on node: Warning StartPoliciesOpened: the StartPolicies a, b hold no pod: it is absent",
 		}},
+		{RegistrationDelayed{"ListingTooLarge", why}, []string{"on node: Warning ListingTooLarge: it is absent"}},
+		{RegistersDuringStop{}, []string{"metric registrations_during_stop_total: 1"}},
+		{LargeEnvironment{Made: Made{Pod: web, Sandbox: "s1", Container: "c1"}, Bytes: 300 << 10, Refused: true}, []string{
+			"log warning: pod ns/web: the container has 300 KiB of environment and other settings; containerd may end when it lists several of such a size to a plugin, so the daemon does not register beside them; it is refused bytes=307200 container_id=c1" + pod + " sandbox_id=s1",
+			"metric large_environments_total: 1",
+			"on pod u1 ns/web: Warning LargeEnvironment: The container has 300 KiB of environment and other settings; containerd may end when it lists several of such a size to a plugin, so the daemon does not register beside them; it is refused",
+		}},
 		{ClusterPolicies{}, []string{
 			"log info: the policies of the scope Cluster hold pods again",
 			"on node: Normal StartPoliciesClosed: the StartPolicies of the scope Cluster hold again",

@@ -26,6 +26,8 @@ type metrics struct {
 	expired     prometheus.Counter
 	refusalCPU  prometheus.Counter
 	handlerHold prometheus.Counter
+	duringStop  prometheus.Counter
+	large       prometheus.Counter
 	roomWaits   *prometheus.HistogramVec
 	generation  *prometheus.GaugeVec
 	handlers    *prometheus.HistogramVec
@@ -64,6 +66,8 @@ func newMetrics() *metrics {
 		panics:      add.NewCounterVec(counter("panics_total", "Panics that were caught. After one in an NRI handler the pod starts; any other part continues."), []string{"part"}),
 		expired:     add.NewCounter(counter("gate_expired_total", "Waits in the gate that ended without a turn.")),
 		refusalCPU:  add.NewCounter(counter("refusal_cpu_seconds_total", "Estimated CPU time that refusals cost the node.")),
+		duringStop:  add.NewCounter(counter("registrations_during_stop_total", "Registrations with the runtime while it was stopping a container, because containers were being stopped for a minute without a pause. All pods of the node wait for the end of that stop.")),
+		large:       add.NewCounter(counter("large_environments_total", "Sandboxes and containers that were made with more than 256 KiB of environment and other settings, or refused for that.")),
 		handlerHold: add.NewCounter(counter("handler_hold_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
 		roomWaits:   histogram("room_wait_seconds", "Time that a process waited in the waiting room, by the reason why it left. TurnNear: its pod may wait in the gate next. HungUp: it ended by itself, because the folder of the CNI configurations changed or the runtime ended it.", secondsBuckets, "reason"),
 		generation:  add.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsNamespace, Name: "config_generation", Help: "Generation of the configuration in force."}, []string{"config", "origin"}),

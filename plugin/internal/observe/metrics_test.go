@@ -30,7 +30,7 @@ func observing(l *throttle.Limiter, status func() admin.Status) (*Observer, *pro
 	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
 	registry := o.WithScraped(Scraped{
 		Groups: l.Groups, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
-		Standby: func() bool { return false }, RegistrationWaits: func() bool { return false },
+		Standby: func() bool { return false }, Delay: func() string { return "" },
 	})
 	return o, registry
 }
@@ -44,7 +44,7 @@ func TestADaemonThatStandsByHasNoMetricOfItsConnections(t *testing.T) {
 			Groups:   throttle.New(time.Now(), throttle.Settings{}).Groups,
 			Status:   func() (s admin.Status) { s.PodWatch = &admin.PodWatch{Healthy: true}; return s },
 			Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
-			Standby: func() bool { return standby }, RegistrationWaits: func() bool { return false },
+			Standby: func() bool { return standby }, Delay: func() string { return "" },
 		}), "pod_pacemaker_connected", "pod_pacemaker_api_connected")
 		require.NoError(t, err)
 		assert.Equal(t, want, n)

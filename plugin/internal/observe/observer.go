@@ -42,13 +42,14 @@ func (o *Observer) Registry() *prometheus.Registry { return o.metrics.registry }
 
 // Scraped is what is read at each scrape.
 type Scraped struct {
-	Groups            func(now time.Time) []throttle.GroupView
-	Status            func() admin.Status // may block for 250 ms
-	Policies          func() []policies.State
-	Claims            func() leases.View // of policies with the scope Cluster
-	Standby           func() bool        // reports whether another daemon paces the pods of the node
-	RegistrationWaits func() bool        // reports whether registration waits until a container is stopped
-	LogDropped        func() uint64      // returns how many log entries were dropped; nil: none
+	Groups     func(now time.Time) []throttle.GroupView
+	Status     func() admin.Status // may block for 250 ms
+	Policies   func() []policies.State
+	Claims     func() leases.View // of policies with the scope Cluster
+	Standby    func() bool        // reports whether another daemon paces the pods of the node
+	Delay      func() string      // returns why the daemon does not register yet; empty: nothing delays it
+	Delays     []string           // all that Delay returns
+	LogDropped func() uint64      // returns how many log entries were dropped; nil: none
 }
 
 // WithScraped returns a registry of all metrics: those of Registry, and those that are read from s at each scrape.

@@ -19,6 +19,7 @@ const (
 	eventAdmitted = "StartAdmitted"
 	eventStuck    = "StartStuck"
 	eventUnpaced  = "StartUnpaced"
+	eventLarge    = "LargeEnvironment"
 	eventLent     = string(reasons.SlotLent)
 	eventExpired  = string(reasons.GateExpired)
 	eventNever    = string(reasons.Unadmittable)

@@ -2,11 +2,15 @@ package observe
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 )
+
+// mostEvent is the most bytes that the API server takes as the message of an event.
+const mostEvent = 1024
 
 // RuntimeLost says that the runtime closed the connection. It is an event on the node; package nri logs it.
 type RuntimeLost struct{ Why error }
@@ -21,6 +25,43 @@ type RuntimeBack struct{}
 
 func (RuntimeBack) report(o *Observer) {
 	o.events.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
+}
+
+// RegistrationDelayed says that the daemon does not register with the runtime for now. It is an event on the node, with
+// the delay as its reason; package nri logs it.
+type RegistrationDelayed struct {
+	Delay string
+	Why   error
+}
+
+func (e RegistrationDelayed) report(o *Observer) {
+	o.events.Node(corev1.EventTypeWarning, e.Delay, Cut(e.Why.Error(), mostEvent))
+}
+
+// RegistersDuringStop says that the daemon registers while the runtime is stopping a container, which blocks all pods of
+// the node until the container has stopped. It is counted; package nri logs it.
+type RegistersDuringStop struct{}
+
+func (RegistersDuringStop) report(o *Observer) { o.metrics.duringStop.Inc() }
+
+// LargeEnvironment says that the runtime makes a sandbox or container with so much environment and other settings that it
+// could not list several such to the daemon. It is logged, counted, and an event on the pod.
+type LargeEnvironment struct {
+	Made
+	Bytes   int
+	Refused bool
+}
+
+func (e LargeEnvironment) report(o *Observer) {
+	o.metrics.large.Inc()
+	text := fmt.Sprintf("the %s has %d KiB of environment and other settings; containerd may end when it lists several of such a size to a plugin, so the daemon does not register beside them", e.what(), e.Bytes>>10)
+	if e.Refused {
+		text += "; it is refused"
+	}
+	e.log(o).WithField("bytes", e.Bytes).Warnf("pod %s: %s", e.Name, text)
+	if o.pods.rare.allow(time.Now()) {
+		o.events.Pod(e.UID, e.Name, corev1.EventTypeWarning, eventLarge, strings.ToUpper(text[:1])+text[1:])
+	}
 }
 
 // Made is a sandbox or a container that the runtime makes. As an event, it is one that does not wait now, and is logged

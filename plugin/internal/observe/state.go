@@ -15,7 +15,7 @@ func newStateMetrics(s Scraped) *scrape {
 	buildInfo := m.gauge("build_info", "Always 1; the labels are the version of the program and the commit of its sources.", "version", "commit")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
 	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
-	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, because a container of the node is being stopped; pods start unpaced.")
+	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, by the reason; pods start unpaced. ContainerStops: the runtime is stopping a container. ListingTooLarge: the runtime may end when it lists its pods. RuntimeEnded: it did, when the daemon registered last.", "reason")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
 	roomWaiters := m.gauge("room_waiters", "Pods that wait in the waiting room.")
@@ -39,7 +39,9 @@ func newStateMetrics(s Scraped) *scrape {
 				put(api, oneIf(now.PodWatch.Healthy))
 			}
 		}
-		put(registrationWaits, oneIf(s.RegistrationWaits()))
+		for _, reason := range s.Delays {
+			put(registrationWaits, oneIf(reason == s.Delay()), reason)
+		}
 		dropped := uint64(0)
 		if s.LogDropped != nil {
 			dropped = s.LogDropped()

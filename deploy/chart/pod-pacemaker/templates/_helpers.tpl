@@ -112,6 +112,9 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- if ne .Values.nri.index "05" }}
 - --nri-index={{ .Values.nri.index }}
 {{- end }}
+{{- if ne .Values.containerd.state "/run/containerd" }}
+- --containerd-state={{ .Values.containerd.state }}
+{{- end }}
 {{- with .Values.instance }}
 - --instance={{ . }}
 {{- end }}

@@ -1,0 +1,175 @@
+package nri
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
+)
+
+// endsWithin bounds how long after the end of a connection the end of the runtime shows.
+const endsWithin = time.Second
+
+// endWaits are how long the daemon stays away after the first, the second and each later end in a row.
+var endWaits = [...]time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour}
+
+// ends knows whether the runtime ended while it registered the daemon, and keeps that in a file. Another such end may
+// follow from the same pods, so the daemon stays away for a while, also after a restart of the node, of the runtime or of
+// the daemon. The note is written before each registration and removed when the runtime has listed its pods. A note that
+// a later daemon finds counts as an end if that runtime is gone. It is not safe for concurrent use.
+type ends struct {
+	path string // of the file; empty: the ends are forgotten when the daemon ends
+	log  logrus.FieldLogger
+
+	note endsNote
+}
+
+// endsNote is the content of the file.
+type endsNote struct {
+	Ends        int       `json:"ends"`        // in a row
+	At          time.Time `json:"at"`          // when the daemon registered last
+	Registering string    `json:"registering"` // the socket at which it registers now; empty: it does not
+}
+
+// load reads the file. gone reports whether the runtime that had this socket has ended.
+func (e *ends) load(now time.Time, gone func(socket string) bool) {
+	if e.path == "" {
+		return
+	}
+	content, err := os.ReadFile(e.path)
+	if err == nil {
+		err = json.Unmarshal(content, &e.note)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			e.log.WithError(err).Warn("the note of the last registration cannot be read")
+		}
+		return
+	}
+	if e.note.At.After(now) { // the clock was set back
+		e.note.At = now
+	}
+	if e.note.Registering != "" {
+		e.over(gone(e.note.Registering))
+	}
+}
+
+// begin notes that the daemon registers at the socket now.
+func (e *ends) begin(now time.Time, socket string) {
+	e.note.At, e.note.Registering = now, socket
+	e.write()
+}
+
+// over notes that the registration is over, and whether the runtime ended before it had listed its pods.
+func (e *ends) over(ended bool) {
+	e.note.Registering = ""
+	if ended {
+		e.note.Ends++
+	}
+	e.write()
+}
+
+// listed notes that the runtime has listed its pods.
+func (e *ends) listed() {
+	if e.note != (endsNote{}) {
+		e.note = endsNote{}
+		e.write()
+	}
+}
+
+func (e *ends) write() {
+	if e.path == "" {
+		return
+	}
+	var err error
+	if e.note.Ends == 0 && e.note.Registering == "" {
+		err = wholefile.Remove(e.path)
+	} else {
+		content, _ := json.Marshal(e.note) // it has no type that fails
+		if err = os.MkdirAll(filepath.Dir(e.path), 0o700); err == nil {
+			err = wholefile.Write(e.path, content, 0o600)
+		}
+	}
+	if err != nil {
+		e.log.WithError(err).Warn("the note of the registration cannot be written: after a restart, the daemon would not know that the runtime ended")
+	}
+}
+
+// recent returns why the daemon must not register at now; nil: it may. An administrator may remove the file.
+func (e *ends) recent(now time.Time) error {
+	if e.note.Ends == 0 {
+		return nil
+	}
+	if e.path != "" {
+		if _, err := os.Lstat(e.path); errors.Is(err, fs.ErrNotExist) {
+			e.note = endsNote{}
+			return nil
+		}
+	}
+	until := e.note.At.Add(endWaits[min(e.note.Ends, len(endWaits))-1])
+	if !now.Before(until) {
+		return nil
+	}
+	return runtimeEnded{ends: e.note.Ends, until: until, file: e.path}
+}
+
+// runtimeEnded is the error for a while after the runtime has ended while it registered the daemon.
+type runtimeEnded struct {
+	ends  int
+	until time.Time
+	file  string
+}
+
+func (r runtimeEnded) Error() string {
+	now := "restart the daemon to register now"
+	if r.file != "" {
+		now = "remove " + r.file + " to register now"
+	}
+	return fmt.Sprintf("waiting to register: the runtime ended while it registered the daemon (%d times in a row), so the daemon stays away until %s; %s; pods start unpaced meanwhile",
+		r.ends, r.until.UTC().Format(time.RFC3339), now)
+}
+
+func (runtimeEnded) reason() Delay           { return RuntimeEnded }
+func (r runtimeEnded) withoutPods() error    { return r }
+func (r runtimeEnded) fields() logrus.Fields { return logrus.Fields{"ends": r.ends, "until": r.until} }
+
+// socketID names the socket at the path, which each runtime makes anew; empty: there is none.
+func socketID(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	inode := uint64(0)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = stat.Ino
+	}
+	return fmt.Sprintf("%d %d", inode, info.ModTime().UnixNano())
+}
+
+// gone reports whether the runtime that listened at this socket has ended. It blocks for endsWithin if it has not. A
+// killed runtime leaves its socket, and the next one makes another.
+func (c *Connection) gone(ctx context.Context, socket string) bool {
+	var dialer net.Dialer
+	err := wait.PollUntilContextTimeout(ctx, endsWithin/4, endsWithin, true, func(ctx context.Context) (ended bool, _ error) {
+		if socketID(c.options.Socket) != socket {
+			return true, nil
+		}
+		conn, err := dialer.DialContext(ctx, "unix", c.options.Socket)
+		if err != nil {
+			return nobodyListens(err), nil
+		}
+		return false, conn.Close()
+	})
+	return err == nil
+}

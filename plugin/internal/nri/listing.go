@@ -1,0 +1,144 @@
+package nri
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
+)
+
+// When a plugin registers, NRI lists all pods and containers to it, in messages of at most 4 MiB. If a message is too
+// large, recalcObjsPerSyncMsg (nri/pkg/adaptation/plugin.go, 0.12) takes fewer pods and containers at a time, in
+// proportion to the excess, but at least a tenth fewer. It then takes 4 of each if fewer than 8 remain in all, also where
+// fewer than 4 exist: the slice is out of range, and the runtime ends. A message of 8 or fewer that is too large ends the
+// registration.
+//
+// Neither happens if the largest nine fit into one message, in whatever order the runtime lists them. A message that is
+// too large has k >= 10 pods and containers then, and its size is at most k/9 of the limit. So the next has more than
+// min(0.9, 9/k)*k-2 >= 7 of them, that is 8 or more. And messages of 8 always fit. With eight instead of nine, 9 may
+// become 7.
+//
+// A split can still leave pods or containers for which no message has a place, where one kind is rare. That registration
+// times out, and the next one meets another order.
+const (
+	largest    = 9
+	mostListed = 4 << 20 // bytes
+	// besides is for what a bundle does not show, in bytes: labels, kubelet's annotations, the image's name, and the
+	// state. All else is shorter in NRI's message than in the JSON of the bundle.
+	besides = 16 << 10
+)
+
+// listing measures what the runtime has to list, by the sizes of the OCI bundles. It is not safe for concurrent use.
+type listing struct {
+	dir    string // holds a folder for each sandbox and container that runs; empty: nothing is measured
+	log    logrus.FieldLogger
+	faults faultlog.Log
+	last   listingTooLarge // so that the same bundles are read only once
+}
+
+// bundle is the folder of a sandbox or container, and the size of its config.json.
+type bundle struct {
+	name string
+	size int64
+}
+
+// tooLarge returns why the runtime could not list its pods; nil: it can, or that is not known.
+func (l *listing) tooLarge() error {
+	if l.dir == "" {
+		return nil
+	}
+	found, err := l.bundles()
+	l.faults.Try(l.log, err, "the sizes of the containers are not known: the daemon registers, and if that ends the runtime, it stays away for a while",
+		"the sizes of the containers are known")
+	found = found[:min(len(found), largest)]
+	var size int64
+	for _, b := range found {
+		size += b.size + besides
+	}
+	if size <= mostListed {
+		return nil
+	}
+	if !slices.Equal(found, l.last.bundles) {
+		l.last = listingTooLarge{bundles: found, bytes: size, pods: l.podsOf(found)}
+	}
+	return l.last
+}
+
+// bundles returns all bundles, the largest first.
+func (l *listing) bundles() (found []bundle, err error) {
+	folders, err := os.ReadDir(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		info, err := os.Stat(l.config(folder.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is being made or removed
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, bundle{folder.Name(), info.Size()})
+	}
+	slices.SortFunc(found, func(a, b bundle) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name)) })
+	return found, nil
+}
+
+func (l *listing) config(bundle string) string { return filepath.Join(l.dir, bundle, "config.json") }
+
+// podsOf returns the names of the pods of the bundles, as "namespace/name", with the sizes of their bundles.
+func (l *listing) podsOf(bundles []bundle) (pods []string) {
+	sizes := map[string]int64{}
+	for _, b := range bundles {
+		var config struct{ Annotations map[string]string }
+		content, err := os.ReadFile(l.config(b.name))
+		if err != nil || json.Unmarshal(content, &config) != nil {
+			continue // it is gone
+		}
+		pod := config.Annotations["io.kubernetes.cri.sandbox-namespace"] + "/" + config.Annotations["io.kubernetes.cri.sandbox-name"]
+		if sizes[pod] == 0 {
+			pods = append(pods, pod)
+		}
+		sizes[pod] += b.size
+	}
+	for i, pod := range pods {
+		pods[i] = fmt.Sprintf("%s (%s)", pod, mebibytes(sizes[pod]))
+	}
+	return pods
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// listingTooLarge is the error while the runtime could not list its pods.
+type listingTooLarge struct {
+	bundles []bundle
+	bytes   int64
+	pods    []string // empty: the reader of the error may not know them
+}
+
+func (e listingTooLarge) Error() string {
+	pods := ""
+	if len(e.pods) > 0 {
+		pods = " (" + strings.Join(e.pods, ", ") + ")"
+	}
+	return fmt.Sprintf("waiting to register: the %d largest pods and containers of the node have %s of environment and other settings%s, and containerd, which lists them in messages of %s, may end in the attempt; "+
+		"pods start unpaced until some of these have ended", len(e.bundles), mebibytes(e.bytes), pods, mebibytes(mostListed))
+}
+
+func (listingTooLarge) reason() Delay { return ListingTooLarge }
+
+func (e listingTooLarge) withoutPods() error {
+	e.pods = nil
+	return e
+}
+
+func (e listingTooLarge) fields() logrus.Fields { return logrus.Fields{"bytes": e.bytes} }
