@@ -90,8 +90,9 @@ func (c *Connection) checkTurn(now time.Time) error {
 // Delayed returns why the daemon does not register yet; empty: nothing delays it.
 func (c *Connection) Delayed() Delay {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d := delay(nil); errors.As(c.waits, &d) {
+	why := c.waits
+	c.mu.Unlock()
+	if d := delay(nil); errors.As(why, &d) {
 		return d.reason()
 	}
 	return ""
