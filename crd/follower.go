@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -78,7 +79,7 @@ func (f *follower[T]) begin() {
 
 // run follows until ctx ends.
 func (f *follower[T]) run(ctx context.Context, refused func()) {
-	watch := informer.New(f.Configs.Resource(f.resource), informer.Options[*Known[T]]{
+	watch := informer.New(kube.Whole(f.Configs.Resource(f.resource)), informer.Options[*Known[T]]{
 		What: f.plural, Client: f.Configs, Kind: &unstructured.Unstructured{}, Keep: f.readVersion, Refused: refused, Log: f.Log,
 		Changed:  f.observe,
 		Complete: func() { f.listed.Store(true); f.wake() },

@@ -31,7 +31,7 @@ func TestTheClientDoesNotHoldBackTheLeases(t *testing.T) {
 		require.NoError(t, err)
 		began := time.Now()
 		for range 50 {
-			_, err := c.kube.Pods("").List(t.Context(), metav1.ListOptions{})
+			_, err := c.kube.Pods("").Watch(t.Context(), metav1.ListOptions{})
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			_, err = c.kube.DaemonSets("ns").Get(t.Context(), "name", metav1.GetOptions{})
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)

@@ -39,7 +39,7 @@ func TestAPodThatNeedNotWaitIsNotHeldToBecomeKnown(t *testing.T) {
 		"exempt": {daemonSetsExempt, func(_ *node, p *testPod) {
 			p.spec.Labels = map[string]string{"pod-template-generation": "1"}
 		}},
-		"the pod watch is away": {oneAtATime, func(n *node, _ *testPod) { n.pods.ListAnew(time.Time{}, "") }},
+		"the pod watch is away": {oneAtATime, func(n *node, _ *testPod) { n.pods.goesAway() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -53,10 +53,8 @@ func (k *knownPods) Healthy() bool {
 	return !k.away
 }
 
-// LastReport returns a time in the future: the watch is not mute.
-func (k *knownPods) LastReport(string) time.Time { return time.Now().Add(24 * time.Hour) }
-
-func (k *knownPods) ListAnew(time.Time, string) {
+// goesAway makes the API server unreachable.
+func (k *knownPods) goesAway() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.away = true

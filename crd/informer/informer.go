@@ -1,47 +1,59 @@
 // Package informer follows the objects of one kind in the API server. It logs an outage once, not at
 // every attempt, and logs when it is over.
 //
-// It uses client-go's reflector without client-go's informers, which would keep each object a second time.
+// It lists the objects and watches them from the version of the list. Only a watch that lasted its time is followed by
+// another one from the last version. After everything else it lists again: if etcd was restored from an older copy, a
+// watch from the last version is silent until etcd has made as many versions anew (kubernetes#107457, #118501), whereas
+// a list shows what there is. client-go's reflector goes on from the last version. It also reads a list as a whole if
+// the API server does not stream it; this package drops most of each object before it reads the next one.
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	"k8s.io/client-go/util/watchlist"
 	"k8s.io/utils/clock"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Options configure an [Informer]. Complete, Refused, Only and Remedy are optional.
+// Options configure an [Informer]. Complete, Refused, Only, ListOnly, Over and Remedy are optional.
 type Options[T metav1.Object] struct {
 	// What names the objects in the log, in the plural.
 	What string
 	// Remedy is what to do where the watch is forbidden, for the log. Empty: give the daemon its roles.
 	Remedy string
-	// Client is the client of which the api of New is a part. client-go asks it whether a list can be streamed
-	// (WatchList): its fakes cannot stream.
+	// Client is the client of which the api of New is a part. If it is one of client-go's fakes, which cannot stream a
+	// list, the informer does not ask for that.
 	Client any
 	// Only is a field selector of the objects. Empty: all.
 	Only string
+	// ListOnly is another field selector of the objects, for lists alone. Those that it leaves out must be Over.
+	ListOnly string
 	// Kind is an empty object of the kind.
 	Kind runtime.Object
-	// Keep returns what is kept of an object: at least its namespace, name and resource version. It may be
-	// called more than once for an object.
+	// Keep returns what is kept of an object: at least its namespace, name and resource version.
 	Keep func(runtime.Object) T
+	// Over reports that an object will not change any more. The informer forgets it after Changed. Of its deletion,
+	// Changed is called all the same.
+	Over func(T) bool
 	// Changed is called in the order of the changes for each object that is new (before is nil), changed, or
 	// deleted (after is nil), and for every object after each list. It should not block: later changes wait.
 	Changed func(before, after T)
@@ -58,194 +70,225 @@ type Options[T metav1.Object] struct {
 // only Run blocks.
 type Informer[T metav1.Object] struct {
 	options Options[T]
-	api     cache.ListerWatcher
+	api     kube.Follow
 	faults  faultlog.Log
 
 	// Only the goroutine of Run uses these.
-	known    map[cache.ObjectName]T
-	complete bool // Complete was called
+	known   map[cache.ObjectName]T
+	version string // up to which the objects are known; empty: they are not
 
-	mu        sync.Mutex
-	end       context.CancelFunc // ends the reflector that runs now
-	version   string             // the next list must not be older than this; empty: any
-	connected bool               // the last request succeeded, and a watch is connected
-	distrust  bool               // Distrust was called, and no list is complete since
-	began     time.Time          // when the last list began
-	streams   bool               // that list is the first part of a watch
-	completed time.Time          // when the last complete list began
+	mu      sync.Mutex
+	relist  context.CancelFunc
+	current bool
+	listed  bool
 }
 
 // New returns an informer of the objects that api serves. Run does its work.
-func New[T metav1.Object, L runtime.Object](api kube.Follow[L], o Options[T]) *Informer[T] {
-	i := &Informer[T]{options: o, known: map[cache.ObjectName]T{}, end: func() {}}
-	i.api = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
-			lo.FieldSelector = o.Only
-			i.beginList(&lo, false)
-			list, err := api.List(ctx, lo)
-			if err != nil {
-				i.fail(ctx, err)
-			}
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, lo metav1.ListOptions) (watch.Interface, error) {
-			lists := lo.SendInitialEvents != nil && *lo.SendInitialEvents
-			lo.FieldSelector = o.Only
-			if lists {
-				i.beginList(&lo, true)
-			}
-			w, err := api.Watch(ctx, lo)
-			if err != nil {
-				if !lists || !apierrors.IsInvalid(err) { // a server that cannot stream the list is asked for a plain one
-					i.fail(ctx, err)
-				}
-				if lists && utilnet.IsConnectionRefused(err) {
-					// At this error a reflector sleeps for up to half a minute, and the end of its context does not
-					// wake it. After any other error it lists, which is refused too, and Run ends with its context.
-					err = errors.New(err.Error())
-				}
-				return nil, err
-			}
-			if !lists {
-				i.works()
-			}
-			return w, nil
-		},
-	}, o.Client)
-	return i
-}
-
-// beginList records that a list begins, and sets in lo how new the list must be. With the version of the last
-// reflector, the list does not go back in time, and the API server can answer from memory. After Distrust, the
-// list comes from the API server's store.
-func (i *Informer[T]) beginList(lo *metav1.ListOptions, streams bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.began, i.streams = time.Now(), streams
-	switch {
-	case i.distrust:
-		lo.ResourceVersion = ""
-		if !streams {
-			lo.ResourceVersionMatch = ""
-		}
-	case i.version != "":
-		lo.ResourceVersion = i.version
+func New[T metav1.Object](api kube.Follow, o Options[T]) *Informer[T] {
+	if o.Over == nil {
+		o.Over = func(T) bool { return false }
 	}
+	return &Informer[T]{options: o, api: api, known: map[cache.ObjectName]T{}, relist: func() {}}
 }
 
-// tries are the pauses between two attempts to list, and calm is the time without one after which they start again
-// from the first. Both are those of client-go's reflector.
-var tries = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
+const (
+	// leastWatch is how long a watch lasts at least. It lasts twice as long at most, so that those of many nodes do not
+	// end at the same moment. A watch whose end differs by more than clockError has not lasted its time.
+	leastWatch = 5 * time.Minute
+	clockError = 5 * time.Second
+	// streamWithin is how long a streamed list may take.
+	streamWithin = time.Minute
+	// calm is the time without a failure after which tries start again from the first.
+	calm = 2 * time.Minute
+)
 
-const calm = 2 * time.Minute
+// tries are the pauses after failures. They are those of client-go's reflector.
+var tries = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
 
 // Run follows the objects until ctx ends. Call it once.
 func (i *Informer[T]) Run(ctx context.Context) {
-	// client-go logs at debug level here, because fail logs each fault once.
-	debug := funcr.New(func(prefix, args string) { i.options.Log.Debug(prefix, " ", args) }, funcr.Options{})
-	ctx = klog.NewContext(ctx, debug)
 	for ctx.Err() == nil {
 		one, end := context.WithCancel(ctx)
 		i.mu.Lock()
-		i.end = end
+		i.relist = end
 		i.mu.Unlock()
-		r := cache.NewReflectorWithOptions(i.api, i.options.Kind, store[T]{i}, cache.ReflectorOptions{Logger: &debug, Name: i.options.What})
-		listAndWatch(one, r)
+		_ = tries.DelayWithReset(clock.RealClock{}, calm).Until(one, true, true, func(ctx context.Context) (bool, error) {
+			i.fail(ctx, i.follow(ctx))
+			return false, nil
+		}) // the error is that of ctx
 		end()
-		version := r.LastSyncResourceVersion()
-		i.mu.Lock()
-		i.version = version
-		i.mu.Unlock()
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.connected = false
-}
-
-// listAndWatch runs r until ctx ends, and pauses after each failure. Reflector.RunWithContext would do the same, but
-// its error handler cannot be replaced, and makes all reflectors of the process wait for each other.
-func listAndWatch(ctx context.Context, r *cache.Reflector) {
-	_ = tries.DelayWithReset(clock.RealClock{}, calm).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		_ = r.ListAndWatchWithContext(ctx) // fail has recorded the error
-		return false, nil
-	}) // the error is that of ctx
+	i.current = false
 }
 
 // Relist makes Run list all objects again now.
 func (i *Informer[T]) Relist() {
 	i.mu.Lock()
-	end := i.end
+	relist := i.relist
 	i.mu.Unlock()
-	end() // a reflector that began meanwhile lists, too
+	relist() // if Run has just begun anew, that lists, too
 }
 
-// store receives objects from the reflector. Only the goroutine of Run calls it.
-type store[T metav1.Object] struct{ *Informer[T] }
-
-var _ cache.TransformingStore = store[metav1.Object]{}
-
-// Transformer implements cache.TransformingStore, so that a streamed list does not hold whole API objects.
-func (s store[T]) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return s.kept(object), nil }
-}
-
-// kept returns what is kept of an object. The object may have been through Keep already.
-func (s store[T]) kept(object any) T {
-	if o, ok := object.(runtime.Object); ok {
-		return s.options.Keep(o)
+// follow lists the objects and watches them until that fails or ctx ends.
+func (i *Informer[T]) follow(ctx context.Context) error {
+	err := i.list(ctx)
+	for err == nil {
+		err = i.watch(ctx)
 	}
-	kept, _ := object.(T) // no other type gets here
-	return kept
+	return err
 }
 
-// Add implements cache.ReflectorStore.
-func (s store[T]) Add(object any) error {
-	after := s.kept(object)
-	before := s.known[cache.MetaObjectToName(after)]
-	s.known[cache.MetaObjectToName(after)] = after
-	s.options.Changed(before, after)
+// list lists the objects, and forgets those that no longer exist.
+func (i *Informer[T]) list(ctx context.Context) error {
+	there := map[cache.ObjectName]bool{}
+	put := func(o runtime.Object) { there[i.put(o)] = true }
+	version, err := i.stream(ctx, put)
+	if apierrors.IsInvalid(err) { // the API server cannot stream lists
+		version, err = i.plain(ctx, put)
+	}
+	if err != nil {
+		return err
+	}
+	i.version = version
+	for name, last := range i.known {
+		if !there[name] {
+			i.forget(last)
+		}
+	}
+	i.mu.Lock()
+	first := !i.listed
+	i.listed = true
+	i.mu.Unlock()
+	if first && i.options.Complete != nil {
+		i.options.Complete()
+	}
 	return nil
 }
 
-// Update implements cache.ReflectorStore.
-func (s store[T]) Update(object any) error { return s.Add(object) }
+// stream reads the newest list, one object after the other, and returns its version.
+func (i *Informer[T]) stream(ctx context.Context, put func(runtime.Object)) (version string, err error) {
+	if watchlist.DoesClientNotSupportWatchListSemantics(i.options.Client) {
+		return "", apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	}
+	yes := true
+	err = i.receive(ctx, streamWithin, metav1.ListOptions{
+		FieldSelector: i.selectListed(), SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}, func() {}, func(e watch.Event, o metav1.Object) (last bool) {
+		switch e.Type {
+		case watch.Bookmark:
+			version = o.GetResourceVersion()
+			return o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		case watch.Deleted:
+			i.forget(i.options.Keep(e.Object))
+		default:
+			put(e.Object)
+		}
+		return false
+	})
+	return version, err
+}
 
-// Delete implements cache.ReflectorStore.
-func (s store[T]) Delete(object any) error {
-	s.forget(s.kept(object))
-	return nil
+// plain reads a list that is not streamed, and returns its version. From a version, the API server answers from its
+// memory. It has no such version if etcd was restored from an older copy.
+func (i *Informer[T]) plain(ctx context.Context, put func(runtime.Object)) (version string, err error) {
+	lo := metav1.ListOptions{FieldSelector: i.selectListed(), ResourceVersion: cmp.Or(i.version, "0")}
+	version, err = i.api.Each(ctx, lo, put)
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		lo.ResourceVersion = ""
+		version, err = i.api.Each(ctx, lo, put)
+	}
+	return version, err
+}
+
+// selectListed returns the field selector of a list.
+func (i *Informer[T]) selectListed() string {
+	return strings.Trim(i.options.Only+","+i.options.ListOnly, ",")
+}
+
+// errBroken reports that a watch ended before its time.
+var errBroken = errors.New("the watch broke off")
+
+// watch follows the changes until the watch ends. It returns nil if that was at its time.
+func (i *Informer[T]) watch(ctx context.Context) error {
+	lasts, began, connected := leastWatch+rand.N(leastWatch).Truncate(time.Second), time.Now(), false
+	err := i.receive(ctx, lasts, metav1.ListOptions{FieldSelector: i.options.Only, ResourceVersion: i.version}, func() {
+		connected = true
+		i.works()
+	}, func(e watch.Event, o metav1.Object) (last bool) {
+		switch e.Type {
+		case watch.Bookmark:
+		case watch.Deleted:
+			i.forget(i.options.Keep(e.Object))
+		default:
+			i.put(e.Object)
+		}
+		i.version = o.GetResourceVersion()
+		return false
+	})
+	switch late := time.Since(began) - lasts; {
+	case !connected:
+		return err
+	case errors.Is(err, errEnd) && late.Abs() < clockError:
+		return nil
+	default:
+		return errBroken // the list that follows says what is wrong, if anything is
+	}
+}
+
+// errEnd reports that the API server ended a watch.
+var errEnd = errors.New("the watch ended")
+
+// receive watches for the time lasts, and calls opened once it is connected and f for each event, until f returns true.
+func (i *Informer[T]) receive(ctx context.Context, lasts time.Duration, lo metav1.ListOptions, opened func(), f func(watch.Event, metav1.Object) (last bool)) error {
+	seconds := int64(lasts / time.Second)
+	lo.AllowWatchBookmarks, lo.TimeoutSeconds = true, &seconds
+	w, err := i.api.Watch(ctx, lo)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	opened()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-w.ResultChan():
+			switch {
+			case !ok:
+				return errEnd
+			case e.Type == watch.Error:
+				return apierrors.FromObject(e.Object)
+			case reflect.TypeOf(e.Object) != reflect.TypeOf(i.options.Kind):
+				continue
+			}
+			if o, err := meta.Accessor(e.Object); err != nil || f(e, o) {
+				return err
+			}
+		}
+	}
+}
+
+// put reports an object that is new or has changed, and returns its name.
+func (i *Informer[T]) put(o runtime.Object) cache.ObjectName {
+	after := i.options.Keep(o)
+	name := cache.MetaObjectToName(after)
+	before := i.known[name]
+	i.known[name] = after
+	if i.options.Over(after) {
+		delete(i.known, name)
+	}
+	i.options.Changed(before, after)
+	return name
 }
 
 // forget reports a deleted object, with its last state.
-func (s store[T]) forget(last T) {
+func (i *Informer[T]) forget(last T) {
 	name := cache.MetaObjectToName(last)
-	if _, known := s.known[name]; known {
-		delete(s.known, name)
+	if _, known := i.known[name]; known || i.options.Over(last) {
+		delete(i.known, name)
 		var none T
-		s.options.Changed(last, none)
+		i.options.Changed(last, none)
 	}
 }
-
-// Replace implements cache.ReflectorStore. It gets all objects that exist.
-func (s store[T]) Replace(objects []any, _ string) error {
-	there := make(map[cache.ObjectName]bool, len(objects))
-	for _, object := range objects {
-		kept := s.kept(object)
-		there[cache.MetaObjectToName(kept)] = true
-		_ = s.Add(kept) // never fails
-	}
-	for name, last := range s.known {
-		if !there[name] {
-			s.forget(last)
-		}
-	}
-	s.listed()
-	if !s.complete && s.options.Complete != nil {
-		s.options.Complete()
-	}
-	s.complete = true
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (s store[T]) Resync() error { return nil }

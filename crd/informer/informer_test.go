@@ -24,7 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +40,7 @@ type server struct {
 	mu      sync.Mutex
 	pods    []corev1.Pod
 	err     error // of each request; nil: it answers
-	newest  int   // a request for a later version fails; 0: there is none
+	newest  int   // the version of the newest object
 	asked   []metav1.ListOptions
 	watches []*watch.FakeWatcher
 }
@@ -54,9 +55,6 @@ func (s *server) has(err error, pods ...corev1.Pod) {
 // faultLocked notes a request, and returns its error.
 func (s *server) faultLocked(o metav1.ListOptions) error {
 	s.asked = append(s.asked, o)
-	if version, _ := strconv.Atoi(o.ResourceVersion); s.newest > 0 && version > s.newest {
-		return apierrors.NewTimeoutError("Too large resource version", 1)
-	}
 	return s.err
 }
 
@@ -66,7 +64,12 @@ func (s *server) List(_ context.Context, o metav1.ListOptions) (*corev1.PodList,
 	if err := s.faultLocked(o); err != nil {
 		return nil, err
 	}
-	return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: append([]corev1.Pod{}, s.pods...)}, nil
+	if version, _ := strconv.Atoi(o.ResourceVersion); version > s.newest {
+		err := apierrors.NewTimeoutError("Too large resource version", 1)
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+		return nil, err
+	}
+	return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.newest)}, Items: append([]corev1.Pod{}, s.pods...)}, nil
 }
 
 func (s *server) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -84,7 +87,7 @@ func (s *server) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface
 			w.Add(s.pods[i].DeepCopy())
 		}
 		if !s.endless {
-			w.Action(watch.Bookmark, initialEnd())
+			w.Action(watch.Bookmark, initialEnd(s.newest))
 		}
 	}
 	s.watches = append(s.watches, w)
@@ -92,9 +95,9 @@ func (s *server) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface
 }
 
 // initialEnd is the object of the event that ends a streamed list.
-func initialEnd() *corev1.Pod {
+func initialEnd(version int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		ResourceVersion: strconv.Itoa(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 	}}
 }
 
@@ -103,7 +106,7 @@ func (s *server) lists() (from []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.asked {
-		if !o.Watch && o.SendInitialEvents == nil && o.TimeoutSeconds == nil {
+		if o.SendInitialEvents == nil && o.TimeoutSeconds == nil {
 			from = append(from, "list "+o.ResourceVersion)
 		} else if o.SendInitialEvents != nil {
 			from = append(from, "stream "+o.ResourceVersion)
@@ -134,11 +137,13 @@ type bed struct {
 // with runs an informer in a bubble until check returns.
 func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 	t.Helper()
+	s.newest = 9
 	synctest.Test(t, func(t *testing.T) {
 		log, said := logtest.NewNullLogger()
 		b := &bed{server: s, log: said}
-		b.Informer = New(s, Options[*corev1.Pod]{
-			What: "things", Kind: &corev1.Pod{}, Only: "metadata.name=x",
+		b.Informer = New(kube.Whole(s), Options[*corev1.Pod]{
+			What: "things", Kind: &corev1.Pod{}, Only: "metadata.name=x", ListOnly: "status.phase!=x",
+			Over: func(p *corev1.Pod) bool { return p.Labels["over"] != "" },
 			Keep: func(o runtime.Object) *corev1.Pod {
 				p, _ := o.(*corev1.Pod) // the server has only pods
 				return &corev1.Pod{ObjectMeta: p.ObjectMeta}
@@ -174,7 +179,11 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, o := range s.asked {
-			assert.Equal(t, "metadata.name=x", o.FieldSelector)
+			want := "metadata.name=x"
+			if o.SendInitialEvents != nil || o.TimeoutSeconds == nil {
+				want += ",status.phase!=x"
+			}
+			assert.Equal(t, want, o.FieldSelector)
 		}
 	})
 }
@@ -235,18 +244,15 @@ func TestRelist(t *testing.T) {
 		with(t, s, func(t *testing.T, b *bed) {
 			b.take()
 			s.lists()
-			first := b.Listed()
-			sleep(time.Second)
 			s.has(nil, pod("a", "1", "1"), pod("b", "3", "7"))
 			b.Relist()
 			synctest.Wait()
 			require.ElementsMatch(t, []string{"a/1/1 a/1/1", "b/2/2 b/3/7"}, b.take(), "in any order")
-			want := []string{"stream 9"}
+			want := []string{"stream "}
 			if unable {
 				want = append(want, "list 9")
 			}
 			require.Equal(t, want, s.lists())
-			require.Equal(t, time.Second, b.Listed().Sub(first))
 			s.has(nil, pod("a", "1", "1"))
 			b.Relist()
 			synctest.Wait()
@@ -257,49 +263,36 @@ func TestRelist(t *testing.T) {
 	}
 }
 
-// A list that must not be older fails. The next one may then come from any version: the server may have been restored
-// from a backup.
-func TestARelistThatFailsIsTriedFromAnyVersion(t *testing.T) {
-	t.Parallel()
-	s := &server{}
-	with(t, s, func(t *testing.T, b *bed) {
-		s.lists()
-		s.mu.Lock()
-		s.newest = 3
-		s.mu.Unlock()
-		b.Relist()
-		sleep(time.Minute)
-		lists := s.lists()
-		require.Equal(t, "stream 9", lists[0])
-		require.NotContains(t, lists[1:], "stream 9")
-		require.True(t, b.Current())
-	})
-}
-
-// A state that the caller doubts is listed again from the newest version. The new list counts from then on.
-func TestDistrust(t *testing.T) {
+// etcd was restored from an older copy: a watch from the last known version would be silent until there are as many
+// versions again. The API server says nothing of that.
+func TestAStoreThatWentBackInTimeIsListedAnew(t *testing.T) {
 	t.Parallel()
 	for _, unable := range []bool{false, true} {
-		s := &server{unable: unable}
+		s := &server{unable: unable, pods: []corev1.Pod{pod("a", "1", "8"), pod("b", "2", "9")}}
 		with(t, s, func(t *testing.T, b *bed) {
+			b.take()
 			s.lists()
-			why := errors.New("a container runs")
-			b.Distrust(why)
+			sleep(time.Minute)
+			s.has(errRefused)
+			b.newest().Stop()
+			sleep(10 * time.Second)
 			require.False(t, b.Current())
-			require.Len(t, b.said(), 1)
-			b.newest().Stop() // as each watch does after some minutes; the next one is as silent
-			synctest.Wait()
-			require.False(t, b.Current())
-			require.Empty(t, s.lists())
-			b.Relist()
-			synctest.Wait()
+			s.mu.Lock()
+			s.newest = 5
+			s.mu.Unlock()
+			s.has(nil, pod("a", "1", "5"))
+			sleep(15 * time.Second)
+			require.ElementsMatch(t, []string{"a/1/8 a/1/5", "b/2/9 -"}, b.take())
 			require.True(t, b.Current())
-			want := []string{"stream "}
+			now := pod("a", "1", "6")
+			b.newest().Modify(&now)
+			synctest.Wait()
+			require.Equal(t, []string{"a/1/5 a/1/6"}, b.take())
+			require.Len(t, b.said(), 2, "the outage and its end")
 			if unable {
-				want = append(want, "list ")
+				lists := s.lists()
+				require.Equal(t, []string{"list 9", "list "}, lists[len(lists)-2:], "the API server has no state as new as the known one")
 			}
-			require.Equal(t, want, s.lists())
-			require.Equal(t, []string{"watching things again"}, b.said())
 		})
 	}
 }
@@ -358,21 +351,33 @@ func TestAWatchThatIsForbiddenAfterAnotherFaultIsLogged(t *testing.T) {
 	})
 }
 
-// However a watch ends, the objects are followed again. That is no failure while the API server answers.
+// A watch that ends before its time is followed by a list, however it ends: nobody knows what is on the other side of the
+// next connection. That is no failure while the API server answers.
 func TestTheEndOfAWatch(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*watch.FakeWatcher){
-		"too old":       func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
-		"an error":      func(w *watch.FakeWatcher) { w.Error(&apierrors.NewBadRequest("strange").ErrStatus) },
-		"a regular end": func(w *watch.FakeWatcher) { w.Stop() },
+	for name, c := range map[string]struct {
+		end   func(*watch.FakeWatcher)
+		lists bool
+	}{
+		"too old":  {func(w *watch.FakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) }, true},
+		"an error": {func(w *watch.FakeWatcher) { w.Error(&apierrors.NewBadRequest("strange").ErrStatus) }, true},
+		"closed":   {func(w *watch.FakeWatcher) { w.Stop() }, true},
+		"its time": {func(w *watch.FakeWatcher) { w.Stop() }, false},
 	} {
 		for _, after := range []time.Duration{0, time.Minute} {
 			t.Run(fmt.Sprint(name, " after ", after), func(t *testing.T) {
 				t.Parallel()
-				with(t, &server{unable: true}, func(t *testing.T, b *bed) {
+				with(t, &server{}, func(t *testing.T, b *bed) {
+					if asked := b.server.asked; !c.lists {
+						after = time.Duration(*asked[len(asked)-1].TimeoutSeconds) * time.Second
+					}
+					b.server.lists()
 					sleep(after)
-					end(b.newest())
-					sleep(time.Minute)
+					c.end(b.newest())
+					synctest.Wait()
+					require.Equal(t, !c.lists, b.Current())
+					sleep(2 * time.Second)
+					require.Equal(t, c.lists, len(b.server.lists()) > 0)
 					one := pod("a", "1", "10")
 					b.newest().Add(&one)
 					synctest.Wait()
@@ -385,28 +390,56 @@ func TestTheEndOfAWatch(t *testing.T) {
 	}
 }
 
+// The watch goes on from the last version that it knows, also where only a bookmark told it.
+func TestAWatchGoesOnFromTheLastVersion(t *testing.T) {
+	t.Parallel()
+	with(t, &server{}, func(t *testing.T, b *bed) {
+		b.newest().Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "12"}})
+		synctest.Wait()
+		first := b.server.asked[len(b.server.asked)-1]
+		sleep(time.Duration(*first.TimeoutSeconds) * time.Second)
+		b.newest().Stop()
+		synctest.Wait()
+		next := b.server.asked[len(b.server.asked)-1]
+		require.Equal(t, "9 12", first.ResourceVersion+" "+next.ResourceVersion)
+	})
+}
+
+// An object that will not change any more is reported, and not kept. Lists do not show it. Its deletion is reported.
+func TestWhatIsOverIsNotKept(t *testing.T) {
+	t.Parallel()
+	for _, unable := range []bool{false, true} {
+		s := &server{unable: unable, pods: []corev1.Pod{pod("a", "1", "1")}}
+		with(t, s, func(t *testing.T, b *bed) {
+			b.take()
+			over := pod("a", "1", "10")
+			over.Labels = map[string]string{"over": "yes"}
+			b.newest().Modify(&over)
+			synctest.Wait()
+			require.Equal(t, []string{"a/1/1 a/1/10"}, b.take())
+			require.Empty(t, b.known)
+			s.has(nil)
+			b.Relist()
+			synctest.Wait()
+			require.Empty(t, b.take(), "a list without it is no deletion")
+			b.newest().Delete(&over)
+			synctest.Wait()
+			require.Equal(t, []string{"a/1/10 -"}, b.take())
+		})
+	}
+}
+
 // A streamed list is complete at its bookmark, not when the stream begins.
 func TestAStreamedListIsCompleteAtItsEnd(t *testing.T) {
 	t.Parallel()
 	s := &server{endless: true, pods: []corev1.Pod{pod("a", "1", "1")}}
 	with(t, s, func(t *testing.T, b *bed) {
-		require.False(t, b.Current())
-		require.Empty(t, b.take())
-		b.newest().Action(watch.Bookmark, initialEnd())
-		synctest.Wait()
-		require.True(t, b.Current())
 		require.Equal(t, []string{"- a/1/1"}, b.take())
+		require.False(t, b.Current() || b.Listed())
+		require.Empty(t, b.completed)
+		b.newest().Action(watch.Bookmark, initialEnd(9))
+		synctest.Wait()
+		require.True(t, b.Current() && b.Listed())
+		require.Len(t, b.completed, 1)
 	})
-}
-
-func TestOnlyTheFirstObjectsAreListedWhereAConnectionIsRefused(t *testing.T) {
-	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	i := New(&server{err: errRefused}, Options[*corev1.Pod]{What: "things", Kind: &corev1.Pod{}, Log: log})
-	yes, api := true, cache.ToListerWatcherWithContext(i.api)
-	_, err := api.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
-	require.EqualError(t, err, errRefused.Error())
-	require.NotErrorIs(t, err, syscall.ECONNREFUSED)
-	_, err = api.WatchWithContext(t.Context(), metav1.ListOptions{})
-	require.ErrorIs(t, err, syscall.ECONNREFUSED, "the watch is tried again from its last version")
 }

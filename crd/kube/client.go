@@ -88,13 +88,13 @@ func New(config *rest.Config) (Interface, error) {
 	return c, nil
 }
 
-func (c client) Pods(namespace string) Follow[*corev1.PodList] {
+func (c client) Pods(namespace string) Follow {
 	return of[corev1.Pod, corev1.PodList](c.core, "pods", namespace)
 }
 
 func (c client) Nodes() Nodes { return of[corev1.Node, corev1.NodeList](c.core, "nodes", "") }
 
-func (c client) Namespaces() Follow[*corev1.NamespaceList] {
+func (c client) Namespaces() Follow {
 	return of[corev1.Namespace, corev1.NamespaceList](c.core, "namespaces", "")
 }
 
@@ -111,15 +111,11 @@ func (c client) Leases(namespace string) Leases {
 }
 
 // of returns the client of one kind, T, whose lists are L.
-func of[T, L any, O interface {
-	*T
-	runtime.Object
-	metav1.Object
-}, OL interface {
+func of[T, L any, O object[T], OL interface {
 	*L
 	runtime.Object
-}](api rest.Interface, resource, namespace string) *gentype.ClientWithList[O, OL] {
-	return gentype.NewClientWithList[O, OL](resource, api, parameters, namespace, func() O { return new(T) }, func() OL { return new(L) })
+}](api rest.Interface, resource, namespace string) kind[T, O, OL] {
+	return kind[T, O, OL]{gentype.NewClientWithList[O, OL](resource, api, parameters, namespace, func() O { return new(T) }, func() OL { return new(L) }), resource}
 }
 
 // Review creates a review, such as a TokenReview or a SubjectAccessReview, and returns its status. group and kind are

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -16,9 +17,9 @@ import (
 // Interface is a client. Its methods send no request. The methods of what they return block until the API server has
 // answered or ctx ends, and are safe for concurrent use. An empty namespace stands for all namespaces.
 type Interface interface {
-	Pods(namespace string) Follow[*corev1.PodList]
+	Pods(namespace string) Follow
 	Nodes() Nodes
-	Namespaces() Follow[*corev1.NamespaceList]
+	Namespaces() Follow
 	Events(namespace string) Events
 	DaemonSets(namespace string) DaemonSets
 	Leases(namespace string) Leases
@@ -29,10 +30,17 @@ type Get[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// Follow lists and watches the objects of a kind. L is the type of the list.
-type Follow[L any] interface {
-	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+// Follow reads the objects of a kind.
+type Follow interface {
+	// Each calls f for each object, and returns the version of the list. f has been called for some of the objects if
+	// Each returns an error.
+	Each(ctx context.Context, opts metav1.ListOptions, f func(runtime.Object)) (version string, err error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// List lists the objects of a kind. L is the type of the list.
+type List[L any] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 }
 
 // Patch changes an object.
@@ -43,7 +51,7 @@ type Patch[T any] interface {
 // Nodes reads and changes the Nodes of the cluster.
 type Nodes interface {
 	Get[*corev1.Node]
-	Follow[*corev1.NodeList]
+	Follow
 	Patch[*corev1.Node]
 }
 
@@ -63,7 +71,7 @@ type Events interface {
 // Leases reads and writes the Leases of one namespace.
 type Leases interface {
 	Get[*coordinationv1.Lease]
-	Follow[*coordinationv1.LeaseList]
+	List[*coordinationv1.LeaseList]
 	Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
 	Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -37,9 +37,14 @@ type apiServer struct {
 }
 
 type event struct {
-	rv   int
-	node string
-	line []byte
+	rv     int
+	fields fields.Set
+	line   []byte
+}
+
+// fieldsOf returns what field selectors can ask of a pod.
+func fieldsOf(p *corev1.Pod) fields.Set {
+	return fields.Set{"spec.nodeName": p.Spec.NodeName, "status.phase": string(p.Status.Phase)}
 }
 
 // newAPIServer returns a server that listens until the test ends.
@@ -88,14 +93,6 @@ func (s *apiServer) set(p *corev1.Pod) {
 	s.pods[key] = s.recordLocked(kind, p)
 }
 
-// createUnreported creates a pod that no watch reports.
-func (s *apiServer) createUnreported(p *corev1.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pods[p.Namespace+"/"+p.Name] = s.recordLocked("ADDED", p)
-	s.log = nil
-}
-
 func (s *apiServer) remove(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +112,7 @@ func (s *apiServer) recordLocked(kind string, p *corev1.Pod) *corev1.Pod {
 	p = p.DeepCopy()
 	p.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	p.ResourceVersion = strconv.Itoa(s.rv)
-	s.log = append(s.log, event{s.rv, p.Spec.NodeName, s.line(kind, p)})
+	s.log = append(s.log, event{s.rv, fieldsOf(p), s.line(kind, p)})
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return p
@@ -128,29 +125,29 @@ func (s *apiServer) line(kind string, object any) []byte {
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	node, ok := strings.CutPrefix(r.FormValue("fieldSelector"), "spec.nodeName=")
+	only, err := fields.ParseSelector(r.FormValue("fieldSelector"))
 	w.Header().Set("Content-Type", "application/json")
 	initial := r.FormValue("sendInitialEvents") == "true"
 	switch {
-	case r.URL.Path != "/api/v1/pods" || !ok:
+	case r.URL.Path != "/api/v1/pods" || err != nil || only.Empty():
 		http.NotFound(w, r)
 	case r.FormValue("watch") == "":
-		s.list(w, node)
+		s.list(w, only)
 	case initial && s.plainLists:
 		answer := apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", nil).Status()
 		w.WriteHeader(int(answer.Code))
 		_ = json.NewEncoder(w).Encode(answer)
 	default:
-		s.watch(w, r, node, initial)
+		s.watch(w, r, only, initial)
 	}
 }
 
-func (s *apiServer) list(w http.ResponseWriter, node string) {
+func (s *apiServer) list(w http.ResponseWriter, only fields.Selector) {
 	s.mu.Lock()
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	list.ResourceVersion = strconv.Itoa(s.rv)
 	for _, p := range s.pods {
-		if p.Spec.NodeName == node {
+		if only.Matches(fieldsOf(p)) {
 			list.Items = append(list.Items, *p)
 		}
 	}
@@ -158,10 +155,10 @@ func (s *apiServer) list(w http.ResponseWriter, node string) {
 	_ = json.NewEncoder(w).Encode(list) // a client that disconnects is no fault of the server
 }
 
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, node string, initial bool) {
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, only fields.Selector, initial bool) {
 	from, _ := strconv.Atoi(r.FormValue("resourceVersion")) // empty: from the beginning
 	if initial {
-		from = s.initialEvents(w, node)
+		from = s.initialEvents(w, only)
 	} else if s.expired(from) {
 		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", from)).Status()
 		_, _ = w.Write(s.line("ERROR", gone))
@@ -171,7 +168,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, node string, i
 		s.mu.Lock()
 		changed := s.changed
 		for _, e := range s.log {
-			if e.rv > from && e.node == node {
+			if e.rv > from && only.Matches(e.fields) {
 				_, _ = w.Write(e.line)
 			}
 		}
@@ -189,11 +186,11 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, node string, i
 }
 
 // initialEvents sends every pod and the bookmark that ends the initial list, and returns the version of that list.
-func (s *apiServer) initialEvents(w http.ResponseWriter, node string) int {
+func (s *apiServer) initialEvents(w http.ResponseWriter, only fields.Selector) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pods {
-		if p.Spec.NodeName == node {
+		if only.Matches(fieldsOf(p)) {
 			_, _ = w.Write(s.line("ADDED", p))
 		}
 	}

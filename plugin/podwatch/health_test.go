@@ -112,29 +112,6 @@ func TestHealthWatchFails(t *testing.T) {
 	}
 }
 
-// The API server closes each watch after some minutes. This is no failure.
-func TestHealthRegularEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset()
-		begun, _ := watches(api)
-		w, told, log, stop := run(t, api)
-		defer stop()
-		for range 3 {
-			synctest.Wait()
-			time.Sleep(5 * time.Minute)
-			(<-begun).Stop()
-			require.True(t, w.Healthy())
-		}
-		synctest.Wait()
-		require.True(t, w.Healthy())
-		require.Empty(t, messages(log))
-		(<-begun).Add(webPod())
-		synctest.Wait()
-		require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
-	})
-}
-
 func TestHealthBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,85 +127,4 @@ func TestHealthBeforeAndAfter(t *testing.T) {
 		_, ok := w.Get("uid-1")
 		require.True(t, ok, "known pods stay known")
 	})
-}
-
-// A connected watch that reports nothing leads to a new list. After that it is healthy again. This happens at most once
-// in five minutes.
-func TestAMuteWatchIsListedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset(webPod())
-		begun, _ := watches(api) // no event comes from these
-		w, told, log, stop := run(t, api)
-		defer stop()
-		synctest.Wait()
-		require.True(t, w.Healthy())
-		told.take()
-		listed := w.LastReport("uid-2")
-		require.Equal(t, time.Now(), listed, "the list says that the pod does not exist")
-
-		time.Sleep(time.Minute)
-		fakes{t, api}.create(webPod(named("other"), uid("", "uid-2")))
-		require.Empty(t, told.take())
-		require.Equal(t, listed, w.LastReport("uid-2"))
-		w.ListAnew(time.Now(), "a container runs")
-		require.False(t, w.Healthy())
-		require.Len(t, messages(log), 1)
-		require.Contains(t, messages(log)[0], "a container runs")
-		(<-begun).Stop() // as every watch does after some minutes; the next one is as mute
-		synctest.Wait()
-		require.Empty(t, told.take())
-		require.False(t, w.Healthy())
-		time.Sleep(askWithin + time.Second)
-		require.Equal(t, []string{"set ns/other uid-2 "}, told.take())
-		require.True(t, w.Healthy())
-		require.True(t, w.LastReport("uid-2").After(listed))
-		require.Len(t, messages(log), 2)
-
-		w.ListAnew(time.Now(), "a container runs")
-		require.True(t, w.Healthy(), "it is too soon for another list")
-		time.Sleep(askEvery + askWithin)
-		w.ListAnew(time.Now(), "a container runs")
-		require.False(t, w.Healthy())
-		time.Sleep(askWithin + time.Second)
-		require.True(t, w.Healthy())
-	})
-}
-
-func TestAWatchRemembersItsLastReportOfAPod(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset()
-		begun, _ := watches(api)
-		w, _, _, stop := run(t, api)
-		defer stop()
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		pod := webPod()
-		pod.ResourceVersion = "7"
-		(<-begun).Add(pod)
-		synctest.Wait()
-		require.Equal(t, time.Now(), w.LastReport("uid-1"))
-	})
-}
-
-// The API server streams the list. An older one gives it at once.
-func TestAMuteWatchOfARealServerIsListedAgain(t *testing.T) {
-	t.Parallel()
-	for _, plain := range []bool{false, true} {
-		api := newAPIServer(t)
-		api.plainLists = plain
-		w, _, _, stop := run(t, api.client())
-		t.Cleanup(stop)
-		eventually(t, "healthy", w.Healthy)
-		api.createUnreported(webPod())
-		w.ListAnew(time.Now(), "a container runs")
-		require.False(t, w.Healthy())
-		w.informer.Relist() // the random delay is over
-		eventually(t, "the watch is healthy again", w.Healthy)
-		eventually(t, "the pod that was lost is known", func() bool {
-			_, known := w.Get("uid-1")
-			return known
-		})
-	}
 }

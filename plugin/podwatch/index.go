@@ -51,18 +51,21 @@ func (w *Watch) change(before, after *cached) {
 		return
 	}
 	w.options.OnChange(after.pod, false)
+	if after.pod.Terminal() {
+		w.remove(after)
+	}
 }
 
-// remove forgets c, and reports whether it was the pod known by its uid.
+// remove forgets c, and reports whether it was the pod known by its uid. A pod that has ended was, unless another one is.
 func (w *Watch) remove(c *cached) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known, ok := w.pods[c.pod.UID]
-	if !ok || known.Namespace != c.Namespace || known.Name != c.Name {
+	if ok && (known.Namespace != c.Namespace || known.Name != c.Name) {
 		return false
 	}
 	delete(w.pods, c.pod.UID)
-	return true
+	return ok || c.pod.Terminal()
 }
 
 // put adds c by its uid and wakes the calls of Await. It returns false for a pod that only claims to be a mirror pod: any

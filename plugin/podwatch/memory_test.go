@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 )
 
 // realistic returns a pod like one of a Deployment with a service mesh: about 15 KiB of JSON, two thirds of it
@@ -126,4 +127,84 @@ func TestKeepsNoAPIObject(t *testing.T) {
 	}, kept.ObjectMeta)
 	text := fmt.Sprintf("%+v", kept.pod)
 	require.Less(t, len(text), 1024, text)
+}
+
+// However large a tenant makes a pod, what is kept of it is bounded. It then has no containers and no facts. Whether it is
+// being stopped, and whether it has ended, is known all the same.
+func TestWhatIsKeptOfAPodIsBounded(t *testing.T) {
+	t.Parallel()
+	const most = 2 * mostKept // as JSON
+	long := strings.Repeat("v", 256<<10)
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		large func(p *corev1.Pod, n int)
+		whole bool // its containers are known
+	}{
+		"containers": {large: func(p *corev1.Pod, n int) {
+			p.Spec.Containers = append(p.Spec.Containers, container(fmt.Sprintf("c%d", n)))
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, running(fmt.Sprintf("c%d", n), 0))
+		}},
+		"ephemeral containers": {large: func(p *corev1.Pod, n int) {
+			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: fmt.Sprint(n)}})
+		}},
+		"labels":      {large: func(p *corev1.Pod, n int) { p.Labels[fmt.Sprint(n)] = "v" }},
+		"annotations": {large: func(p *corev1.Pod, n int) { p.Annotations[fmt.Sprint(n)] = "v" }, whole: true},
+		"a uid":       {large: func(p *corev1.Pod, _ int) { p.Annotations[corev1.MirrorPodAnnotationKey] = long }, whole: true},
+		"an owner":    {large: func(p *corev1.Pod, _ int) { p.OwnerReferences[0].Kind = long }, whole: true},
+		"requests": {large: func(p *corev1.Pod, n int) {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("example.com/%d", n))] = resource.MustParse("1")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := New(Options{Client: kubetest.Of(fake.NewClientset())})
+			var needs startpolicy.Needs
+			w.ExtractFacts(func(p *corev1.Pod) startpolicy.Facts {
+				f := startpolicy.FactsOf(p, needs)
+				f.Labels = p.Labels
+				return f
+			}, 0)
+			p := realistic(0)
+			p.DeletionTimestamp = &now
+			for n := range 20000 {
+				c.large(p, n)
+			}
+			pod := w.keep(p).pod
+			text, err := json.Marshal(pod)
+			require.NoError(t, err)
+			require.Less(t, len(text), most)
+			require.Equal(t, c.whole, len(pod.Containers) > 0)
+			require.Equal(t, c.whole, pod.Facts != nil)
+			require.Equal(t, string(p.UID), pod.UID)
+			require.True(t, pod.Deleting && pod.StopsBy.Equal(now.Time) && pod.Phase == corev1.PodRunning, "%+v", pod)
+		})
+	}
+}
+
+// Pods that have ended are not listed and not kept. The end of a pod is reported, and its deletion.
+func TestPodsThatHaveEndedAreNotKept(t *testing.T) {
+	t.Parallel()
+	for name, plain := range map[string]bool{"streamed list": false, "plain list": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t)
+			api.plainLists = plain
+			for n := range 20 {
+				api.set(webPod(named(fmt.Sprint("old-", n)), uid("", types.UID(fmt.Sprint("old-", n))), phase("", corev1.PodFailed)))
+			}
+			api.set(webPod())
+			w, told, _, stop := run(t, api.client())
+			defer stop()
+			eventually(t, "healthy", w.Healthy)
+			require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
+			api.set(webPod(phase("", corev1.PodSucceeded)))
+			api.remove(webPod(phase("", corev1.PodSucceeded)))
+			api.set(webPod(uid("", "uid-2")))
+			_, ok := w.Await(t.Context(), "uid-2")
+			require.True(t, ok)
+			stop()
+			require.Equal(t, []string{"set ns/web uid-1 Succeeded", "deleted ns/web uid-1 Succeeded", "set ns/web uid-2 "}, told.take())
+			require.Len(t, w.pods, 1)
+		})
+	}
 }

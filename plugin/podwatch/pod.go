@@ -16,6 +16,8 @@ import (
 // after a reboot of the node it describes the containers from before, until kubelet reports again.
 // [Pod.Describes] tells whether it is about the containers that run now.
 //
+// Of a pod that would take more than 32 KiB, only the identity, Phase, Deleting and StopsBy are known: it has no Containers.
+//
 // What pacing has to know of a pod besides, such as another annotation, is a field here, which trim.go fills.
 type Pod struct {
 	// UID is the pod's uid in NRI. For a static pod that is the hash its mirror pod carries in the
@@ -58,7 +60,7 @@ type Pod struct {
 	// node shuts down. It is never true of a static pod: when its mirror pod is deleted, kubelet creates that again.
 	Deleting bool
 	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or kubelet: when its grace
-	// period is over. It is zero unless Deleting.
+	// period is over. It is zero unless Deleting, and if no container runs.
 	StopsBy time.Time
 	Phase   corev1.PodPhase
 	// ContainersReady is true if the pod condition of that name is. It is also true if app containers or sidecars have

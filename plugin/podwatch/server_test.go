@@ -67,7 +67,8 @@ func TestServerAway(t *testing.T) {
 			require.Len(t, told.take(), 3)
 
 			api.stop()
-			eventually(t, "unhealthy", func() bool { return !w.Healthy() })
+			eventually(t, "the outage is logged", func() bool { return len(messages(log)) > 0 })
+			require.False(t, w.Healthy())
 			_, ok := w.Get("uid-gone")
 			require.True(t, ok)
 			api.remove(gone)

@@ -11,7 +11,7 @@ import (
 // kubelet gives a container 2 s after its preStop hook whatever is left, and a kill takes a moment.
 const killMargin = 4 * time.Second
 
-// addStop fills Deleting and StopsBy.
+// addStop fills Deleting and StopsBy. It needs the containers.
 func (pod *Pod) addStop(p *corev1.Pod) {
 	if pod.Static {
 		return
@@ -29,6 +29,12 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 			pod.Deleting, pod.StopsBy = true, by
 		}
 	}
+	for _, c := range pod.Containers {
+		if c.Running {
+			return
+		}
+	}
+	pod.StopsBy = time.Time{}
 }
 
 // Stopping returns a pod, as "namespace/name", of which a container runs that was asked to stop, and by when its last
@@ -40,22 +46,9 @@ func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.pods {
-		if end := c.pod.StopsBy.Add(killMargin); c.pod.stops() && now.Before(end) && end.After(by) {
+		if end := c.pod.StopsBy.Add(killMargin); !c.pod.StopsBy.IsZero() && now.Before(end) && end.After(by) {
 			pod, by, ok = c.pod.Namespace+"/"+c.pod.Name, end, true
 		}
 	}
 	return pod, by, ok
-}
-
-// stops reports whether a container runs that was asked to stop.
-func (pod Pod) stops() bool {
-	if !pod.Deleting {
-		return false
-	}
-	for _, c := range pod.Containers {
-		if c.Running {
-			return true
-		}
-	}
-	return false
 }

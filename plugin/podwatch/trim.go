@@ -26,8 +26,7 @@ var cannotMake = []string{
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
 	pod               Pod
-	version           uint64    // of the extractor of its facts
-	reportedAt        time.Time // when the API server reported it
+	version           uint64 // of the extractor of its facts
 }
 
 // keep turns an API pod into a cached one before anything keeps it.
@@ -42,10 +41,12 @@ func (w *Watch) keep(object runtime.Object) *cached {
 			UID:             p.UID,
 			ResourceVersion: p.ResourceVersion,
 		},
-		pod:        w.trimmed(p, facts),
-		reportedAt: time.Now(),
+		pod: w.trimmed(p, facts),
 	}
 }
+
+// mostKept bounds the memory of a pod, in bytes. A pod of 100 containers takes 25 KiB.
+const mostKept = 32 << 10
 
 // trimmed trims p. If that panics, only the name of p is known.
 func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
@@ -56,17 +57,42 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 		}
 	}()
 	pod = w.trim(p)
-	if facts.extract != nil {
+	if facts.extract != nil && pod.size() <= mostKept {
 		f := facts.extract(p)
 		pod.Facts = &f
+	}
+	if pod.size() > mostKept {
+		pod = Pod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Static: pod.Static, Phase: pod.Phase, Deleting: pod.Deleting, StopsBy: pod.StopsBy}
 	}
 	return pod
 }
 
+// size returns about how many bytes of memory the pod takes, without what it takes for any pod.
+func (pod *Pod) size() (n int) {
+	const entry = 64 // of a map, without its strings
+	for name, c := range pod.Containers {
+		n += 2*entry + len(name) + len(c.RestartPolicy) + len(c.ID)
+	}
+	if f := pod.Facts; f != nil {
+		for _, texts := range []map[string]string{f.Labels, f.Values} {
+			for key, value := range texts {
+				n += entry + len(key) + len(value)
+			}
+		}
+		for name := range f.Requests {
+			n += entry + len(name)
+		}
+	}
+	return n + len(pod.PriorityClassName) + len(pod.RuntimeClass) + len(pod.Like.Owner) + len(pod.Like.Revision)
+}
+
+// longestUID is the longest uid that kubelet may have given a static pod. Anybody can write the annotation.
+const longestUID = 253
+
 // nameOf returns the identity of p.
 func nameOf(p *corev1.Pod) Pod {
 	pod := Pod{UID: string(p.UID), Namespace: p.Namespace, Name: p.Name}
-	if hash := p.Annotations[corev1.MirrorPodAnnotationKey]; hash != "" {
+	if hash := p.Annotations[corev1.MirrorPodAnnotationKey]; hash != "" && len(hash) <= longestUID {
 		pod.UID, pod.Static = hash, true
 	}
 	return pod
@@ -93,8 +119,8 @@ func trim(p *corev1.Pod) Pod {
 		}
 	}
 	pod.Patience, pod.Like = patience(p), likeOf(p)
-	pod.addStop(p)
 	pod.addContainers(p)
+	pod.addStop(p)
 	return pod
 }
 

@@ -1,6 +1,7 @@
 // Package podwatch follows the pods of one node in the API server: their identity, and how far their start is.
 //
-// It keeps less than 2 KiB of a pod, however large the pod is in the API, and knows each by the uid that NRI uses.
+// It knows each pod by the uid that NRI uses. It keeps less than 2 KiB of most pods, never more than 32 KiB, and nothing of
+// those that have ended.
 package podwatch
 
 import (
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -24,7 +24,6 @@ type Watch struct {
 	options  Options
 	informer *informer.Informer[*cached]
 	trim     func(*corev1.Pod) Pod
-	asks     *rate.Limiter // of ListAnew
 
 	mu        sync.Mutex
 	facts     extractor
@@ -41,7 +40,8 @@ type Options struct {
 	// NodeName is the node's name.
 	NodeName string
 	// OnChange is called for each pod that appears or changes, with deleted false, and for each that the API server
-	// no longer has, with deleted true and its last known state. For a pod that was replaced by another of the same
+	// no longer has, with deleted true and its last known state. A pod that has ended is reported once more, and then no
+	// longer known. Its deletion is reported unless the API server is away then. For a pod that was replaced by another of the same
 	// name, it is called with deleted true before it is called for the new one. A deleted static pod lost only its
 	// mirror pod, which kubelet makes again while the pod lives.
 	//
@@ -54,14 +54,19 @@ type Options struct {
 	Log     logrus.FieldLogger
 }
 
+// notTerminal selects the pods of which Terminal is false. A node may have thousands of others. They are not listed, and
+// the watch reports the end of each pod.
+var notTerminal = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+).String()
+
 // New returns a Watch. It sends no requests before Run.
 func New(o Options) *Watch {
 	w := &Watch{
-		options: o, trim: trim, asks: rate.NewLimiter(rate.Every(askEvery), 1),
-		pods: map[string]*cached{}, added: make(chan struct{}),
-	}
+		options: o, trim: trim, pods: map[string]*cached{}, added: make(chan struct{})}
 	w.informer = informer.New(o.Client.Pods(metav1.NamespaceAll), informer.Options[*cached]{
 		What: "the pods of this node", Client: o.Client, Only: fields.OneTermEqualSelector("spec.nodeName", o.NodeName).String(), Kind: &corev1.Pod{},
+		ListOnly: notTerminal, Over: func(c *cached) bool { return c.pod.Terminal() },
 		Keep: w.keep, Changed: w.change, Log: o.Log,
 	})
 	return w

@@ -2,8 +2,12 @@
 package kubetest
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
@@ -11,15 +15,21 @@ import (
 
 type clientset struct{ set kubernetes.Interface }
 
+type nodes struct{ typed.NodeInterface }
+
+func (n nodes) Each(ctx context.Context, opts metav1.ListOptions, f func(runtime.Object)) (version string, err error) {
+	return kube.Whole(n.NodeInterface).Each(ctx, opts, f)
+}
+
 // Of returns a clientset as a kube.Interface.
 func Of(set kubernetes.Interface) kube.Interface { return clientset{set} }
 
-func (c clientset) Pods(namespace string) kube.Follow[*corev1.PodList] {
-	return c.set.CoreV1().Pods(namespace)
+func (c clientset) Pods(namespace string) kube.Follow {
+	return kube.Whole(c.set.CoreV1().Pods(namespace))
 }
-func (c clientset) Nodes() kube.Nodes { return c.set.CoreV1().Nodes() }
-func (c clientset) Namespaces() kube.Follow[*corev1.NamespaceList] {
-	return c.set.CoreV1().Namespaces()
+func (c clientset) Nodes() kube.Nodes { return nodes{c.set.CoreV1().Nodes()} }
+func (c clientset) Namespaces() kube.Follow {
+	return kube.Whole(c.set.CoreV1().Namespaces())
 }
 func (c clientset) Events(namespace string) kube.Events { return c.set.CoreV1().Events(namespace) }
 func (c clientset) DaemonSets(namespace string) kube.DaemonSets {

@@ -22,7 +22,7 @@ func NewBook() *Book { return &Book{pods: map[string]*podState{}} }
 type Pod struct {
 	UID, Namespace, Name string
 	CgroupParent         string
-	FromAPI, Static      bool   // kubelet's source of the pod, by the sandbox; neither: not known
+	Static               bool   // kubelet has the pod from a source of its own, by the sandbox
 	Template             bool   // the sandbox has the label of a DaemonSet's pod
 	Sandbox              string // the ID of the present one; empty: none
 	NoGate               string // why no hook may wait in the present sandbox; empty: one may
@@ -265,32 +265,6 @@ func (b *Book) LatestID(uid string) string {
 		}
 	}
 	return last.id
-}
-
-// LongRunning is a pod of the API server with containers that have run for some time.
-type LongRunning struct {
-	Pod
-	Since time.Time
-}
-
-// RunFor returns the pods of the API server with a container that has run for the time atLeast. Since is when the
-// youngest of those containers began to run.
-func (b *Book) RunFor(now time.Time, atLeast time.Duration) (all []LongRunning) {
-	for _, p := range b.pods {
-		if !p.FromAPI {
-			continue
-		}
-		youngest := time.Time{}
-		for _, c := range p.containers {
-			if c.running && now.Sub(c.since) >= atLeast && c.since.After(youngest) {
-				youngest = c.since
-			}
-		}
-		if !youngest.IsZero() {
-			all = append(all, LongRunning{Pod: p.Pod, Since: youngest})
-		}
-	}
-	return all
 }
 
 // Empty reports whether a pod has no sandbox and no container.

@@ -28,7 +28,6 @@ func TestExempt(t *testing.T) {
 		{name: "kube-system by default", p: Pod{Namespace: "kube-system"}, want: true},
 		{name: "empty list of namespaces", exempt: v1alpha1.Exemptions{Namespaces: []string{}}, p: Pod{Namespace: "kube-system"}},
 		{name: "static, by the runtime", p: Pod{Static: true}, want: true},
-		{name: "from the API", p: Pod{FromAPI: true}},
 		{name: "static, by its mirror pod", known: true, pod: podwatch.Pod{Static: true}, want: true},
 		{name: "DaemonSet, by its label", p: Pod{Namespace: "calico-system", Template: true}, want: true},
 		{name: "the label, set by a tenant", p: Pod{Namespace: "shop", Template: true}},

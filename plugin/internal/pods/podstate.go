@@ -40,7 +40,7 @@ func newPodState(sandbox *api.PodSandbox) *podState {
 // what those say that pacing needs.
 func (p *podState) update(sandbox *api.PodSandbox) {
 	source := sandbox.GetAnnotations()[annotationSource]
-	p.FromAPI, p.Static = source == sourceAPI, source != "" && source != sourceAPI
+	p.Static = source != "" && source != sourceAPI
 	_, p.Template = sandbox.GetLabels()[labelTemplateGeneration]
 	if parent := sandbox.GetLinux().GetCgroupParent(); parent != "" {
 		p.CgroupParent = parent

@@ -18,11 +18,11 @@ func TestTheSandboxTellsWhereItsPodComesFrom(t *testing.T) {
 	}
 	p := newPodState(sandbox)
 	p.update(sandbox)
-	assert.True(t, p.Static && p.Template && !p.FromAPI)
+	assert.True(t, p.Static && p.Template)
 	sandbox.Annotations[annotationSource] = sourceAPI
 	delete(sandbox.Labels, labelTemplateGeneration)
 	p.update(sandbox)
-	assert.True(t, !p.Static && !p.Template && p.FromAPI)
+	assert.True(t, !p.Static && !p.Template)
 }
 
 // A kill of the runtime may interrupt a start. The book may then miss that the container began to run, and treat an

@@ -121,6 +121,41 @@ func TestAPodThatHasEndedDoesNotCount(t *testing.T) {
 	}
 }
 
+// Nothing is left of a pod once it has ended and its sandbox is gone, whichever the daemon learns first. The pod watch does
+// not report the deletion of every such pod.
+func TestAPodThatHasEndedIsForgotten(t *testing.T) {
+	t.Parallel()
+	for name, reversed := range map[string]bool{"ended first": false, "removed first": true, "never ran": true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newUnlimitedNode(t)
+			n.enforce(t, t1)
+			p := n.pod("pod1", cpu(200))
+			if name != "never ran" {
+				p.runs().starts("app")
+			}
+			ends := func() {
+				p.reports(inPhase(corev1.PodFailed))
+				delete(n.watch.pods, p.uid)
+			}
+			if !reversed {
+				ends()
+			}
+			if name != "never ran" {
+				p.exits("app")
+				n.Runtime.SandboxStopped(p.sandbox)
+				n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+				n.Runtime.SandboxRemoved(p.sandbox)
+			}
+			if reversed {
+				ends()
+			}
+			_, inBook := n.Ledger.entries.book.Get(p.uid)
+			assert.False(t, inBook, name)
+			assert.Empty(t, n.Ledger.entries.groups.pods, name)
+		})
+	}
+}
+
 func TestADeletedPolicyHoldsNoPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -33,7 +32,6 @@ type loop struct {
 	starting map[string]*throttle.Ticket // the starts under way, by UID
 	measured *usage.StartMeter           // of these, and of those that continued at once in the mode Shadow
 	courses  map[string]*course          // of the starts that were seen from their beginning
-	nextMute time.Time                   // when to look for a mute pod watch again
 }
 
 func newLoop(s *Starts) *loop {
@@ -83,7 +81,6 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	next = sooner(s.limiter.Advance(now), s.Policies.advance(now))
 	l.publish(now)
 	l.followShadows(now)
-	l.findMute(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, l.review(now))
 	snapshot := s.limiter.Snapshot(now)
@@ -176,7 +173,7 @@ func (l *loop) review(now time.Time) (next time.Time) {
 func (l *loop) reviewOne(now time.Time, t *throttle.Ticket) (next time.Time) {
 	defer l.s.o.Observer.CaughtPod("review", t.UID(), t.Name())
 	pod, known := l.s.Known(t.UID())
-	if known && l.s.o.Pods.Healthy() {
+	if known && len(pod.Containers) > 0 && l.s.o.Pods.Healthy() {
 		return l.s.Ledger.review(now, pod)
 	}
 	l.s.Ledger.reviewSigns(now, t, pod, l.s.o.Timing, l.measured.Quiet(t.UID()))
@@ -240,28 +237,4 @@ func (l *Ledger) sweep(now time.Time) (empty []string) {
 		}
 	}
 	return empty
-}
-
-// findMute finds a pod watch that is connected and receives nothing: it has not reported a pod of the API server since
-// a container of the pod began to run. From then on slots end by the node's own signs, until the pods are listed
-// again.
-func (l *loop) findMute(now time.Time) {
-	defer l.s.o.Observer.Caught("findMute")
-	if l.s.o.Pods == nil || now.Before(l.nextMute) {
-		return
-	}
-	l.nextMute = now.Add(l.s.o.Timing.MuteEvery)
-	for _, c := range l.s.Ledger.runFor(now, l.s.o.Timing.MuteAfter) {
-		if l.s.o.Pods.LastReport(c.UID).Before(c.Since) {
-			l.s.o.Pods.ListAnew(now, "pod "+c.NamespacedName()+" runs a container that the API server has not reported")
-			return
-		}
-	}
-}
-
-// runFor is that of the book.
-func (l *Ledger) runFor(now time.Time, atLeast time.Duration) []pods.LongRunning {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.entries.book.RunFor(now, atLeast)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
@@ -132,27 +131,6 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 		}
 		assert.Equal(t, reasons.Completed, reason, uid)
 	}
-}
-
-func TestAWatchThatDoesNotReportARunningContainerIsMute(t *testing.T) {
-	t.Parallel()
-	began := time.Now()
-	watch := &asked{heard: map[string]time.Time{"static": began.Add(-time.Second), "web": began.Add(-time.Second)}}
-	s := aStarts(func(o *Options) { o.Pods = watch })
-	for uid, source := range map[string]string{"static": "file", "web": "api"} {
-		sandbox := &api.PodSandbox{Id: uid, Uid: uid, Name: uid, Annotations: map[string]string{"kubernetes.io/config.source": source}}
-		s.Ledger.entries.book.Start(began, sandbox, &api.Container{Id: uid, Name: "app"})
-	}
-	lists := func(after time.Duration) int {
-		s.loop.findMute(began.Add(after))
-		return watch.lists
-	}
-	assert.Zero(t, lists(29*time.Second), "kubelet has time to report")
-	assert.Zero(t, lists(38*time.Second), "a look in ten seconds is enough")
-	watch.heard["web"] = began.Add(time.Second)
-	assert.Zero(t, lists(time.Minute), "the watch has reported one pod since; the API server has only the mirror of a static pod")
-	watch.heard["web"] = began.Add(-time.Second)
-	assert.Equal(t, 1, lists(2*time.Minute))
 }
 
 // A shadow holds its slot for as long as the start took, even if the start ended before.

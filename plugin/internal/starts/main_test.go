@@ -89,11 +89,9 @@ func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
 
 // asked is a pod watch whose answers come from a test.
 type asked struct {
-	get   func(uid string)
-	pods  map[string]podwatch.Pod
-	heard map[string]time.Time
-	lists int
-	away  bool // the API server does not answer
+	get  func(uid string)
+	pods map[string]podwatch.Pod
+	away bool // the API server does not answer
 }
 
 func (a *asked) Get(uid string) (podwatch.Pod, bool) {
@@ -105,8 +103,6 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return !a.away }
-func (a *asked) LastReport(uid string) time.Time                    { return a.heard[uid] }
-func (a *asked) ListAnew(time.Time, string)                         { a.lists, a.away = a.lists+1, true }
 
 func state(t *throttle.Ticket) throttle.State {
 	s, _ := t.Status()

@@ -27,7 +27,7 @@ type node struct {
 // newNode returns a node for a test in a bubble of synctest; change adjusts its options.
 func newNode(t *testing.T, change ...func(*Options)) *node {
 	t.Helper()
-	n := &node{t: t, watch: &asked{pods: map[string]podwatch.Pod{}, heard: map[string]time.Time{}}}
+	n := &node{t: t, watch: &asked{pods: map[string]podwatch.Pod{}}}
 	n.Starts = aStarts(append([]func(*Options){func(o *Options) { o.Pods = n.watch }}, change...)...)
 	n.configured(t, "spec: {}", oneSlot)
 	return n

@@ -138,7 +138,7 @@ func (s *Starts) forgetEmpty(uid string) {
 	}
 }
 
-// forget forgets a pod, and reports whether it was forgotten now. A pod that was deleted from the API server is
+// forget forgets a pod, and reports whether nothing is known of it now. A pod that was deleted from the API server is
 // forgotten in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal
 // of sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the
 // pod watch knows it.
@@ -146,12 +146,11 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.entries.limiter.Lookup(uid)
-	_, inBook := l.entries.book.Get(uid)
 	switch {
 	case deleted && t != nil:
 		t.End(now, reasons.Deleted)
 	case deleted:
-	case !inBook && l.entries.byRoom[uid] == nil, isLeft(l.entries.book, uid, t):
+	case isLeft(l.entries.book, uid, t):
 		return false
 	}
 	l.entries.book.Drop(uid)

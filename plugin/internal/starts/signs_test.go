@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -117,23 +116,6 @@ func TestAnEarlierExitDoesNotEndARestart(t *testing.T) {
 		p.is(throttle.Starting, reasons.WithinLimits, "the exit belongs to the earlier start")
 		p.begins("app")
 		n.passes(time.Minute)
-		p.is(throttle.Started, reasons.Inferred)
-	})
-}
-
-func TestWhileTheWatchIsMuteAStartEndsByItsSigns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
-		p := n.pod("web")
-		p.sandbox.Annotations = map[string]string{"kubernetes.io/config.source": "api"}
-		p.runs().starts("app")
-		n.watch.heard[p.uid] = time.Now()
-		n.passes(time.Minute)
-		p.is(throttle.Starting, reasons.WithinLimits, "the kubelet has not reported the pod as ready")
-		n.watch.heard[p.uid] = time.Now().Add(-time.Hour)
-		n.passes(n.o.Timing.MuteEvery)
-		require.Equal(t, 1, n.watch.lists)
 		p.is(throttle.Started, reasons.Inferred)
 	})
 }

@@ -23,8 +23,6 @@ type PodWatch interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
-	LastReport(uid string) time.Time
-	ListAnew(now time.Time, why string)
 }
 
 // Options are the parts of a Starts. All are required unless a comment says otherwise.
@@ -63,16 +61,13 @@ type Timing struct {
 	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting
 	// room, of which there is no list, can return in this time. Zero: there is no waiting room.
 	RoomReturns time.Duration
-	// MuteAfter is how long after a container began to run the API server must have reported its pod. Otherwise the pod
-	// watch counts as mute: connected, but without changes. MuteEvery is the interval between two checks.
-	MuteAfter, MuteEvery time.Duration
 }
 
 // DefaultTiming returns the timing of the daemon.
 func DefaultTiming() Timing {
 	return Timing{
 		Quiet: usage.DefaultQuiet(), Stalls: usage.DefaultStalls(), RunFor: 10 * time.Second,
-		Rejoin: 2 * time.Second, MuteAfter: 30 * time.Second, MuteEvery: 10 * time.Second,
+		Rejoin: 2 * time.Second,
 	}
 }
 
@@ -170,6 +165,9 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	}
 	if !again.IsZero() {
 		s.Wake()
+	}
+	if pod.Terminal() && s.Ledger.forget(now, pod.UID, false, false) { // the pod watch forgets it, too
+		s.forgotten(pod.UID)
 	}
 }
 

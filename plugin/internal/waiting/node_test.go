@@ -133,9 +133,7 @@ func (w *podWatch) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
 	return pod, known
 }
 
-func (*podWatch) Healthy() bool               { return true }
-func (*podWatch) LastReport(string) time.Time { return time.Now().Add(24 * time.Hour) }
-func (*podWatch) ListAnew(time.Time, string)  {}
+func (*podWatch) Healthy() bool { return true }
 
 // tell changes a pod.
 func (w *podWatch) tell(uid string, change func(*podwatch.Pod)) podwatch.Pod {
