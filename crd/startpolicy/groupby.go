@@ -1,74 +1,161 @@
 package startpolicy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
-	"k8s.io/client-go/util/jsonpath"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 )
 
-// mostValue is the longest value of a group, in bytes. A longer value is cut and ends with
-// its hash.
+// mostValue is the longest value of a group, in bytes.
 const mostValue = 253
 
-var errNothing = errors.New("it has no path")
+// The grammar of a groupBy. It has no steps that select a part of a pod more than once, such as "..", unions and ranges
+// of JSONPath: so evaluating it costs at most as much as reading the pod once, and the values together are no longer
+// than the pod. All its characters are printable ASCII.
+const (
+	fieldStep  = `\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\]`
+	indexStep  = `\[(?:\*|-?[0-9]{1,5})\]`
+	filterStep = `\[\?\(@(?:` + fieldStep + `)+ *[!=]= *(?:"[ -!#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\]`
 
-// CheckGroupBy returns what is wrong with a groupBy, which is a JSONPath over the metadata and the
-// spec of a pod, with or without the braces around it.
-func CheckGroupBy(text string) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("panic: %v", fault)
+	// GroupByPattern is the regular expression of valid groupBys. One that begins with "{" must end with "}", and only
+	// such a one, which it does not say. The custom resource definition has the same pattern.
+	GroupByPattern = `^(?:\{\$?)?\.(?:[-\w/]|\\[.])+(?:` + fieldStep + `|` + indexStep + `|` + filterStep + `)*\}?$`
+)
+
+var (
+	groupByPattern = regexp.MustCompile(GroupByPattern)
+	anyStep        = regexp.MustCompile(fieldStep + `|` + indexStep + `|` + filterStep)
+	filterParts    = regexp.MustCompile(`^\[\?\(@(.+?) *([!=]=) *["']?(.*?)["']?\)\]$`)
+	unquoted       = strings.NewReplacer(`['`, "", `']`, "", `\`, "")
+)
+
+// ValidGroupBy reports whether a text that is not empty is a groupBy: the path of fields, indexes, [*] and filters like
+// [?(@.name=="app")] to a part of a pod, with or without braces around it.
+func ValidGroupBy(text string) bool {
+	return groupByPattern.MatchString(text) && strings.HasPrefix(text, "{") == strings.HasSuffix(text, "}")
+}
+
+// Element stands in a path for the elements of a list that an index, [*] or a filter selects.
+const Element = "[]"
+
+// PathOf returns the names of the fields in a valid groupBy in order, with Element for each other step.
+func PathOf(groupBy string) (path []string) {
+	for _, s := range stepsOf(groupBy) {
+		path = append(path, s.name)
+	}
+	return path
+}
+
+// valueOf returns the value of a valid groupBy for a pod in its JSON form: the values that the path finds, with spaces
+// between them. It returns an empty string if the path finds nothing, and does not change the pod. The value is printable,
+// and has 253 bytes at most: one that is not so is changed and cut, and ends with its hash, so that different values stay
+// different.
+func valueOf(groupBy string, pod map[string]any) string {
+	found := []any{pod}
+	for _, s := range stepsOf(groupBy) {
+		var next []any
+		for _, v := range found {
+			next = append(next, s.of(v)...)
 		}
-	}()
-	if strings.Trim(text, "{} ") == "" {
-		return errNothing
+		found = next
 	}
-	_, err = parse(text)
-	return err
-}
-
-// parse parses a groupBy. The result is good for one evaluation, because it keeps its position in
-// a range.
-func parse(text string) (path *jsonpath.JSONPath, err error) {
-	if !strings.HasPrefix(text, "{") {
-		text = "{" + text + "}"
-	}
-	path = jsonpath.New("groupBy").AllowMissingKeys(true)
-	err = path.Parse(text)
-	return path, err
-}
-
-// valueOf returns the value of a groupBy for a pod in its JSON form, as UTF-8. A value of more than
-// 253 bytes is cut and ends with its hash. valueOf returns an empty string if the path finds nothing
-// or cannot be evaluated. It does not change the pod.
-func valueOf(groupBy string, pod map[string]any) (value string) {
-	defer func() {
-		if recover() != nil { // counts as an error
-			value = ""
+	var value strings.Builder
+	for i, v := range found {
+		if i > 0 {
+			value.WriteByte(' ')
 		}
-	}()
-	path, err := parse(groupBy)
-	if err != nil {
-		return ""
+		value.WriteString(textOf(v))
 	}
-	var out bytes.Buffer
-	if err := path.Execute(&out, pod); err != nil {
-		return ""
-	}
-	return short(strings.ToValidUTF8(out.String(), "\ufffd"))
+	return short(value.String())
 }
 
-// short cuts a value that is too long. Different values stay different.
+// step is one step of a path.
+type step struct {
+	name   string   // of the field; else Element
+	index  int      // of the element; negative: from the end
+	all    bool     // all elements
+	where  []string // all elements in which this path of fields has a text that is want, or is not; empty: no filter
+	equals bool
+	want   string
+}
+
+func stepsOf(path string) (steps []step) {
+	for _, text := range anyStep.FindAllString(path, -1) {
+		s := step{name: Element}
+		if text[0] == '.' || text[1] == '\'' {
+			s.name = unquoted.Replace(strings.TrimPrefix(text, "."))
+		} else if parts := filterParts.FindStringSubmatch(text); parts != nil {
+			s.where, s.equals, s.want = PathOf(parts[1]), parts[2] == "==", parts[3]
+		} else {
+			s.all = text == "[*]"
+			s.index, _ = strconv.Atoi(strings.Trim(text, "[]")) // all: not used
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// of returns the parts of a value that the step selects; none if the value is not the object or the list that the step
+// needs.
+func (s step) of(value any) []any {
+	if s.name != Element {
+		if v := fieldOf(value, s.name); v != nil {
+			return []any{v}
+		}
+		return nil
+	}
+	list, _ := value.([]any)
+	switch {
+	case s.all:
+		return list
+	case s.where != nil:
+		return slices.DeleteFunc(slices.Clone(list), func(v any) bool { return !s.passes(v) })
+	case s.index < 0:
+		s.index += len(list)
+	}
+	if s.index < 0 || s.index >= len(list) {
+		return nil
+	}
+	return list[s.index : s.index+1]
+}
+
+// passes returns whether an element passes the filter. One without the field does not.
+func (s step) passes(v any) bool {
+	for _, name := range s.where {
+		v = fieldOf(v, name)
+	}
+	return v != nil && (textOf(v) == s.want) == s.equals
+}
+
+// fieldOf returns the field of an object; nil: value is none, or has no such field.
+func fieldOf(value any, name string) any {
+	object, _ := value.(map[string]any)
+	return object[name]
+}
+
+// textOf returns a scalar as text, and else JSON.
+func textOf(v any) string {
+	switch v.(type) {
+	case map[string]any, []any:
+		text, _ := json.Marshal(v) // what was decoded from JSON can be encoded
+		return string(text)
+	}
+	return fmt.Sprint(v)
+}
+
 func short(value string) string {
-	if len(value) <= mostValue {
+	line := plain.Line(value, mostValue)
+	if line == value {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
 	hash := "~" + hex.EncodeToString(sum[:8])
-	return strings.ToValidUTF8(value[:mostValue-len(hash)], "") + hash
+	return plain.Line(line, mostValue-len(hash)) + hash
 }

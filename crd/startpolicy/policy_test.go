@@ -2,7 +2,6 @@ package startpolicy
 
 import (
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -97,71 +96,6 @@ func TestOnlyTheNameOfANamespaceNeedsNoWatch(t *testing.T) {
 	}
 }
 
-func TestGroupsAreTheValuesOfTheExpression(t *testing.T) {
-	t.Parallel()
-	for groupBy, want := range map[string]string{
-		".spec.containers[0].image":                    "nginx:1.14.2",
-		"{.spec.containers[0].image}":                  "nginx:1.14.2",
-		".spec.containers[*].image":                    "nginx:1.14.2 envoy:1",
-		".spec.containers[?(@.name==\"side\")].image":  "envoy:1",
-		`.metadata.labels.app\.kubernetes\.io/name`:    "Web",
-		"{.metadata.namespace}/{.metadata.labels.app}": "shop/web",
-		".spec.containers[0].resources.requests.cpu":   "200m",
-		".metadata.labels.absent":                      "",
-		".spec.containers[7].image":                    "",
-		".status.phase":                                "", // it changes
-	} {
-		p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: '"+groupBy+"'")
-		m, ok := matches(p, pod(func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("200m")}
-			p.Status.Phase = corev1.PodPending
-		}), nil)
-		assert.Equal(t, want != "", ok, groupBy)
-		assert.Equal(t, want, m.Group, groupBy)
-	}
-}
-
-func TestALongValueIsCutAndStaysDifferentFromOthers(t *testing.T) {
-	t.Parallel()
-	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: .metadata.annotations.a")
-	group := func(end string) string {
-		m, ok := matches(p, pod(func(p *corev1.Pod) {
-			p.Annotations = map[string]string{"a": strings.Repeat("ü", 100_000) + end}
-		}), nil)
-		require.True(t, ok)
-		assert.LessOrEqual(t, len(m.Group), mostValue)
-		return m.Group
-	}
-	x := group("x")
-	assert.Equal(t, x, group("x"))
-	assert.NotEqual(t, x, group("y"))
-}
-
-// The API server accepts any bytes from a client that does not speak JSON.
-func TestTheNameOfAGroupIsText(t *testing.T) {
-	t.Parallel()
-	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: .metadata.annotations.a")
-	m, ok := matches(p, pod(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "a\xffb"} }), nil)
-	require.True(t, ok)
-	assert.Equal(t, "a\ufffdb", m.Group)
-}
-
-func TestAnExpressionIsSafeForConcurrentUse(t *testing.T) {
-	t.Parallel()
-	p := compile(t, "selector: {terms: [{podSelector: {}}]}\nlimits: {running: {pods: 1}}\ngroupBy: '{range .spec.containers[*]}{.image},{end}'")
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 50 {
-				m, ok := matches(p, pod(), nil)
-				assert.True(t, ok)
-				assert.Equal(t, "nginx:1.14.2,envoy:1,", m.Group)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestRequestsAreSummedUpAsKubeletDoes(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
@@ -208,13 +142,6 @@ func TestAmountsAreReadable(t *testing.T) {
 		assert.Equal(t, c.want, text, c.name)
 		amount := resource.MustParse(text)
 		assert.Equal(t, c.milli, amount.MilliValue())
-	}
-}
-
-func TestAGroupByMustBeAJSONPath(t *testing.T) {
-	t.Parallel()
-	for _, groupBy := range []string{".spec.containers[0", "{}", "{.a}{"} {
-		require.Error(t, CheckGroupBy(groupBy), groupBy)
 	}
 }
 

@@ -66,13 +66,14 @@ type StartPolicySpec struct {
 	// +optional
 	BypassSelector *LabelSelector `json:"bypassSelector,omitempty"`
 
-	// groupBy is a JSONPath that is evaluated on each pod, like .spec.containers[0].image.
-	// Pods with the same value form a group, and the limits apply to each group separately. A
-	// pod for which the path finds nothing, or an empty text, is not held by the policy and
-	// does not count. Absent: all pods form one group. At most 256 characters.
+	// groupBy is a JSONPath that is evaluated on each pod, like .spec.containers[0].image: one
+	// path of fields, indexes, [*] and filters like [?(@.name=="app")]. Pods with the same value
+	// form a group, and the limits apply to each group separately. A pod for which the path finds
+	// nothing, or an empty text, is not held by the policy and does not count. Absent: all pods
+	// form one group. At most 256 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('.') || self.startsWith('{') && self.endsWith('}')",message="must be a JSONPath, like .spec.containers[0].image"
+	// +kubebuilder:validation:XValidation:rule=`self == '' || self.startsWith('{') == self.endsWith('}') && self.matches(r"""^(?:\{\$?)?\.(?:[-\w/]|\\[.])+(?:\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\]|\[(?:\*|-?[0-9]{1,5})\]|\[\?\(@(?:\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\])+ *[!=]= *(?:"[ -!#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\])*\}?$""")`,message="must be a JSONPath of fields, indexes, [*] and filters like [?(@.name==\"app\")], like .spec.containers[0].image"
 	GroupBy string `json:"groupBy,omitempty"`
 
 	// limits are the limits for the pods of each group.
