@@ -5,6 +5,7 @@ GOTESTSUM_VERSION := v1.13.0
 PROMETHEUS_VERSION := v0.315.0
 GORELEASER_VERSION := v2.16.0
 ACTIONLINT_VERSION := v1.7.12
+GOVULNCHECK_VERSION := v1.1.4
 SYFT_VERSION := v1.42.0
 COSIGN_VERSION := v3.1.3
 HELM_VERSION := v4.2.4
@@ -18,6 +19,7 @@ LINT := $(TOOLS)/$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOTESTSUM := $(TOOLS)/$(GOTESTSUM_VERSION)/gotestsum
 PROMTOOL := $(TOOLS)/$(PROMETHEUS_VERSION)/promtool
 GORELEASER := $(TOOLS)/$(GORELEASER_VERSION)/goreleaser
+GOVULNCHECK := $(TOOLS)/$(GOVULNCHECK_VERSION)/govulncheck
 ACTIONLINT := $(TOOLS)/$(ACTIONLINT_VERSION)/actionlint
 SYFT := $(TOOLS)/$(SYFT_VERSION)/syft
 COSIGN := $(TOOLS)/$(COSIGN_VERSION)/cosign
@@ -27,7 +29,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim generate alerts page api demo e2e e2e-full e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim fuzz vulns generate alerts page api demo e2e e2e-full e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +67,22 @@ lint: $(LINT) ## Run vet and the linters of .golangci.yaml on all modules
 sim: $(GOTESTSUM) ## Run the long simulations of the limiter
 	$(GOTESTSUM) --format testname -- -count=1 -tags sim -timeout 30m \
 		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle | paste -sd '|'))$$" ./throttle/...
+
+# A fuzzer that finds a fault keeps what found it in a folder testdata/fuzz, from where every test runs it.
+FUZZTIME ?= 60s
+fuzz: ## Run every fuzzer for FUZZTIME (60s)
+	@failed=0; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' crd plugin throttle); do \
+		for name in $$(grep -oP '^func \KFuzz\w+' "$$file"); do \
+			echo "== $$name of $$(dirname "$$file")"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || failed=1; \
+		done; \
+	done; git ls-files --others -- '*/testdata/fuzz/*' | xargs -r tail -n +1; exit $$failed
+
+# govulncheck exits with 3 if it finds something, and with 1 if it cannot look.
+vulns: $(GOVULNCHECK) ## Look for known vulnerabilities in what the programs use; skipped where the database cannot be reached
+	@out=$$($(GOVULNCHECK) ./... 2>&1) || { code=$$?; echo "$$out"; \
+		case "$$out" in *"fetching vulnerabilities"*) echo "SKIPPED: the database of vulnerabilities cannot be reached"; exit 0;; esac; exit $$code; }; \
+		echo "$$out"
 
 generate: ## Write the generated files anew: deep copies, CRDs, the reference, the picture of imports, the chart and its manifests, the list of scenarios
 	$(GO) generate ./...
@@ -157,6 +175,9 @@ $(GOTESTSUM):
 
 $(GORELEASER):
 	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+$(GOVULNCHECK):
+	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
 $(ACTIONLINT):
 	GOBIN=$(@D) CGO_ENABLED=0 $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -65,5 +66,25 @@ func FuzzQuoted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var back string
 		require.NoError(t, json.Unmarshal([]byte(quoted(s)), &back))
+	})
+}
+
+// Whatever the runtime passes on as configuration, the plugin waits for a bounded time, and passes on what encoding/json
+// takes for the result of the plugins before.
+func FuzzConf(f *testing.F) {
+	f.Add(`{"cniVersion":"1.0.0","socket":"/run/s","confDir":"/etc","timeoutMillis":1500,"settleMillis":20,"prevResult":{"ips":[]}}`)
+	f.Add(`{"timeoutMillis":-1,"prevResult":null}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := parseConf(text)
+		if err != nil {
+			require.ErrorIs(t, err, errNoJSON)
+			return
+		}
+		assert.Positive(t, c.timeout)
+		assert.LessOrEqual(t, c.timeout, math.MaxInt32*time.Millisecond)
+		assert.GreaterOrEqual(t, c.settle, time.Duration(0))
+		if c.prevResult != "" && json.Valid([]byte(text)) {
+			assert.True(t, json.Valid([]byte(c.prevResult)))
+		}
 	})
 }
