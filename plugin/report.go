@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -42,7 +43,7 @@ func (d *Daemon) report(ctx context.Context) error {
 func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	e := d.starts.Config()
 	n := v1alpha1.PacemakerNodeStatus{
-		Version: observe.Cut(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
+		Version: plain.Line(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
 		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
 		Connection: v1alpha1.Connecting, Ready: true,
 	}
@@ -57,7 +58,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	if err := d.Ready(); err != nil {
 		n.Ready, n.Message = false, err.Error()
 	}
-	n.Message = observe.Cut(n.Message, mostMessage)
+	n.Message = plain.Line(n.Message, mostMessage)
 	n.Blind = d.signals.Blind()
 	now := time.Now()
 	n.Policies = observe.NodePolicies(d.policyStates(), d.starts.Limiter().Groups(now))

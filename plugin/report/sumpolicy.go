@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -64,7 +65,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	status.Conditions = slices.Clone(before.Conditions)
 	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, cut, late, unable, why), c} {
 		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
-		c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), mostMessage)], "") // without half a character
+		c.Message = plain.Line(c.Message, mostMessage)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	return status

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 )
 
 const long = `Kubectl pacemaker shows what the daemons of all nodes do, and why a pod waits. It runs
@@ -88,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &asker{kubectl: realKubectl, forward: realForward, stdout: stdout}
 	root := a.command()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	stderr = plain.Writer{W: stderr}
 	root.SetErr(stderr)
 	accepted := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { accepted = true } // the command line is right
@@ -96,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(stderr, "kubectl pacemaker: "+printable(err.Error()))
+	fmt.Fprintln(stderr, "kubectl pacemaker: "+err.Error())
 	if accepted {
 		return exitFailure
 	}
@@ -147,7 +149,8 @@ func (a *asker) command() *cobra.Command {
 	root.SetVersionTemplate(versionText)
 	root.Flags().Bool("version", false, "print the version")
 	root.CompletionOptions.DisableDefaultCmd = true // kubectl asks for completions; see arguments
-	a.root = root
+	a.root, a.stdout = root, plain.Writer{W: a.stdout}
+	root.SetOut(a.stdout)
 	fs := root.PersistentFlags()
 	for _, name := range kubectlFlags {
 		switch name {

@@ -75,9 +75,6 @@ func (a *asker) ofNode(ctx context.Context, node, command string) error {
 		if err != nil {
 			return err
 		}
-		if !a.json {
-			text = printable(text)
-		}
 		if _, err := io.WriteString(a.stdout, text); err != nil {
 			return err
 		}

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 )
 
 // notKnown is part of the error of `pod-pacemaker why` about an unknown pod.
@@ -158,18 +159,5 @@ func otherwise(pod corev1.Pod) string {
 	return "it is " + string(pod.Status.Phase) + ", and its status has no reason"
 }
 
-// printable replaces what cannot be printed by spaces, so that text from elsewhere cannot control the terminal. Lines and
-// tabs stay.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			return r
-		}
-		return ' '
-	}, s)
-}
-
-// oneLine returns printable text in one line, without a colon at its end.
-func oneLine(s string) string {
-	return strings.TrimRight(strings.Join(strings.Fields(printable(s)), " "), ": ")
-}
+// oneLine returns text from outside as one line of at most 4 KiB, without a colon at its end.
+func oneLine(s string) string { return strings.TrimRight(plain.Line(s, 4<<10), ": ") }

@@ -55,7 +55,7 @@ func (p *program) check(files []string, cores int) error {
 	for _, file := range files {
 		all, err := p.objectsIn(file)
 		if err != nil {
-			faults = append(faults, oneLine(err.Error()))
+			faults = append(faults, err.Error())
 		}
 		if file == "-" {
 			file = "standard input"
@@ -65,12 +65,12 @@ func (p *program) check(files []string, cores int) error {
 			if len(all) > 1 {
 				where = fmt.Sprintf("%s: document %d", file, i+1)
 				if o.Kind != "" {
-					where += fmt.Sprintf(", %s %q", clean(o.Kind), o.Name)
+					where += fmt.Sprintf(", %s %q", o.Kind, o.Name)
 				}
 			}
 			wrong := faultsOf(o)
 			for _, fault := range wrong {
-				faults = append(faults, where+": "+oneLine(fault))
+				faults = append(faults, where+": "+fault)
 			}
 			if len(wrong) > 0 {
 				continue

@@ -42,7 +42,7 @@ func (p *program) costsCommand() *cobra.Command {
 
 // costsText returns a table of what was learned, the latest first.
 func costsText(now time.Time, learned admin.Costs) string {
-	title := fmt.Sprintf("learned on %d x %s: %d of at most %d entries\n", learned.Machine.Cores, clean(learned.Machine.CPU), len(learned.Costs), costs.MaxKeys)
+	title := fmt.Sprintf("learned on %d x %s: %d of at most %d entries\n", learned.Machine.Cores, line(learned.Machine.CPU), len(learned.Costs), costs.MaxKeys)
 	keys := slices.SortedFunc(maps.Keys(learned.Costs), func(a, b string) int {
 		return cmp.Or(learned.Costs[b].Seen.Compare(learned.Costs[a].Seen), cmp.Compare(a, b))
 	})

@@ -36,11 +36,11 @@ func invalidIn(source string, err error) error {
 	}
 	var lines invalid
 	for _, fault := range faults {
-		line := oneLine(fault.Error())
-		if !strings.Contains(line, source) {
-			line = source + ": " + line
+		text := fault.Error()
+		if !strings.Contains(text, source) {
+			text = source + ": " + text
 		}
-		lines = append(lines, line)
+		lines = append(lines, text)
 	}
 	return lines
 }
@@ -60,9 +60,6 @@ func fieldErrors(err error) (all []error) {
 	return all
 }
 
-// oneLine replaces line breaks and repeated spaces by one space.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
 // report writes the error that a command ended with to standard error, and returns the exit code.
 func (p *program) report(cmd *cobra.Command, err error) int {
 	bad, isInvalid := errors.AsType[invalid](err)
@@ -70,14 +67,14 @@ func (p *program) report(cmd *cobra.Command, err error) int {
 	case err == nil:
 		return exitOK
 	case isInvalid:
-		for _, line := range bad {
-			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line)
+		for _, fault := range bad {
+			fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line(fault))
 		}
 		return exitInvalid
 	case !p.accepted:
-		fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n'%s --help' shows how to use it.\n", oneLine(err.Error()), cmd.CommandPath())
+		fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n'%s --help' shows how to use it.\n", line(err.Error()), cmd.CommandPath())
 		return exitInvalid
 	}
-	fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", oneLine(err.Error()))
+	fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line(err.Error()))
 	return exitFailure
 }

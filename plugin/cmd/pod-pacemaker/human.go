@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 )
 
 // human formats a duration as kubectl does, and one below ten seconds with fractions.
@@ -25,16 +26,8 @@ func human(d time.Duration) string {
 	}
 }
 
-// clean replaces every unprintable character by a space, so that text from elsewhere cannot control
-// the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+// line returns text from outside as one line of at most 4 KiB.
+func line(text string) string { return plain.Line(text, 4<<10) }
 
 // plural returns a count with its noun, in the plural if need be.
 func plural(n int, one string) string {

@@ -31,12 +31,6 @@ func TestHuman(t *testing.T) {
 	}
 }
 
-// The name of a runtime or a config must not reach the terminal as a command.
-func TestClean(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, " [31mred  größe", clean("\x1b[31mred\r\ngröße"))
-}
-
 func TestPlural(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "1 core", plural(1, "core"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/journal"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/logqueue"
 )
@@ -41,6 +44,7 @@ func (f *logFlags) add(cmd *cobra.Command) {
 // blocks.
 func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queue) {
 	log := logrus.New()
+	log.AddHook(plainEntries{})
 	queue := logqueue.New(logCapacity, func(dropped uint64) {
 		log.WithField("dropped", dropped).Warnf("%d log entries were dropped: the log's reader was blocked or too slow", dropped)
 	})
@@ -64,6 +68,36 @@ func newLogger(flags logFlags, stderr io.Writer) (*logrus.Logger, *logqueue.Queu
 		}
 	}
 	return log, queue
+}
+
+// Limits of a log entry, in bytes.
+const (
+	mostLogged = 4 << 10  // of the message, and of each field
+	mostStack  = 16 << 10 // of the stack of a panic
+)
+
+// plainEntries makes every entry plain text, whatever the format: only the stack of a panic has several lines. It must be
+// the first hook.
+type plainEntries struct{}
+
+// Levels implements logrus.Hook.
+func (plainEntries) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire implements logrus.Hook. The entry is a copy that logrus makes for the hooks and the formatter.
+func (plainEntries) Fire(e *logrus.Entry) error {
+	e.Message = plain.Line(e.Message, mostLogged)
+	for key, value := range e.Data {
+		text := fmt.Sprint(value)
+		switch value.(type) {
+		case bool, int, int32, int64, uint64, float64, time.Duration: // numbers stay numbers in JSON
+		default:
+			e.Data[key] = plain.Line(text, mostLogged)
+		}
+		if key == observe.StackField {
+			e.Data[key] = plain.Text(text[:min(len(text), mostStack)])
+		}
+	}
+	return nil
 }
 
 // runLog writes queued entries until flush is called. flush waits for the rest, at most for logFlush.

@@ -81,6 +81,34 @@ func TestLogFormats(t *testing.T) {
 	assert.Equal(t, "debug", entry["level"])
 }
 
+// What a tenant wrote is one line of each format. journald gets the entry that the second hook sees.
+func TestWhatIsLoggedIsData(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("A", 64<<10)
+	for _, format := range []string{formatText, formatJSON} {
+		var out written
+		var journald *logtest.Hook
+		logged("info", format, &out, func(log *logrus.Logger) {
+			journald = logtest.NewLocal(log)
+			log.WithFields(logrus.Fields{"group": evil + long, "error": errors.New(evil), "ahead": 3, "stack": "a\n\tb"}).Info(evil + long)
+		})
+		text := strings.TrimSuffix(out.String(), "\n")
+		assertPlain(t, text)
+		assert.NotContains(t, text, "\n")
+		assert.Less(t, len(text), 32<<10)
+		entry := journald.LastEntry()
+		assert.NotContains(t, entry.Message, "\n")
+		assert.Equal(t, plainEvil, entry.Data["error"])
+		assert.Equal(t, 3, entry.Data["ahead"])
+		assert.Equal(t, "a\n\tb", entry.Data["stack"])
+		assert.LessOrEqual(t, len(entry.Message), mostLogged)
+		group, is := entry.Data["group"].(string)
+		require.True(t, is)
+		assertPlain(t, group)
+		assert.LessOrEqual(t, len(group), mostLogged)
+	}
+}
+
 func TestLogFormatIsTextUnlessStderrIsTheJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", "1:2")
 	var plain written

@@ -92,11 +92,11 @@ func (p *program) completed(args []string) []string {
 
 func preflightText(report preflight.Report) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "pod-pacemaker %s, on %s:\n", report.Version, clean(report.Node))
+	fmt.Fprintf(&text, "pod-pacemaker %s, on %s:\n", report.Version, line(report.Node))
 	for _, f := range report.Findings {
-		fmt.Fprintf(&text, "  %-8s %-8s %s\n", f.Level, f.Check, clean(f.Says))
+		fmt.Fprintf(&text, "  %-8s %-8s %s\n", f.Level, f.Check, line(f.Says))
 		if f.Do != "" {
-			fmt.Fprintf(&text, "  %-8s %-8s -> %s\n", "", "", clean(f.Do))
+			fmt.Fprintf(&text, "  %-8s %-8s -> %s\n", "", "", line(f.Do))
 		}
 	}
 	return text.String()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
@@ -42,6 +43,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func realDaemon(o plugin.Options) (daemon, error) { return plugin.New(o) }
 
 func (p *program) run(ctx context.Context, args []string) int {
+	p.stdout, p.stderr = plain.Writer{W: p.stdout}, plain.Writer{W: p.stderr}
 	root := p.rootCommand()
 	root.SetArgs(p.completed(args))
 	root.SetIn(p.stdin)

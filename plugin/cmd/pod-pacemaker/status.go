@@ -50,7 +50,7 @@ func (p *program) statusCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		PostRunE: func(*cobra.Command, []string) error {
 			if ready && !s.Ready {
-				return fmt.Errorf("pods start unpaced: %s", clean(s.NotReady))
+				return fmt.Errorf("pods start unpaced: %s", s.NotReady)
 			}
 			return nil
 		},

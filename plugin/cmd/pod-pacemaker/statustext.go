@@ -41,13 +41,13 @@ func headLines(s admin.Status) []string {
 	if s.Instance != "" {
 		title += ", instance " + s.Instance
 	}
-	lines := []string{clean(title)}
+	lines := []string{line(title)}
 	if !s.Ready {
-		lines = append(lines, clean("NOT READY, pods start unpaced: "+s.NotReady))
+		lines = append(lines, line("NOT READY, pods start unpaced: "+s.NotReady))
 	}
 	entry := func(name, text string) {
 		if text != "" {
-			lines = append(lines, fmt.Sprintf("  %-9s %s", name, clean(text)))
+			lines = append(lines, fmt.Sprintf("  %-9s %s", name, line(text)))
 		}
 	}
 	if s.Runtime.LastError == s.NotReady {

@@ -72,9 +72,9 @@ func (u *systemdUnit) status() string {
 	case err == nil:
 		return "paces the pods of this node"
 	case errors.Is(err, admin.ErrStandby):
-		return "standby: " + oneLine(err.Error())
+		return "standby: " + line(err.Error())
 	default:
-		return "pods start unpaced: " + oneLine(err.Error())
+		return "pods start unpaced: " + line(err.Error())
 	}
 }
 

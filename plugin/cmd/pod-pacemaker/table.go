@@ -10,10 +10,10 @@ import (
 // table is text in columns. Its first row is the head.
 type table [][]string
 
-// add adds a row. Cells may have text from elsewhere; see clean.
+// add adds a row. Cells may have text from elsewhere; see line.
 func (t *table) add(cells ...string) {
 	for i := range cells {
-		cells[i] = clean(cells[i])
+		cells[i] = line(cells[i])
 	}
 	*t = append(*t, cells)
 }

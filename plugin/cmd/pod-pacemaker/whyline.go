@@ -10,7 +10,7 @@ import (
 
 // whyLine returns the answer as one line.
 func whyLine(w admin.Why) string {
-	text := clean(podName(w.Pod) + ": " + story(w) + costStory(w.Cost))
+	text := line(podName(w.Pod) + ": " + story(w) + costStory(w.Cost))
 	if w.Shadow {
 		text += "; mode Shadow: the pod was not held back"
 	}

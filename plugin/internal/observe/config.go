@@ -77,5 +77,5 @@ func (e ClusterPolicies) report(o *Observer) {
 	}
 	names := strings.Join(e.Open, ", ")
 	o.log.WithError(e.Why).Warnf("the API server cannot be used: the policies %s hold no pod", names)
-	o.events.Node(corev1.EventTypeWarning, "StartPoliciesOpened", Cut("the StartPolicies "+names+" hold no pod: "+e.Why.Error(), mostFault))
+	o.events.Node(corev1.EventTypeWarning, "StartPoliciesOpened", "the StartPolicies "+names+" hold no pod: "+e.Why.Error())
 }

@@ -12,6 +12,9 @@ import (
 // restartAfter is the pause before a part that panicked runs again.
 const restartAfter = time.Second
 
+// StackField is the field of a log entry with the stack of a panic, in lines.
+const StackField = "stack"
+
 // Caught recovers, counts and logs a panic of the named part of the daemon. Defer it. Where the part works for one pod,
 // defer CaughtPod.
 func (o *Observer) Caught(part string) {
@@ -37,7 +40,7 @@ func (o *Observer) Panicked(part string, fault any, fields logrus.Fields) {
 		pod = fmt.Sprintf(" for pod %v/%v", fields["pod_namespace"], name)
 	}
 	o.log.WithFields(fields).WithFields(logrus.Fields{
-		"part": part, "panic": fault, "stack": string(debug.Stack()),
+		"part": part, "panic": fault, StackField: string(debug.Stack()),
 	}).Errorf("caught a panic in %s%s, the daemon goes on: %v", part, pod, fault)
 }
 

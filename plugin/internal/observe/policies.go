@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -74,7 +75,7 @@ func NodePolicies(states []policies.State, views []throttle.GroupView) (all []v1
 		groups := p.Groups[:min(len(p.Groups), room)]
 		room -= len(groups)
 		all = append(all, v1alpha1.NodePolicy{
-			Name: p.Name, Generation: p.Generation, Fault: Cut(p.Fault, mostFault), GroupCount: int32(p.GroupCount), Groups: groups,
+			Name: p.Name, Generation: p.Generation, Fault: plain.Line(p.Fault, mostFault), GroupCount: int32(p.GroupCount), Groups: groups,
 		})
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 )
 
 // EventWriter writes Kubernetes events. kind is Normal or Warning; reason is one word. Its methods do not block. They
@@ -20,6 +21,9 @@ type EventWriter interface {
 	// Node writes an event on the node.
 	Node(kind, reason, message string)
 }
+
+// mostMessage is the length of the longest message, in bytes, as in the API of events.
+const mostMessage = 1024
 
 // NoEvents writes nothing. A daemon without an API server uses it.
 type NoEvents struct{}
@@ -75,7 +79,7 @@ func (r *Recorder) Pod(uid, name, kind, reason, message string) {
 
 func (r *Recorder) write(on *corev1.ObjectReference, kind, reason, message string) {
 	if recorder := r.recorder.Load(); recorder != nil {
-		(*recorder).Event(on, kind, reason, message)
+		(*recorder).Event(on, kind, reason, plain.Line(message, mostMessage))
 	}
 }
 

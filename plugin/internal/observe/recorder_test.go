@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +20,9 @@ func TestEventsAreWritten(t *testing.T) {
 	events.Node("Warning", "TooEarly", "the writer does not run yet")
 	defer events.Start()()
 	events.Pod("uid-1", "default/web", "Normal", "WaitingToStart", "place 1")
-	events.Node("Warning", "HandlersTooSlow", "too slow")
+	events.Node("Warning", "HandlersTooSlow", "too\x1b[31m\nslow\u202e"+strings.Repeat("w", 64<<10))
 	want := map[string]string{
-		"Node node": "HandlersTooSlow Warning too slow",
+		"Node node": "HandlersTooSlow Warning too [31m slow " + strings.Repeat("w", 1024-len("too [31m slow ")), // what does not fit is left out
 		"Pod web":   "WaitingToStart Normal place 1",
 	}
 	got := map[string]string{}

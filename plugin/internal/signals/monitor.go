@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -237,7 +238,7 @@ func (m *Monitor) Blind() (all []v1alpha1.BlindSignal) {
 	m.mu.Unlock()
 	for i, why := range blind {
 		if signal := throttle.Signal(i); why != nil && settings.Watches(signal) { // else a limit needed it until just now
-			all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: observe.Cut(why.Error(), mostMessage)})
+			all = append(all, v1alpha1.BlindSignal{Signal: signal.String(), Message: plain.Line(why.Error(), mostMessage)})
 		}
 	}
 	return all
