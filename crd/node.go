@@ -51,13 +51,14 @@ func (n *nodeFollower) labels() map[string]string {
 	return nil
 }
 
-// trimNode keeps the name, UID, version, labels and conditions of a Node.
+// trimNode keeps the name, UID, version, labels, taints and conditions of a Node.
 func trimNode(object runtime.Object) *corev1.Node {
 	node, _ := object.(*corev1.Node) // the informer checks that
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
 		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
 	}
 }

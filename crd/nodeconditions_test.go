@@ -15,6 +15,7 @@ func TestSourceReportsEveryVersionOfTheNode(t *testing.T) {
 		says := func(message string) {
 			t.Helper()
 			n := node(nil)
+			n.Spec.Taints = []corev1.Taint{{Key: message}}
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: message}}
 			_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
 			require.NoError(t, err)
@@ -23,6 +24,7 @@ func TestSourceReportsEveryVersionOfTheNode(t *testing.T) {
 		var heard []string
 		w.onNode = func(n *corev1.Node) {
 			require.Len(t, n.Status.Conditions, 1)
+			require.Len(t, n.Spec.Taints, 1)
 			heard = append(heard, n.Status.Conditions[0].Message)
 		}
 		says("before")

@@ -76,7 +76,7 @@ type SourceOptions struct {
 	// OnPolicies is called like OnChange with the StartPolicies in force. It must not change them.
 	OnPolicies func([]*v1alpha1.StartPolicy)
 	// OnNode is called with this node's Node object when it is first seen, after each change, and after each new list
-	// even without a change. The object has only its name, UID, version, labels and conditions. OnNode must not change
+	// even without a change. The object has only its name, UID, version, labels, taints and conditions. OnNode must not change
 	// it.
 	OnNode func(*corev1.Node)
 	// OnPanic is called in the goroutine of every panic that Run catches, with the name of the part that panicked and
@@ -114,11 +114,15 @@ func (s *Source) Fault(name string) string {
 // NodeUID returns the UID of this node's Node object. It is empty until the object is seen. NodeUID
 // does not block, and is safe for concurrent use.
 func (s *Source) NodeUID() types.UID {
-	if node := s.node.node.Load(); node != nil {
+	if node := s.Node(); node != nil {
 		return node.UID
 	}
 	return ""
 }
+
+// Node returns the newest version of this node's Node object that is known, with the fields that OnNode gets. It is nil
+// until the object is seen. The caller must not change it. Node does not block, and is safe for concurrent use.
+func (s *Source) Node() *corev1.Node { return s.node.node.Load() }
 
 // Begin puts in force what the disk holds, the policies first. It reads two small files. Call it once.
 func (s *Source) Begin() {

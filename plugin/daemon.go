@@ -93,8 +93,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if d.cluster != nil && d.options.StartupTaint != "" {
 		parts = append(parts, part{"removeStartupTaint", forever(startuptaint.Remover{
-			Client: d.cluster.kube, Node: d.options.NodeName, Key: d.options.StartupTaint,
-			NodeUID: d.source.NodeUID, Ready: d.Ready, Log: d.options.Log,
+			Client: d.cluster.kube, Key: d.options.StartupTaint, Node: d.source.Node, Ready: d.Ready, Log: d.options.Log,
 		}.Run)})
 	}
 	g.Go(func() error { return d.runParts(ctx, parts...) })
@@ -129,10 +128,11 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now
-	installHook(d.waiting.Gate, d.options)
+	fails := installHook(d.waiting.Gate, d.options, false)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},
+		{"keepHook", func(ctx context.Context) error { return keepHook(ctx, d.waiting.Gate, d.options, fails) }},
 		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) }},
 	}
 	if d.claimer != nil {

@@ -2,21 +2,40 @@ package plugin
 
 import (
 	"context"
+	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
-// installHook installs the hook of the gate on the host. If that fails, pods are refused instead.
-func installHook(g *waiting.Gate, o Options) {
+// hookEvery is the time between two looks whether the hook of the gate is on the host.
+const hookEvery = time.Minute
+
+// installHook installs the hook of the gate on the host if it is not there. If that fails, pods are refused instead, and
+// the first failure is logged. It returns whether it failed.
+func installHook(g *waiting.Gate, o Options, hasFailed bool) (fails bool) {
 	log := o.Log.WithField("path", o.GatePath)
 	installed, err := g.Install()
-	if err != nil {
-		log.WithError(err).Error("cannot install the hook of the gate: pods are refused instead")
+	if err != nil && !hasFailed {
+		log.WithError(err).Error("cannot install the hook of the gate: pods are refused instead, and the daemon tries again each minute")
 	}
 	if installed {
 		log.Info("installed the hook of the gate")
+	}
+	return err != nil
+}
+
+// keepHook keeps the hook installed until ctx ends: a full disk may get free, and another program may remove the hook.
+// fails reports whether the last attempt failed.
+func keepHook(ctx context.Context, g *waiting.Gate, o Options, fails bool) error {
+	for tick := time.Tick(hookEvery); ; {
+		select {
+		case <-tick:
+			fails = installHook(g, o, fails)
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
 
@@ -47,9 +66,6 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
-	listener, err := rundir.Listen(d.options.SocketPath())
-	if err != nil {
-		return err
-	}
-	return gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log).Serve(ctx, listener)
+	server := gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log)
+	return rundir.Serve(ctx, d.options.SocketPath(), server.Serve)
 }

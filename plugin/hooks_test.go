@@ -21,23 +21,42 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-func TestTheDaemonLogsWhetherItInstalledItsHook(t *testing.T) {
+func TestTheDaemonKeepsItsHookInstalled(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	log, entries := test.NewNullLogger()
-	o := goodOptions()
-	o.Log, o.Programs, o.GatePath = log, dir, filepath.Join(dir, "bin", waiting.HookName)
-	d := newDaemon(o, 2, crd.Documents{}, nil, slowly())
-	installHook(d.waiting.Gate, o)
-	assert.Empty(t, entries.AllEntries(), "there is no hook to install")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), []byte("hook"), 0o600))
-	installHook(d.waiting.Gate, o)
-	assert.Equal(t, "installed the hook of the gate", entries.LastEntry().Message)
-	assert.FileExists(t, o.GatePath)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), nil, 0o600))
-	installHook(d.waiting.Gate, o)
-	assert.Equal(t, "cannot install the hook of the gate: pods are refused instead", entries.LastEntry().Message)
-	assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		log, entries := test.NewNullLogger()
+		o := goodOptions()
+		o.Log, o.Programs, o.GatePath = log, dir, filepath.Join(dir, "bin", waiting.HookName)
+		program := func(content string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), []byte(content), 0o600))
+		}
+		d := newDaemon(o, 2, crd.Documents{}, nil, slowly())
+		fails := installHook(d.waiting.Gate, o, false)
+		assert.Empty(t, entries.AllEntries(), "there is no hook to install")
+		assert.False(t, fails)
+		program("")
+		require.True(t, installHook(d.waiting.Gate, o, false))
+		assert.Contains(t, entries.LastEntry().Message, "cannot install the hook of the gate: pods are refused instead")
+		assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = keepHook(ctx, d.waiting.Gate, o, true) }()
+		time.Sleep(10 * hookEvery)
+		synctest.Wait()
+		assert.Len(t, entries.AllEntries(), 1, "it fails for the same reason")
+		program("hook")
+		for range 2 {
+			time.Sleep(hookEvery)
+			synctest.Wait()
+			assert.Equal(t, "installed the hook of the gate", entries.LastEntry().Message)
+			assert.FileExists(t, o.GatePath)
+			assert.NotContains(t, d.waiting.Gate.Off(), "cannot be installed")
+			require.NoError(t, os.Remove(o.GatePath)) // by another program
+		}
+		assert.Len(t, entries.AllEntries(), 3)
+	})
 }
 
 func TestADaemonThatPacesHasInstalledItsHook(t *testing.T) {

@@ -26,11 +26,9 @@ const (
 // ServeAdmin serves at the unix socket until ctx ends, and then returns nil. It blocks. If it cannot make the socket, it
 // returns the error at once. It replaces an existing socket, so the caller must hold the lock of the run folder.
 func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
-	l, err := rundir.Listen(socketPath)
-	if err != nil {
-		return err
-	}
-	return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p)))
+	return rundir.Serve(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
+		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p)))
+	})
 }
 
 func adminHandler(p Provider) http.Handler {

@@ -11,14 +11,47 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
 	dirMode    = 0o700
 	socketMode = 0o600
+	// lookEvery is the time between two looks whether a socket is still there.
+	lookEvery = 10 * time.Second
 )
+
+// Serve calls serve with a listener from [Listen] and returns its error. If another program removes or replaces the
+// socket, Serve ends that call within 10 s, through its context, and begins anew: whoever is connected has to connect
+// again. It blocks until serve returns. serve must return nil when its context ends, and close the listener.
+func Serve(ctx context.Context, path string, serve func(context.Context, net.Listener) error) error {
+	for ctx.Err() == nil {
+		l, err := Listen(path)
+		if err != nil {
+			return err
+		}
+		one, end := context.WithCancel(ctx)
+		go func() { awaitGone(one, path); end() }()
+		err = serve(one, l)
+		end()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitGone blocks until the file at path is no longer the same one, or ctx ends.
+func awaitGone(ctx context.Context, path string) {
+	mine, _ := os.Lstat(path)
+	_ = wait.PollUntilContextCancel(ctx, lookEvery, false, func(context.Context) (gone bool, _ error) {
+		now, err := os.Lstat(path)
+		return err != nil || !os.SameFile(mine, now), nil
+	}) // the only error is that ctx ended
+}
 
 // Listen creates the unix socket at path, and its directory if that is missing. Only the owner and root can connect.
 // Listen replaces a socket that exists: a daemon listens only while it holds the lock of its run folder, so the socket is

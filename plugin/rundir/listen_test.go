@@ -1,10 +1,13 @@
 package rundir
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,6 +66,29 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
+}
+
+func TestASocketThatAnotherProgramRemovesComesBack(t *testing.T) {
+	t.Parallel()
+	path := socketIn(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() {
+			served <- Serve(ctx, path, func(ctx context.Context, l net.Listener) error {
+				<-ctx.Done()
+				return l.Close()
+			})
+		}()
+		synctest.Wait()
+		require.NoError(t, os.RemoveAll(filepath.Dir(path)))
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		assert.FileExists(t, path)
+		cancel()
+		require.NoError(t, <-served)
+		assert.NoFileExists(t, path)
+	})
 }
 
 func TestListenTouchesNothingElse(t *testing.T) {

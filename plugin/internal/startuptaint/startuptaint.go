@@ -20,11 +20,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// taintEvery is the time between two checks whether pods are paced.
-const taintEvery = time.Second
-
-// rejoinEvery is the time between two checks whether the node has registered again, which is rare.
-const rejoinEvery = 10 * time.Second
+// lookEvery is the time between two looks at the node, which send no request.
+const lookEvery = 2 * time.Second
 
 // taintBackoff spaces out the attempts to remove the taint, up to one in half a minute, for ever: a node with the taint
 // gets no pods.
@@ -32,26 +29,27 @@ var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, S
 
 // Remover removes the taint. All fields are required.
 type Remover struct {
-	Client    kube.Interface
-	Node, Key string
-	NodeUID   func() types.UID // of the Node object; empty until it is seen
-	Ready     func() error     // why pods are not paced; nil: they are
-	Log       logrus.FieldLogger
+	Client kube.Interface
+	Key    string
+	Node   func() *corev1.Node // the newest version that is known; nil: none is
+	Ready  func() error        // why pods are not paced; nil: they are
+	Log    logrus.FieldLogger
 }
 
-// Run waits until pods are paced, and then tries to remove the taint until it is gone. It does so again for each new Node
-// object of the node, until ctx ends: after `kubectl delete node`, kubelet registers with the taint again.
+// Run removes the taint whenever the node has it and pods are paced, until ctx ends: kubelet may register the node again,
+// and autoscalers taint nodes late, or again.
 func (t Remover) Run(ctx context.Context) {
-	isPaced := func(context.Context) (bool, error) {
+	isDue := func(context.Context) (bool, error) {
+		node := t.Node()
+		if node == nil || len(t.keep(node)) == len(node.Spec.Taints) {
+			return false, nil
+		}
 		err := t.Ready()
 		return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one for which it stands by
 	}
 	// The only error of what this calls is that ctx ended.
-	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, taintEvery, true, isPaced) == nil {
-		before := t.NodeUID() // read before the taint is looked for, so that no later Node is missed
-		hasRejoined := func(context.Context) (bool, error) { return t.NodeUID() != before, nil }
+	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, lookEvery, false, isDue) == nil {
 		_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
-		_ = wait.PollUntilContextCancel(ctx, rejoinEvery, true, hasRejoined)
 	}
 }
 
@@ -62,7 +60,7 @@ func (t Remover) remove(ctx context.Context) (done bool, _ error) {
 	switch {
 	case removed:
 		log.Info("took the startup taint off the node: pods are paced")
-	case err == nil, ctx.Err() != nil:
+	case err == nil, ctx.Err() != nil, apierrors.IsConflict(err): // after a conflict, the next version decides
 	case apierrors.IsForbidden(err):
 		log.WithError(err).Error("cannot remove the startup taint: the daemon may not patch its node (set startupTaint.enabled in the chart)")
 	default:
@@ -74,24 +72,26 @@ func (t Remover) remove(ctx context.Context) (done bool, _ error) {
 // removeTaint removes the taints with the key from the node, and changes nothing else. It fails if the node was changed
 // meanwhile.
 func (t Remover) removeTaint(ctx context.Context) (removed bool, err error) {
-	n, err := t.Client.Nodes().Get(ctx, t.Node, metav1.GetOptions{})
-	if err != nil {
-		return false, fmt.Errorf("look at the node's taints: %w", err)
-	}
-	keep := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(taint corev1.Taint) bool { return taint.Key == t.Key })
-	if len(keep) == len(n.Spec.Taints) {
+	node := t.Node()
+	keep := t.keep(node)
+	if len(keep) == len(node.Spec.Taints) {
 		return false, nil
 	}
 	// With the version, the API server refuses the patch if the node has changed.
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
+		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
 		"spec":     map[string]any{"taints": keep},
 	})
 	if err != nil {
 		return false, err
 	}
-	if _, err := t.Client.Nodes().Patch(ctx, t.Node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := t.Client.Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return false, fmt.Errorf("take the taint off the node: %w", err)
 	}
 	return true, nil
+}
+
+// keep returns the node's other taints.
+func (t Remover) keep(node *corev1.Node) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool { return taint.Key == t.Key })
 }

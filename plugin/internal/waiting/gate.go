@@ -46,7 +46,8 @@ type Gate struct {
 	refusals *Refusals
 	breaker  *breaker
 	waiters  atomic.Int64
-	missing  atomic.Pointer[error] // why Install failed; nil: it did not
+	missing  atomic.Pointer[error] // why the last Install failed; nil: it did not
+	size     int64                 // of the hook when it was installed; 0: it was not. Only Install uses it
 }
 
 var _ follower = (*Gate)(nil)
@@ -95,7 +96,7 @@ func (g *Gate) off() string {
 	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
 	case missing != nil:
-		return "the hook cannot be installed: " + (*missing).Error() + "; the daemon tries again when it is restarted"
+		return "the hook cannot be installed: " + (*missing).Error() + "; the daemon tries again each minute"
 	case bars != "" && g.o.Gate.Use == GateAuto:
 		return bars
 	case state.Pressure:

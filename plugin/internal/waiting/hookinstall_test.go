@@ -41,8 +41,21 @@ func TestTheGateInstallsItsHook(t *testing.T) {
 	content, err := os.ReadFile(hook)
 	require.NoError(t, err)
 	assert.Equal(t, "one", string(content), "the hook that was there stays")
-	assert.Equal(t, "the hook cannot be installed: "+fault.Error()+"; the daemon tries again when it is restarted", g.Off(),
+	assert.Equal(t, "the hook cannot be installed: "+fault.Error()+"; the daemon tries again each minute", g.Off(),
 		"the hook on the host may be that of another version")
+
+	require.NoError(t, os.WriteFile(beside, []byte("two"), 0o600))
+	installsAgain := func() bool {
+		installed, err := g.Install()
+		require.NoError(t, err)
+		return installed
+	}
+	assert.True(t, installsAgain())
+	assert.Empty(t, g.Off(), "a later call succeeded")
+	assert.False(t, installsAgain())
+	require.NoError(t, os.Remove(hook))
+	assert.True(t, installsAgain(), "another program has removed the hook")
+	assert.Empty(t, g.Off())
 
 	assert.False(t, installs(beside), "the hook is used where it is")
 	assert.False(t, installs(""), "no gate")
