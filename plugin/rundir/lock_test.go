@@ -3,11 +3,13 @@ package rundir
 import (
 	"context"
 	"os"
+	"os/signal"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
@@ -28,6 +30,20 @@ func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, third)
 	require.NoError(t, second.Close())
+}
+
+// With a limit of 0 bytes the write fails as it does on a full file system. The limit is the process's, so no test runs
+// beside this one.
+func TestTheLockHoldsWithoutRoomForItsText(t *testing.T) { //nolint:paralleltest // see above
+	var before unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &before))
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Max: before.Max}))
+	first, _, err := TryLock(t.TempDir(), "v1")
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &before))
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
 }
 
 func TestALockThatCannotBeMade(t *testing.T) {
