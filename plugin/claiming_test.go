@@ -156,8 +156,8 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	require.Equal(t, 1, server.held())
 	const throttled = "pod_pacemaker_policy_throttled"
 	tells := func(value string) bool {
-		text := "# HELP " + throttled + " 1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.\n" +
-			"# TYPE " + throttled + " gauge\n" + throttled + `{group="",limit="starting",policy="registry",resource="pods"} ` + value + "\n"
+		text := "# HELP " + throttled + " Groups that have reached the limit, so that it holds every pod that needs more. resource is pods, pacer, or a resource.\n" +
+			"# TYPE " + throttled + " gauge\n" + throttled + `{limit="starting",policy="registry",resource="pods"} ` + value + "\n"
 		return testutil.GatherAndCompare(n.d.metrics(), strings.NewReader(text), throttled) == nil
 	}
 	n.eventually("the metric says that the slots are used up", func() bool { return tells("1") })

@@ -144,8 +144,8 @@ func TestStartPolicyWalkThrough(t *testing.T) {
 	assert.EqualValues(t, "200m", s.Used.Running.Requests["cpu"])
 	assert.True(t, meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
 	t.Log("\n" + kubectl(t, "get", "startpolicies"))
-	assert.InDelta(t, 0.2, d.metric(t, `pod_pacemaker_policy_used{group="",limit="running",policy="t1",resource="cpu"}`), 1e-9)
-	assert.InDelta(t, 1, d.metric(t, `pod_pacemaker_policy_throttled{group="",limit="running",policy="t1",resource="cpu"}`), 0)
+	assert.InDelta(t, 0.2, d.metric(t, `pod_pacemaker_policy_used{limit="running",policy="t1",resource="cpu"}`), 1e-9)
+	assert.InDelta(t, 1, d.metric(t, `pod_pacemaker_policy_throttled{limit="running",policy="t1",resource="cpu"}`), 0)
 
 	d.enforce(t, "t1", threshold("700m"))
 	eventually(t, "pod2 runs", ready("pod2"))

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,8 +33,23 @@ const aliveTimeout = 8 * time.Second
 //	/readyz        200 while this daemon, or one that it stands by for, paces pods, otherwise 503 and the reason
 //	/              the page
 //	/status.json   the [Overview] that the page shows
+//
+// It refuses requests whose Host header is a name other than localhost.
 func ServeHTTP(ctx context.Context, addr string, p Provider, reg prometheus.Gatherer) error {
 	return ServeTCP(ctx, addr, nil, httpHandler(p, reg))
+}
+
+// byAddress refuses requests to a host that is neither an address nor localhost. A browser that sends one was led here by
+// a page of another site, whose name now resolves to this node (DNS rebinding), and that page could read the answer.
+func byAddress(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := url.URL{Host: r.Host}
+		if _, err := netip.ParseAddr(asked.Hostname()); err != nil && asked.Hostname() != "localhost" {
+			http.Error(w, "this server answers only to its addresses and to localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // ServeTCP serves h at the TCP address until ctx ends, and then returns nil. It uses TLS if config is not nil. It bounds
@@ -65,7 +82,7 @@ func httpHandler(p Provider, reg prometheus.Gatherer) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		answer(w, newOverview(statusOf(p)))
 	}))
-	return mux
+	return byAddress(mux)
 }
 
 // writeHealth writes 200 and ok, or 503 and the error. On standby it writes 200 and the error. It ignores write errors: they

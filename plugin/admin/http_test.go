@@ -99,6 +99,24 @@ func unused(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
+// A page of another site whose name resolves to the node (DNS rebinding) reads nothing.
+func TestOnlyRequestsToAnAddressOrLocalhostAreAnswered(t *testing.T) {
+	t.Parallel()
+	h := httpHandler(&node{limiter: herd(t)}, prometheus.NewRegistry())
+	for host, want := range map[string]int{
+		"127.0.0.1:9464": http.StatusOK, "[::1]:9464": http.StatusOK, "localhost": http.StatusOK, "localhost:9464": http.StatusOK, "10.0.0.7:9464": http.StatusOK,
+		"evil.example": http.StatusMisdirectedRequest, "evil.example:9464": http.StatusMisdirectedRequest, "localhost.evil.example": http.StatusMisdirectedRequest,
+		"127.0.0.1.evil.example:9464": http.StatusMisdirectedRequest, "": http.StatusMisdirectedRequest,
+	} {
+		for _, path := range []string{"/healthz", "/metrics", "/status.json", "/"} {
+			r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), httptest.NewRecorder()
+			r.Host = host
+			h.ServeHTTP(w, r)
+			assert.Equal(t, want, w.Code, "%q %s", host, path)
+		}
+	}
+}
+
 func TestServeHTTPUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	// A port that another process uses is an error at once. Once it is free, it is served.

@@ -15,33 +15,42 @@ const (
 	pacerAsResource = "pacer"
 )
 
-// newPolicyMetrics returns metrics of what the groups of policies use. The number of series is limited: of each policy,
-// only the groups with the most pods have series.
+// newPolicyMetrics returns metrics of what policies use, with all their groups together: everybody on the node may read the
+// metrics, and the name of a group may be that of a pod.
 func newPolicyMetrics(states func() []policies.State, groups func(now time.Time) []throttle.GroupView) *scrape {
 	m := &scrape{subsystem: "policy"}
-	used := m.gauge("used", "Use of a limit of a StartPolicy: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "group", "limit", "resource")
+	used := m.gauge("used", "Use of a limit of a StartPolicy by all its groups together: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "limit", "resource")
+	most := m.gauge("used_most", "The same of the group that uses the most.", "policy", "limit", "resource")
 	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides now in force, in the same units; with the scope Cluster, for all nodes together.", "policy", "limit", "resource")
-	throttled := m.gauge("throttled", "1 while the limit is reached, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "group", "limit", "resource")
-	waiting := m.gauge("waiting", "Pods of the group that wait, for any reason.", "policy", "group")
-	ready := m.gauge("ready", "Pods of the group that are ready.", "policy", "group")
-	groupCount := m.gauge("groups", "Groups that have pods. Only the 32 groups with the most pods have series.", "policy")
+	throttled := m.gauge("throttled", "Groups that have reached the limit, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "limit", "resource")
+	waiting := m.gauge("waiting", "Pods of the policy's groups that wait, for any reason.", "policy")
+	ready := m.gauge("ready", "Pods of the policy's groups that are ready.", "policy")
+	groupCount := m.gauge("groups", "Groups that have pods.", "policy")
 	fault := m.gauge("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy")
 	bound := func(put sample, policy, kind string, b throttle.Bound, groups []policyGroup, use func(policyGroup) throttle.Usage) {
-		if b.Pods != nil {
-			put(limit, float64(*b.Pods), policy, kind, podsAsResource)
-		}
-		for _, g := range groups { // pods are always reported, resources only if they have a limit
-			put(used, float64(use(g).Pods), policy, g.Key.Group, kind, podsAsResource)
-			if b.Pods != nil {
-				put(throttled, oneIf(g.reached[kind+".pods"]), policy, g.Key.Group, kind, podsAsResource)
-			}
-		}
-		for _, resource := range resourcesOf(b) {
-			put(limit, float64(b.Requests[resource])/1000, policy, kind, resource)
+		report := func(resource string, bounded bool, bound float64, field string, amount func(throttle.Usage) float64) {
+			var all, largest float64
 			for _, g := range groups {
-				put(used, float64(use(g).Requests[resource])/1000, policy, g.Key.Group, kind, resource)
-				put(throttled, oneIf(g.reached[kind+".requests."+resource]), policy, g.Key.Group, kind, resource)
+				one := amount(use(g))
+				all, largest = all+one, max(largest, one)
 			}
+			put(used, all, policy, kind, resource)
+			put(most, largest, policy, kind, resource)
+			if bounded {
+				put(limit, bound, policy, kind, resource)
+				put(throttled, reachedBy(groups, kind+field), policy, kind, resource)
+			}
+		}
+		pods := int64(0)
+		if b.Pods != nil {
+			pods = *b.Pods
+		}
+		// Pods are always reported, resources only if they have a limit.
+		report(podsAsResource, b.Pods != nil, float64(pods), ".pods", func(u throttle.Usage) float64 { return float64(u.Pods) })
+		for _, resource := range resourcesOf(b) {
+			report(resource, true, float64(b.Requests[resource])/1000, ".requests."+resource, func(u throttle.Usage) float64 {
+				return float64(u.Requests[resource]) / 1000
+			})
 		}
 	}
 	m.collect = func(put sample) {
@@ -51,20 +60,29 @@ func newPolicyMetrics(states func() []policies.State, groups func(now time.Time)
 			groups := groupsOf(views, policy)
 			put(fault, oneIf(s.Fault != ""), policy)
 			put(groupCount, float64(len(groups)), policy)
-			groups = groups[:min(len(groups), mostGroups)]
 			limits := policies.LimitsOf(s.Calculated.Limits)
 			bound(put, policy, "starting", limits.Starting, groups, func(g policyGroup) throttle.Usage { return g.Starting })
 			bound(put, policy, "running", limits.Running, groups, func(g policyGroup) throttle.Usage { return g.Running })
-			for _, g := range groups {
-				put(waiting, float64(g.Waiting), policy, g.Key.Group)
-				put(ready, float64(g.Ready), policy, g.Key.Group)
-				if limits.Pacer.MaxStagger > 0 {
-					put(throttled, oneIf(g.reached["pacer"]), policy, g.Key.Group, "starting", pacerAsResource)
-				}
+			if limits.Pacer.MaxStagger > 0 {
+				put(throttled, reachedBy(groups, "pacer"), policy, "starting", pacerAsResource)
 			}
+			waits, readies := 0, 0
+			for _, g := range groups {
+				waits, readies = waits+g.Waiting, readies+g.Ready
+			}
+			put(waiting, float64(waits), policy)
+			put(ready, float64(readies), policy)
 		}
 	}
 	return m
+}
+
+// reachedBy returns how many groups have reached a limit.
+func reachedBy(groups []policyGroup, limit string) (n float64) {
+	for _, g := range groups {
+		n += oneIf(g.reached[limit])
+	}
+	return n
 }
 
 // resourcesOf returns the resources that have a limit, sorted.

@@ -44,8 +44,9 @@ spec:
 	}
 	run("large", 3)
 	run("small", 1)
-	for i := range mostGroups - 1 {
-		run("group-"+strconv.Itoa(i), 2)
+	others := []string{"a", "b", "c"}
+	for _, group := range others {
+		run(group, 2)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newPolicyMetrics(set.State, limiter.Groups))
@@ -63,7 +64,12 @@ spec:
 	}
 	assert.InDelta(t, 3, samples["pod_pacemaker_policy_limit starting p pods"], 0)
 	assert.InDelta(t, 4, samples["pod_pacemaker_policy_limit starting p cpu"], 0)
-	assert.InDelta(t, 3, samples["pod_pacemaker_policy_ready large p"], 0)
-	assert.NotContains(t, samples, "pod_pacemaker_policy_ready small p", "the number of groups has a bound")
-	assert.InDelta(t, mostGroups+1, samples["pod_pacemaker_policy_groups p"], 0)
+	all := float64(3 + 1 + 2*len(others))
+	assert.InDelta(t, all, samples["pod_pacemaker_policy_ready p"], 0)
+	assert.InDelta(t, all, samples["pod_pacemaker_policy_used running p pods"], 0)
+	assert.InDelta(t, 3, samples["pod_pacemaker_policy_used_most running p pods"], 0)
+	assert.InDelta(t, len(others)+2, samples["pod_pacemaker_policy_groups p"], 0)
+	for sample := range samples {
+		assert.NotContains(t, sample, "large", "anybody on the node may read the metrics, and a group may be a pod")
+	}
 }
