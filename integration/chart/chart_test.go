@@ -131,7 +131,7 @@ func TestEverySwitchRenders(t *testing.T) {
 
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
 	require.NoError(t, err)
-	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "ownnode.yaml", "slots.yaml", "ownslots.yaml", "crds.yaml", "metricsproxy.yaml"} {
+	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "ownnode.yaml", "slots.yaml", "crds.yaml", "metricsproxy.yaml"} {
 		require.Contains(t, files, name)
 	}
 }
@@ -331,25 +331,25 @@ func TestSchemaAndValuesHaveTheSameNames(t *testing.T) {
 	compare("", schema, c.Values)
 }
 
-// Policies keep a daemon to its node if the API server supports them, unless the values say
+// Policies keep a daemon to its node, its Leases and its events if the API server supports them, unless the values say
 // otherwise.
-func TestPolicyOfTheOwnNodeFromKubernetes130On(t *testing.T) {
+func TestPoliciesOfTheOwnNodeFromKubernetes130On(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		version, values string
-		node, slots     bool
+		want            bool
 	}{
-		{"v1.29.14", "{}", false, false},
-		{"v1.30.0", "{}", true, false},
-		{"v1.32.3-eks-1", "{startPolicies: {enabled: true, clusterScope: true}}", true, true},
-		{"v1.29.0", "{startPolicies: {enabled: true, clusterScope: true}}", false, false},
-		{"", "{startPolicies: {enabled: true, clusterScope: true}}", true, true},
-		{"", "{ownNode: {policy: false}, startPolicies: {enabled: true, clusterScope: true}}", false, false},
-		{"v1.29.0", "{ownNode: {policy: true}, startPolicies: {enabled: true, clusterScope: true}}", true, true},
+		{"v1.29.14", "{}", false},
+		{"v1.30.0", "{}", true},
+		{"v1.32.3-eks-1", "{startPolicies: {enabled: true, clusterScope: true}}", true},
+		{"", "{}", true},
+		{"", "{ownNode: {policy: false}}", false},
+		{"v1.29.0", "{ownNode: {policy: true}}", true},
 	} {
 		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing", KubeVersion: c.version}, vals(t, c.values))
 		require.NoError(t, err)
-		require.Equal(t, c.node, files["ownnode.yaml"] != "", "%+v", c)
-		require.Equal(t, c.slots, files["ownslots.yaml"] != "", "%+v", c)
+		for _, name := range []string{"own-node", "own-slots", "own-events"} {
+			require.Equal(t, c.want, strings.Contains(files["ownnode.yaml"], "policyName: pod-pacemaker-"+name+"\n"), "%+v %s", c, name)
+		}
 	}
 }

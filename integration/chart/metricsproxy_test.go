@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,9 @@ func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 	require.Equal(t, []string{"metrics-proxy", "--listen=:19465", "--upstream=127.0.0.1:19464", "--log-format=json"}, proxy.Args)
 	require.Equal(t, int64(65532), *proxy.SecurityContext.RunAsUser)
 	require.Equal(t, []corev1.Capability{"ALL"}, proxy.SecurityContext.Capabilities.Drop)
-	require.Empty(t, proxy.VolumeMounts)
+	require.Equal(t, []corev1.VolumeMount{
+		{Name: "metrics-proxy-token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true},
+	}, proxy.VolumeMounts, "not the daemon's token, nor a file of the host")
 
 	rights := map[string][]rbacv1.PolicyRule{}
 	for _, role := range find[*rbacv1.ClusterRole](objects(t, everything)) {
@@ -46,8 +49,13 @@ func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 	}, rights["pod-pacemaker-metrics-auth"])
 	require.Equal(t, []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, rights["pod-pacemaker-metrics-reader"])
 	for _, binding := range find[*rbacv1.ClusterRoleBinding](objects(t, everything)) {
-		if binding.Name == "pod-pacemaker-metrics-reader" {
-			require.Equal(t, "pod-pacemaker-metrics-reader", binding.Subjects[0].Name, "not the daemon's account")
+		switch own := map[string]string{
+			"pod-pacemaker-metrics-reader": "pod-pacemaker-metrics-reader", "pod-pacemaker-metrics-auth": "pod-pacemaker-metrics-proxy",
+		}[binding.Name]; own {
+		case "":
+			require.Equal(t, "pod-pacemaker", binding.Subjects[0].Name, binding.Name)
+		default:
+			require.Equal(t, own, binding.Subjects[0].Name, "not the daemon's account")
 		}
 	}
 }
@@ -58,6 +66,7 @@ func TestThePodMonitorHasAToken(t *testing.T) {
 	for _, monitored := range []bool{false, true} {
 		values := fmt.Sprintf("{metricsProxy: {enabled: true}, podMonitor: {enabled: %t}}", monitored)
 		secrets := find[*corev1.Secret](objects(t, values))
+		secrets = slices.DeleteFunc(secrets, func(s *corev1.Secret) bool { return s.Name == "pod-pacemaker-metrics-proxy" })
 		if !monitored {
 			require.Empty(t, secrets)
 			continue

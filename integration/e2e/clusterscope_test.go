@@ -55,7 +55,7 @@ func grantClusterScope(t *testing.T) {
 		"startPolicies": map[string]any{"enabled": true, "clusterScope": true},
 	})
 	require.NoError(t, err)
-	applied(t, files["slots.yaml"]+"\n---\n"+files["ownslots.yaml"])
+	applied(t, files["slots.yaml"])
 }
 
 // newFleet starts the nodes and creates the policy with that number of slots.

@@ -30,6 +30,9 @@ const ownNodeRelease = "teller"
 // onlyOwnNode is the policy's message about a PacemakerNode of another node.
 const onlyOwnNode = "only the PacemakerNode of the node it runs on"
 
+// onlyOwnEvents is the policy's message about an event with another source.
+const onlyOwnEvents = "only events whose source is itself"
+
 var pacemakerNodes = schema.GroupVersionResource{Group: "pod-pacemaker.io", Version: "v1alpha1", Resource: "pacemakernodes"}
 
 // With the chart's rights and its policy, a daemon writes the PacemakerNode of its own node and no
@@ -61,6 +64,36 @@ func TestRightsOfTheDaemon(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=own"})
 	require.NoError(t, err)
+	event := func(name, host string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "x"},
+			Source: corev1.EventSource{Component: "pod-pacemaker", Host: host},
+		}
+	}
+	events := client.CoreV1().Events("default")
+	eventually(t, "the policy about events is in force", func() bool {
+		_, err := events.Create(t.Context(), event("of-another", "other"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), onlyOwnEvents)
+	})
+	admin := node.Client().CoreV1().Events("default")
+	for name, host := range map[string]string{"of-teller": "own", "of-another": "other"} {
+		by := events
+		if host != "own" {
+			by = admin
+		}
+		_, err = by.Create(t.Context(), event(name, host), metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, admin.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	}
+	_, err = events.Patch(t.Context(), "of-teller", types.StrategicMergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	for _, change := range []string{`{"count":2}`, `{"source":{"host":"own"}}`} {
+		_, err = events.Patch(t.Context(), "of-another", types.StrategicMergePatchType, []byte(change), metav1.PatchOptions{})
+		require.ErrorContains(t, err, onlyOwnEvents)
+	}
+	leases := client.CoordinationV1().Leases(ownNodeRelease)
+	_, err = leases.Create(t.Context(), slot("p-0", "other"), metav1.CreateOptions{})
+	require.ErrorContains(t, err, "only Leases that the node it runs on holds", "without the scope Cluster, too")
 	_, err = client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Evicted"})
 	assertForbidden(t, err)
 	assertForbidden(t, client.CoreV1().Events("default").Delete(t.Context(), "x", metav1.DeleteOptions{}))

@@ -42,7 +42,7 @@ func TestSlotsOfTheOwnNode(t *testing.T) {
 	})
 	require.NoError(t, err)
 	manifest := filepath.Join(t.TempDir(), "slots.yaml")
-	all := files["namespace.yaml"] + "\n---\n" + files["rbac.yaml"] + "\n---\n" + files["slots.yaml"] + "\n---\n" + files["ownslots.yaml"]
+	all := files["namespace.yaml"] + "\n---\n" + files["rbac.yaml"] + "\n---\n" + files["slots.yaml"] + "\n---\n" + files["ownnode.yaml"]
 	require.NoError(t, os.WriteFile(manifest, []byte(all), 0o600))
 	kubectl(t, "apply", "--server-side", "-f", manifest)
 	t.Cleanup(func() {
