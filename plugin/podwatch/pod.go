@@ -56,11 +56,11 @@ type Pod struct {
 	// extracted yet.
 	Facts *startpolicy.Facts
 
-	// Deleting is true once the pod was asked to stop: it is deleted, kubelet evicts it, or kubelet ends it because the
-	// node shuts down. It is never true of a static pod: when its mirror pod is deleted, kubelet creates that again.
+	// Deleting is true once the pod is deleted. It is never true of a static pod: when its mirror pod is deleted, kubelet
+	// creates that again.
 	Deleting bool
-	// StopsBy is when what still runs of the pod is killed, by the clocks of the API server or kubelet: when its grace
-	// period is over. It is zero unless Deleting, and if no container runs.
+	// StopsBy is when what still runs of the pod is killed, by the clock of the API server: when its grace period is
+	// over. It is zero unless Deleting, and if no container runs.
 	StopsBy time.Time
 	Phase   corev1.PodPhase
 	// ContainersReady is true if the pod condition of that name is. It is also true if app containers or sidecars have

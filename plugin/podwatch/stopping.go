@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 // killMargin is how much longer than its grace period a stop may take: the API server tells its end in whole seconds,
@@ -13,21 +12,8 @@ const killMargin = 4 * time.Second
 
 // addStop fills Deleting and StopsBy. It needs the containers.
 func (pod *Pod) addStop(p *corev1.Pod) {
-	if pod.Static {
-		return
-	}
-	if p.DeletionTimestamp != nil {
+	if p.DeletionTimestamp != nil && !pod.Static {
 		pod.Deleting, pod.StopsBy = true, p.DeletionTimestamp.Time
-	}
-	for i := range p.Status.Conditions {
-		c := &p.Status.Conditions[i]
-		if c.Type != corev1.DisruptionTarget || c.Reason != corev1.PodReasonTerminationByKubelet || c.Status != corev1.ConditionTrue {
-			continue
-		}
-		by := c.LastTransitionTime.Add(time.Duration(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 0)) * time.Second)
-		if !pod.Deleting || by.Before(pod.StopsBy) {
-			pod.Deleting, pod.StopsBy = true, by
-		}
 	}
 	for _, c := range pod.Containers {
 		if c.Running {
@@ -40,8 +26,9 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 // Stopping returns a pod, as "namespace/name", of which a container runs that was asked to stop, and by when its last
 // container is killed; ok is false when there is none. Of several pods it is the one that may take longest.
 //
-// It does not know of containers that kubelet stops while their pod stays: one whose liveness probe fails, those of
-// a static pod, those of a pod that was deleted with a grace period of 0.
+// It does not know of containers that kubelet stops by itself (a liveness probe fails, the pod is evicted or preempted, the
+// node shuts down: kubelet reports these ends once all containers have ended), of those of a static pod, and of those of a
+// pod that was deleted with a grace period of 0.
 func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -35,17 +35,6 @@ func deletedBy(at time.Time) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: at} }
 }
 
-// evictedAt lets kubelet end the pod from this time on.
-func evictedAt(at time.Time, grace int64) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Spec.TerminationGracePeriodSeconds = &grace
-		pod.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-			Reason: corev1.PodReasonTerminationByKubelet, LastTransitionTime: metav1.Time{Time: at},
-		}}
-	}
-}
-
 func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -63,7 +52,6 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 		"deleted":            {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
 		"about to be killed": {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
 		"cannot be killed":   {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin)))}, "", time.Time{}},
-		"evicted":            {[]*corev1.Pod{stopped("a", true, evictedAt(now.Add(-10*time.Second), 30))}, "ns/a", now.Add(20*time.Second + killMargin)},
 		"a mirror pod":       {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
 		"the longest": {[]*corev1.Pod{
 			stopped("a", true, deletedBy(now.Add(time.Second))), stopped("b", true, deletedBy(now.Add(time.Hour))),

@@ -94,29 +94,6 @@ func TestTrimDeleting(t *testing.T) {
 	require.Equal(t, "uid-1", trim(p).UID, "an empty hash names no pod")
 }
 
-// A pod that kubelet itself ends is not deleted, and does not start any more.
-func TestTrimEndedByKubelet(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		condition corev1.PodCondition
-		mirror    string
-		want      bool
-	}{
-		"evicted, or the node shuts down": {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}, "", true},
-		"a static pod":                    {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}, "hash", false},
-		"no longer true":                  {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionFalse, Reason: "TerminationByKubelet"}, "", false},
-		"ended by others by deletion":     {corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}, "", false},
-	} {
-		pod := trim(webPod(func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{tt.condition}
-			if tt.mirror != "" {
-				p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: tt.mirror}
-			}
-		}))
-		require.Equal(t, tt.want, pod.Deleting, name)
-	}
-}
-
 func TestTrimContainers(t *testing.T) {
 	t.Parallel()
 	p := webPod(func(p *corev1.Pod) {
