@@ -112,8 +112,10 @@ func (p Pod) Terminal() bool {
 // When it does not, a failed start loses the container, or the pod.
 //
 // A container's own restartPolicy is honoured only by kubelets that know the field (for other containers than sidecars
-// from 1.35 on by default), which cannot be seen here: except for sidecars, both policies must say that it starts again.
-// Restart rules by exit code are not taken into account. A container that the pod does not have is not started again.
+// from 1.35 on by default), which cannot be seen here: both policies must say that it starts again. That holds for
+// sidecars, too: a kubelet up to 1.32 leaves one whose start failed alone in a pod that is never restarted
+// (kubernetes#132826). Restart rules by exit code are not taken into account. A container that the pod does not have is
+// not started again.
 //
 // It is false of all containers of a Job's pod with restartPolicy OnFailure: kubelet tries again, but the Job counts that
 // against its backoffLimit, which may be 0, over all its pods.
@@ -123,9 +125,7 @@ func (p Pod) StartsAgain(container string) bool {
 	}
 	c := p.Containers[container]
 	switch c.Kind {
-	case Sidecar:
-		return true
-	case Init, App:
+	case Init, Sidecar, App:
 		return restarts(p.RestartPolicy) && (c.RestartPolicy == "" || restarts(c.RestartPolicy))
 	default:
 		return false

@@ -31,7 +31,8 @@ func TestStartsAgain(t *testing.T) {
 		{never, Init, "", false},
 		{always, Init, never, false},
 		{never, Init, onFailure, false},
-		{never, Sidecar, always, true},
+		{never, Sidecar, always, false}, // its pod would hang on a kubelet up to 1.32
+		{onFailure, Sidecar, always, true},
 		{always, Sidecar, always, true},
 		{always, Ephemeral, "", false},
 		{always, Unknown, "", false},
