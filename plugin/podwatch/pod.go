@@ -94,6 +94,8 @@ const (
 // Container is one container of a pod's spec, with what kubelet last reported of it.
 type Container struct {
 	Kind Kind
+	// Place is its place in the spec, from 0: init containers and sidecars, then app containers.
+	Place int
 	// RestartPolicy is the container's own restartPolicy, empty when it follows the pod's.
 	RestartPolicy string
 	// Running is true while kubelet reports the container as running.
@@ -101,6 +103,22 @@ type Container struct {
 	// ID is the runtime's id of the container that the report is about, as in NRI (without "containerd://").
 	// It is empty before a container was created.
 	ID string
+	// StartFailed is true if the process of the container with this ID never ran, because the runtime could not start it.
+	StartFailed bool
+	// OtherFault is true while kubelet reports that it could not make or start the container, for a reason that names no
+	// hook and not the daemon.
+	OtherFault bool
+	// Over is true once the container, an app container or a sidecar, has ended and kubelet does not start it again.
+	Over bool
+}
+
+// KindOf returns the kind of a container. The lists of a spec are immutable but that of ephemeral containers, so a
+// container that the pod does not have is ephemeral, and Unknown only if no container of the pod is known.
+func (p Pod) KindOf(container string) Kind {
+	if c, listed := p.Containers[container]; listed || len(p.Containers) == 0 {
+		return c.Kind
+	}
+	return Ephemeral
 }
 
 // Terminal reports whether the pod has ended for good: it succeeded or failed.

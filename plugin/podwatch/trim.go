@@ -22,6 +22,12 @@ var cannotMake = []string{
 	"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "CreateContainerConfigError",
 }
 
+// reasonStartError is containerd's reason for a container whose process it could not start.
+const reasonStartError = "StartError"
+
+// cannotStart are kubelet's reasons for a container that the runtime could not make or start.
+var cannotStart = []string{"CreateContainerError", "RunContainerError"}
+
 // cached is what is kept instead of the API's pod.
 type cached struct {
 	metav1.ObjectMeta // namespace, name, uid and resourceVersion, which the informer reads; nothing else is set
@@ -141,6 +147,9 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 			missing++
 		default:
 			ended++
+			over := pod.Containers[c.Name]
+			over.Over = true
+			pod.Containers[c.Name] = over
 		}
 	}
 	for i := range spec.InitContainers {
@@ -161,11 +170,12 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 
 // add puts one container in the map and returns its state as reported among statuses, and whether it is ready.
 func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) (state corev1.ContainerState, ready bool) {
-	out := Container{Kind: kind, RestartPolicy: string(ptr.Deref(c.RestartPolicy, ""))}
+	out := Container{Kind: kind, Place: len(pod.Containers), RestartPolicy: string(ptr.Deref(c.RestartPolicy, ""))}
 	for i := range statuses {
 		if statuses[i].Name == c.Name {
 			state, ready = statuses[i].State, statuses[i].Ready
 			_, out.ID, _ = strings.Cut(statuses[i].ContainerID, "://")
+			out.addFault(&statuses[i])
 		}
 	}
 	out.Running = state.Running != nil
@@ -179,6 +189,20 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerS
 	pod.CannotMake = pod.CannotMake || state.Waiting != nil && slices.Contains(cannotMake, state.Waiting.Reason)
 	pod.Probed = pod.Probed || c.ReadinessProbe != nil || c.StartupProbe != nil
 	return state, ready
+}
+
+// addFault fills StartFailed and OtherFault.
+func (c *Container) addFault(status *corev1.ContainerStatus) {
+	message := ""
+	for _, state := range []*corev1.ContainerState{&status.LastTerminationState, &status.State} {
+		if ended := state.Terminated; ended != nil && ended.Reason == reasonStartError && ended.ContainerID == status.ContainerID {
+			c.StartFailed, message = true, ended.Message
+		}
+		if waits := state.Waiting; waits != nil && slices.Contains(cannotStart, waits.Reason) {
+			message = waits.Message
+		}
+	}
+	c.OtherFault = message != "" && !strings.Contains(message, "hook") && !strings.Contains(message, "pod-pacemaker: ")
 }
 
 func initKind(c *corev1.Container) Kind {

@@ -111,11 +111,11 @@ func TestTrimContainers(t *testing.T) {
 	})
 	require.Equal(t, map[string]Container{
 		"setup": {Kind: Init, ID: "setup-id"},
-		"proxy": {Kind: Sidecar, RestartPolicy: "Always", Running: true, ID: "proxy-id"},
-		"once":  {Kind: Init, RestartPolicy: "Never"},
-		"app":   {Kind: App},
-		"tool":  {Kind: App, RestartPolicy: "OnFailure"},
-		"debug": {Kind: Ephemeral, Running: true, ID: "debug-id"},
+		"proxy": {Kind: Sidecar, Place: 1, RestartPolicy: "Always", Running: true, ID: "proxy-id"},
+		"once":  {Kind: Init, Place: 2, RestartPolicy: "Never"},
+		"app":   {Kind: App, Place: 3},
+		"tool":  {Kind: App, Place: 4, RestartPolicy: "OnFailure"},
+		"debug": {Kind: Ephemeral, Place: 5, Running: true, ID: "debug-id"},
 	}, trim(p).Containers)
 }
 
@@ -175,8 +175,8 @@ func TestTrimProbes(t *testing.T) {
 		p.Spec.Containers = []corev1.Container{app, container("other")}
 	}))
 	require.Equal(t, map[string]Container{
-		"setup": {Kind: Init}, "other": {Kind: App},
-		"proxy": {Kind: Sidecar, RestartPolicy: "Always"}, "app": {Kind: App},
+		"setup": {Kind: Init}, "other": {Kind: App, Place: 3},
+		"proxy": {Kind: Sidecar, Place: 1, RestartPolicy: "Always"}, "app": {Kind: App, Place: 2},
 	}, pod.Containers)
 }
 
@@ -285,4 +285,44 @@ func TestAContainerThatHasEndedForGoodNeedNotBeReady(t *testing.T) {
 			require.Equal(t, want && serves, pod.ContainersReady, "%s, serves: %v", policy, serves)
 		}
 	}
+}
+
+// containerd and kubelet say why a container did not start; the texts are theirs.
+func TestTrimFaults(t *testing.T) {
+	t.Parallel()
+	const mount = `failed to create containerd task: runc create failed: "/proc/bad" cannot be mounted because it is inside /proc`
+	const hook = `failed to create containerd task: runc create failed: error running createRuntime hook #0: exit status 1`
+	startError := func(id, message string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://" + id, Reason: "StartError", ExitCode: 128, Message: message}}
+	}
+	waits := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	for name, c := range map[string]struct {
+		state, last             corev1.ContainerState
+		startFailed, otherFault bool
+	}{
+		"ended":               {startError("1", mount), corev1.ContainerState{}, true, true},
+		"reported":            {waits("RunContainerError", mount), startError("1", mount), true, true},
+		"held back":           {waits("CrashLoopBackOff", "back-off 10s"), startError("1", mount), true, true},
+		"a hook failed":       {waits("RunContainerError", hook), startError("1", hook), true, false},
+		"rejected":            {waits("CreateContainerError", "no CPUs are left"), corev1.ContainerState{}, false, true},
+		"refused":             {waits("CreateContainerError", "pod-pacemaker: waiting to start"), startError("1", mount), true, false},
+		"made again":          {waits("", ""), startError("0", mount), false, false},
+		"waits for its image": {waits("ErrImagePull", "not found"), corev1.ContainerState{}, false, false},
+		"crashed":             {corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: "containerd://1", Reason: "Error"}}, corev1.ContainerState{}, false, false},
+	} {
+		app := trim(webPod(func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", State: c.state, LastTerminationState: c.last}}
+		})).Containers["app"]
+		require.Equal(t, []bool{c.startFailed, c.otherFault}, []bool{app.StartFailed, app.OtherFault}, name)
+	}
+}
+
+// The spec's lists are immutable but that of ephemeral containers.
+func TestAContainerThatThePodDoesNotListIsEphemeral(t *testing.T) {
+	t.Parallel()
+	pod := trim(webPod())
+	require.Equal(t, []Kind{App, Ephemeral}, []Kind{pod.KindOf("app"), pod.KindOf("debug")})
+	require.Equal(t, Unknown, Pod{}.KindOf("app"), "no container of the pod is known")
 }

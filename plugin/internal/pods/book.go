@@ -130,7 +130,7 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats}
 	_, m.Again = p.exits[name]
 	for of := range p.exits {
-		m.AppEnded = m.AppEnded || of != name && pod.Containers[of].Kind == podwatch.App
+		m.AppEnded = m.AppEnded || of != name && pod.KindOf(of) == podwatch.App
 	}
 	for _, c := range p.containers {
 		m.Runs = m.Runs || c.running
@@ -138,7 +138,7 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 			continue
 		}
 		m.Beside = true
-		kind := pod.Containers[c.name].Kind
+		kind := pod.KindOf(c.name)
 		m.AppBeside = m.AppBeside || kind == podwatch.App || kind == podwatch.Unknown
 	}
 	return m

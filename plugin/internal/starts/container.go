@@ -106,7 +106,7 @@ func (l *Ledger) container(
 // whether the start of the ticket continued without an admission, paced whether restarts are paced.
 func (a ContainerStart) kind(v throttle.TicketView, pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
 	switch {
-	case known && pod.Containers[a.Container].Kind == podwatch.Ephemeral:
+	case known && pod.KindOf(a.Container) == podwatch.Ephemeral:
 		return continues
 	case v.State == throttle.Gone && v.Reason == reasons.Deleted && enforces:
 		return never
@@ -121,7 +121,7 @@ func (a ContainerStart) kind(v throttle.TicketView, pod podwatch.Pod, known, enf
 
 // beginsApp reports whether the container is the first of the app containers of its pod, after init containers.
 func (a ContainerStart) beginsApp(pod podwatch.Pod) bool {
-	return pod.Containers[a.Container].Kind == podwatch.App && !a.AppBeside && !a.AppEnded && !a.Again && pod.HasInit()
+	return pod.KindOf(a.Container) == podwatch.App && !a.AppBeside && !a.AppEnded && !a.Again && pod.HasInit()
 }
 
 // continues reports whether the container belongs to the start of the ticket. shadowed reports whether that start
@@ -169,7 +169,7 @@ func (l *Ledger) containerStarted(
 	if known {
 		l.entries.recount(now, pod, false)
 	}
-	if unasked = pod.Containers[ctr.GetName()].Kind != podwatch.Ephemeral && l.entries.isUnasked(now, p.UID); unasked {
+	if unasked = pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && l.entries.isUnasked(now, p.UID); unasked {
 		l.entries.adopt(now, p.UID, pod, false)
 	}
 	if known {

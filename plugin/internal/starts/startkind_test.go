@@ -49,21 +49,28 @@ func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
 	})
 }
 
+// The pod watch may report the container later than the runtime makes it.
 func TestAnEphemeralContainerNeverWaitsAndIsNoStart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
-		p := n.pod("debugged").hasStarted("app")
-		n.occupies("holder")
-		p.told(containers(map[string]podwatch.Kind{"app": podwatch.App, "debug": podwatch.Ephemeral}))
-		p.starts("debug")
-		p.is(throttle.Started, reasons.Ready, "an ephemeral container is no start of the pod")
+	for _, reported := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			p := n.pod("debugged").hasStarted("app")
+			n.occupies("holder")
+			if reported {
+				p.told(containers(map[string]podwatch.Kind{"app": podwatch.App, "debug": podwatch.Ephemeral}))
+			}
+			p.starts("debug")
+			p.is(throttle.Started, reasons.Ready, "an ephemeral container is no start of the pod")
 
-		p.exits("app")
-		p.waits("app")
-		p.starts("debug")
-		p.is(throttle.Waiting, reasons.Concurrency, "an ephemeral container does not let the pod start")
-	})
+			p.exits("app")
+			assert.True(t, p.asks("app").MayWait, "the debug container is no app that runs")
+			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+			p.exits("debug")
+			p.starts("debug")
+			p.is(throttle.Waiting, reasons.Concurrency, "an ephemeral container does not let the pod start")
+		})
+	}
 }
 
 // Without kubelet's report, a pod between its init container and its app seems to have started.
