@@ -18,17 +18,22 @@ var triesLate = tuned(func(r *tuning) { r.firstTrip = 10 * time.Minute })
 // hookAt sets another program as the hook.
 func hookAt(path string) nodeOption { return with(func(o *Options) { o.GatePath = path }) }
 
-func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
+func TestOnARuntimeThatRejectsHooksAPodOfEachOfTwoNamespacesFailsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, triesLate, onRuntime(func(o *runtimetest.Options) { o.RejectHooks = true }))
 	require.Empty(t, n.d.waiting.Gate.Off(), "the fault is unknown before the first hook")
 	holder := n.occupy("holder")
-	first, second := n.pod("first").runs(), n.pod("second").runs()
-	_, err := first.create("app")
-	require.ErrorContains(t, err, "hook")
-	require.NotContains(t, err.Error(), "kubelet tries again", "the error comes from the runtime")
+	first, second := n.pod("first"), n.pod("second")
+	second.spec.Namespace = "another"
+	var err error
+	for _, p := range []*testPod{first, second} {
+		_, err = p.runs().create("app")
+		require.ErrorContains(t, err, "hook")
+		require.NotContains(t, err.Error(), "kubelet tries again", "the error comes from the runtime")
+	}
 	assert.Contains(t, n.d.waiting.Gate.Off(), "reject_oci_hook_adjustment")
-	for _, p := range []*testPod{first, second, first} {
+	third := n.pod("third").runs()
+	for _, p := range []*testPod{first, second, third} {
 		_, err = p.create("app")
 		require.ErrorContains(t, err, "kubelet tries again", "the daemon refuses the container")
 	}
@@ -36,7 +41,7 @@ func TestOnARuntimeThatRejectsHooksOneContainerFailsOnce(t *testing.T) {
 	_, err = n.rt.DropPlugins()
 	require.NoError(t, err)
 	n.connected()
-	_, err = second.create("app")
+	_, err = third.create("app")
 	require.ErrorContains(t, err, "kubelet tries again", "hooks are not tried again with the same runtime")
 	holder.getsReady()
 	first.startsNow("app")

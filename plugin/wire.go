@@ -96,4 +96,7 @@ func (d *Daemon) round(now time.Time, waiting []throttle.TicketView) (inRoom map
 func (d *Daemon) podChanged(pod podwatch.Pod, deleted bool) {
 	defer d.observer.CaughtPod("podChanged", pod.UID, pod.Namespace+"/"+pod.Name)
 	d.starts.PodChanged(pod, deleted)
+	if !deleted {
+		d.waiting.Gate.PodChanged(pod)
+	}
 }

@@ -48,8 +48,8 @@ func onNode(t *testing.T, containerd, config string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// If a validator of the runtime rejects hooks, the creation of the first container with a hook
-// fails once, and from then on pods are refused. After a while without hooks the daemon tries one
+// If a validator of the runtime rejects hooks, the creation of containers with a hook fails once each, until pods
+// of two namespaces have failed, and from then on pods are refused. After a while without hooks the daemon tries one
 // again with a single container, whose creation fails once, too.
 func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 	const herd, limit = 6, 2
@@ -61,10 +61,11 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	require.True(t, d.status(t).Gate.Usable, "the gate counts as usable before the first hook")
-	ns := namespace(t)
+	ns, another := namespace(t), namespace(t)
 	begin := time.Now()
 	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
-	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	deploy(t, another, "herd", 1, herdPod(2, withLiveness))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) && allReady(t, another, 1) })
 	d.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)

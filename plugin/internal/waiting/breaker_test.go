@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 var now0 = time.Unix(1000, 0)
@@ -27,9 +28,12 @@ func (b *breaker) tripsBy(now time.Time, id, cause string) string {
 	return ""
 }
 
-// loses makes a container of a new pod fail with a hook.
+// hooks gives a container of a new pod, in a namespace of its own, a hook.
+func (b *breaker) hooks(now time.Time, id string) { b.begins(now, id, hooked{"u" + id, "ns" + id}) }
+
+// loses makes a container of a new pod, in a namespace of its own, fail with a hook.
 func (b *breaker) loses(now time.Time, id string) string {
-	b.begins(now, id, "u"+id)
+	b.hooks(now, id)
 	return b.gone(now, id)
 }
 
@@ -37,10 +41,11 @@ func (b *breaker) loses(now time.Time, id string) string {
 func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
+	require.Empty(t, b.loses(now0, "first"))
 	now := now0
 	for i, minutes := range []int{1, 2, 4, 8, 10, 10, 10} {
 		id, pause := strconv.Itoa(i), time.Duration(minutes)*time.Minute
-		b.begins(now, id, "u"+id)
+		b.hooks(now, id)
 		if i > 0 {
 			assert.NotEmpty(t, b.bars(now, "other"), "another container tries already")
 		}
@@ -52,7 +57,7 @@ func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 		require.NotEmpty(t, b.bars(now, "u"+id), "no pod fails twice")
 		require.NotEmpty(t, b.tripped(), "the state of the hooks is not known better")
 	}
-	b.begins(now, "works", "u")
+	b.hooks(now, "works")
 	b.contact("works")
 	assert.Empty(t, b.bars(now, "other"), "hooks work again")
 	assert.Empty(t, b.tripped())
@@ -67,9 +72,10 @@ func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 func TestATryWithoutAResultMakesWayForAnother(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
+	b.loses(now0, "0")
 	require.NotEmpty(t, b.loses(now0, "1"))
 	now := now0.Add(tripsFirst)
-	b.begins(now, "2", "u2")
+	b.hooks(now, "2")
 	b.connected() // the result was not reported
 	assert.NotEmpty(t, b.bars(now.Add(tripsFirst-1), "u3"))
 	assert.Empty(t, b.bars(now.Add(tripsFirst), "u3"))
@@ -79,7 +85,7 @@ func TestATryWithoutAResultMakesWayForAnother(t *testing.T) {
 func TestOneFailureAmongWorkingHooksHasNoEffect(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
-	b.begins(now0, "waits", "u")
+	b.hooks(now0, "waits")
 	b.contact("waits")
 	assert.Empty(t, b.gone(now0, "waits"), "a container that waited may end")
 	assert.Empty(t, b.gone(now0, "no hook"))
@@ -92,28 +98,86 @@ func TestOneFailureAmongWorkingHooksHasNoEffect(t *testing.T) {
 	assert.NotEmpty(t, b.bars(now0, "u4"))
 }
 
-// A container whose mounts cannot be made fails before its hook runs, each time that kubelet makes it again. kubelet may
-// remove several such containers at once.
-func TestAPodThatCannotStartDoesNotTripTheBreaker(t *testing.T) {
+// Nothing may say why containers fail, such as those of a Deployment with a mount that cannot be made.
+func TestThePodsOfOneNamespaceKeepNoOtherOutOfTheGate(t *testing.T) {
 	t.Parallel()
-	b := newBreaker(0)
-	b.contact("a hook works")
-	b.begins(now0, "first try", "u")
-	b.begins(now0, "second try", "u")
-	assert.Empty(t, b.gone(now0, "first try"))
-	assert.Empty(t, b.gone(now0, "second try"))
-	assert.NotEmpty(t, b.bars(now0, "u"))
-	assert.Empty(t, b.bars(now0, "u2"))
-	assert.NotEmpty(t, b.loses(now0, "of another pod"))
+	for _, worked := range []bool{false, true} {
+		b := newBreaker(0)
+		if worked {
+			b.contact("a hook works")
+		}
+		now := now0
+		for i := range 600 {
+			id, of := strconv.Itoa(i), hooked{"u" + strconv.Itoa(i%10), "tenant"}
+			now = now.Add(6 * time.Second)
+			if b.bars(now, of.uid) != "" {
+				continue // it is refused
+			}
+			b.begins(now, id, of)
+			assert.Empty(t, b.gone(now, id))
+			assert.Empty(t, b.bars(now, "other"))
+		}
+		assert.NotEmpty(t, b.bars(now, "u1"), "it fails once")
+		assert.NotEmpty(t, b.loses(now, "of another namespace"))
+	}
+}
+
+// kubelet says why: another hook or a mount failed, or another plugin rejected the container.
+func TestAFailureThatIsNotTheHooksDoesNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 4})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			n.occupy(name)
+		}
+		lost := func(name string) (*pod, container) {
+			p := n.inAnother(name)
+			return p, p.runs().makes("app")
+		}
+		reports := func(p *pod, c container, fault func(*podwatch.Container)) {
+			p.changes(func(pod *podwatch.Pod) {
+				app := podwatch.Container{Kind: podwatch.App, ID: c.GetId()}
+				fault(&app)
+				pod.Containers = map[string]podwatch.Container{"app": app}
+			})
+			known, _ := n.watch.Get(p.uid)
+			n.Gate.PodChanged(known)
+		}
+		badMount := func(c *podwatch.Container) { c.StartFailed, c.OtherFault = true, true }
+		hookFailed := func(c *podwatch.Container) { c.StartFailed = true }
+
+		p, c := lost("first")
+		reports(p, c, badMount)
+		c.isRemoved()
+		assert.Empty(t, n.Gate.offFor(time.Now(), p.uid), "its next container may wait in the gate")
+		p, c = lost("second")
+		c.isRemoved()
+		assert.NotEmpty(t, n.Gate.offFor(time.Now(), p.uid))
+		third, its := lost("third")
+		its.isRemoved()
+		assert.Contains(t, n.Gate.Off(), "hooks did not contact the daemon", "two pods, and nothing says why")
+		reports(p, c, badMount)
+		assert.Empty(t, n.Gate.Off(), "now it does")
+		n.Gate.PodChanged(podwatch.Pod{UID: third.uid, Deleting: true})
+		third.isDeleted()
+		for _, name := range []string{"fourth", "fifth"} {
+			assert.Empty(t, n.Gate.Off())
+			p, c = lost(name)
+			reports(p, c, hookFailed)
+		}
+		assert.Contains(t, n.Gate.Off(), "hooks did not contact the daemon", "though the runtime has not removed the containers")
+	})
 }
 
 // Two failures at the same moment count as one.
 func TestEarlierFailuresDoNotProlongTheTrippedBreaker(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
-	b.begins(now0, "c1", "u1")
-	b.begins(now0, "c2", "u2")
-	b.begins(now0, "c3", "u3")
+	b.loses(now0, "c0")
+	for _, id := range []string{"c1", "c2", "c3"} {
+		b.hooks(now0, id)
+	}
 	require.NotEmpty(t, b.gone(now0, "c1"))
 	assert.Empty(t, b.gone(now0.Add(time.Second), "c2"))
 	assert.Empty(t, b.bars(now0.Add(tripsFirst), "u9"))
@@ -127,7 +191,7 @@ func TestHooksThatDoNotFindTheDaemonTripTheBreaker(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
 	start := func(now time.Time, id string) string {
-		b.begins(now, id, "u"+id)
+		b.hooks(now, id)
 		return b.started(now, id)
 	}
 	assert.Empty(t, b.started(now0, "no hook"))

@@ -14,7 +14,7 @@ import (
 func TestANewConnectionForgetsTheExpectedHooks(t *testing.T) {
 	t.Parallel()
 	c := aChooser(Options{ProcRoot: t.TempDir()})
-	c.Gate.breaker.begins(now0, "container", "uid")
+	c.Gate.breaker.begins(now0, "container", hooked{uid: "uid"})
 	c.Connected("containerd", "2.4.2", 0)
 	assert.Empty(t, c.Gate.breaker.gone(now0, "container"))
 	assert.Empty(t, c.Gate.breaker.bars(now0, "uid"))

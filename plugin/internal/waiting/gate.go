@@ -12,6 +12,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -69,7 +70,7 @@ func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api
 // reports the wait, and makes the breaker watch the hook.
 func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, timeout time.Duration) *api.Hook {
 	g.o.Observer.Report(observe.Waits{Made: held.made, Decision: held.Decision, Since: v.Since, At: now})
-	g.breaker.begins(now, held.made.Container, held.UID)
+	g.breaker.begins(now, held.made.Container, hooked{held.UID, held.Namespace})
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
 		PodUID: held.UID, ContainerID: held.made.Container, Name: held.made.Name, Since: v.Arrived, Deadline: now.Add(timeout),
 	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
@@ -158,6 +159,23 @@ func (g *Gate) gone(pod, id string) { g.watch(pod, id, causeLost) }
 
 // forget implements follower.
 func (g *Gate) forget(uid string) { g.breaker.forget(uid) }
+
+// PodChanged handles a change of a pod in the API server: kubelet reports why it could not start a container. It does not
+// block.
+func (g *Gate) PodChanged(pod podwatch.Pod) {
+	if pod.Deleting {
+		g.breaker.forget(pod.UID)
+		return
+	}
+	for _, c := range pod.Containers {
+		switch {
+		case c.OtherFault:
+			g.breaker.explained(pod.UID, c.ID)
+		case c.StartFailed:
+			g.gone(pod.Namespace+"/"+pod.Name, c.ID)
+		}
+	}
+}
 
 // watch tells the breaker of a container, and reports if that trips it for the cause.
 func (g *Gate) watch(pod, id, cause string) {

@@ -105,7 +105,9 @@ func TestANewConnectionDoesNotUseTheGateAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t)
 		n.occupy("holder")
-		n.pod("first").runs().makes("app").isRemoved() // the runtime rejects the hook
+		for _, name := range []string{"first", "of-another"} {
+			n.inAnother(name).runs().makes("app").isRemoved() // the runtime rejects the hook
+		}
 		require.Contains(t, n.Gate.Off(), "reject_oci_hook_adjustment")
 		second := n.pod("second").runs()
 		for range 2 {

@@ -48,6 +48,13 @@ func (n *node) pod(name string, changes ...func(*podwatch.Pod)) *pod {
 	return p
 }
 
+// inAnother returns a pod in a namespace of its own, with the name of the pod.
+func (n *node) inAnother(name string) *pod {
+	p := n.pod(name, func(pod *podwatch.Pod) { pod.Namespace = name })
+	p.sandbox.Namespace = name
+	return p
+}
+
 // has gives a pod more containers.
 func has(kind podwatch.Kind, names ...string) func(*podwatch.Pod) {
 	return func(pod *podwatch.Pod) {

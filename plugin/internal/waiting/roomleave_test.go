@@ -56,6 +56,7 @@ func TestPodsLeaveTheRoomForTheGateAgainAfterHooksFailed(t *testing.T) {
 		n.occupy("holder")
 		failed := n.pod("failed").runs()
 		failed.makes("app").isRemoved() // its hook fails
+		n.inAnother("fails-too").runs().makes("app").isRemoved()
 		require.NotEmpty(t, n.Gate.Off())
 		soon := n.pod("soon")
 		inRoom := soon.entersRoom()
