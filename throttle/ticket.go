@@ -364,7 +364,7 @@ func (t *Ticket) processArrivedLocked(now time.Time) {
 }
 
 // End ends the ticket for a reason. A Waiting ticket becomes Gone. A Starting one gives its slot back,
-// and becomes Gone if the reason is Deleted, Abandoned or SandboxGone, else Started. It does nothing if
+// and becomes Gone if the reason is Deleted, Abandoned, SandboxGone or NotMade, else Started. It does nothing if
 // the ticket has ended.
 func (t *Ticket) End(now time.Time, reason reasons.Reason) {
 	now = t.l.lock(now)

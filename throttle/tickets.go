@@ -88,7 +88,7 @@ func (a *tickets) end(now time.Time, t *Ticket, reason reasons.Reason) {
 		e.State, e.Took = Started, max(0, now.Sub(t.admitted))
 		a.slots.release(t, reason, e.Took)
 		switch reason {
-		case reasons.Deleted, reasons.Abandoned, reasons.SandboxGone:
+		case reasons.Deleted, reasons.Abandoned, reasons.SandboxGone, reasons.NotMade:
 			e.State = Gone
 		case reasons.Ready, reasons.Settled, reasons.Inferred:
 			t.pod.ready = true

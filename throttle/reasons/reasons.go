@@ -45,6 +45,7 @@ const (
 	Exited      Reason = "Exited"      // its containers exited; starting them again is another start
 	CrashLoop   Reason = "CrashLoop"   // a container is in CrashLoopBackOff
 	Lapsed      Reason = "Lapsed"      // it had a lent slot when its app began, and no slot was free: the app is a start of its own
+	NotMade     Reason = "NotMade"     // no process of it ran, and none of its containers is left; kubelet's next try is another start
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout

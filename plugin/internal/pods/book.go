@@ -93,7 +93,7 @@ func (b *Book) StopSandbox(uid, sandbox string) (present bool) {
 		return false
 	}
 	p.Sandbox = ""
-	clear(p.exits)
+	p.sandboxGone()
 	for _, c := range p.containers {
 		if c.sandbox == "" || c.sandbox == sandbox {
 			c.running, c.exited = false, true
@@ -116,6 +116,7 @@ type NewContainer struct {
 	AppEnded  bool   // another app container exited in this sandbox
 	Runs      bool   // any container of the pod runs
 	Again     bool   // a container of its name exited in this sandbox
+	Undone    bool   // see Undone; what is about to be made does not count
 	Repeats   int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
 }
 
@@ -125,9 +126,11 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 	b.Update(sandbox)
 	p := b.at(Key(sandbox))
 	p.setSandbox(sandbox.GetId())
+	p.replace(ctr, now)
+	undone := p.allUndone(pod)
 	p.create(ctr, now)
 	name := ctr.GetName()
-	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats}
+	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats, Undone: undone}
 	_, m.Again = p.exits[name]
 	for of := range p.exits {
 		m.AppEnded = m.AppEnded || of != name && pod.KindOf(of) == podwatch.App
@@ -156,6 +159,11 @@ func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container)
 	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
 	return p.Pod
 }
+
+// Undone reports whether the latest try to start a pod is over although no process of it ran (its container was rejected,
+// undone, or could not be started), and no container of the pod runs or is in creation. pod is kubelet's report of it. The
+// end of an init container is no such end.
+func (b *Book) Undone(uid string, pod podwatch.Pod) bool { return b.at(uid).allUndone(pod) }
 
 // EndContainer notes that a container's process ended, and returns its pod; empty: the pod is unknown. removed reports
 // whether the container was removed, too.

@@ -14,6 +14,7 @@ type podState struct {
 	lastSandbox string // the latest; empty: it was refused
 	containers  map[string]*container
 	exits       map[string]exits // by container name, in the present sandbox
+	undone      bool             // the container that was made last ended without having run
 }
 
 // container is what the runtime has reported of one container.
@@ -28,6 +29,12 @@ type container struct {
 	// gone is closed when the container was removed, or replaced by a newer one of the same name.
 	gone chan struct{}
 }
+
+// inCreation reports whether the container was made, and has neither begun to run nor ended.
+func (c *container) inCreation() bool { return !c.running && !c.exited }
+
+// inSandbox reports whether a container is in the pod's present sandbox.
+func (p *podState) inSandbox(c *container) bool { return c.sandbox == "" || c.sandbox == p.Sandbox }
 
 func newPodState(sandbox *api.PodSandbox) *podState {
 	return &podState{
@@ -52,12 +59,18 @@ func (p *podState) setSandbox(sandbox string) {
 	p.lastSandbox = sandbox
 	if p.Sandbox != sandbox {
 		p.Sandbox, p.NoGate = sandbox, Unseen
-		clear(p.exits)
+		p.sandboxGone()
 	}
 }
 
-// create adds a container, and replaces an older one of the same name.
-func (p *podState) create(ctr *api.Container, now time.Time) *container {
+// sandboxGone forgets what counted in the sandbox that was the present one.
+func (p *podState) sandboxGone() {
+	clear(p.exits)
+	p.undone = false
+}
+
+// replace ends the containers that a new one replaces, because they have the same name.
+func (p *podState) replace(ctr *api.Container, now time.Time) {
 	for _, old := range p.containers {
 		if old.name != ctr.GetName() || old.id == ctr.GetId() {
 			continue
@@ -69,15 +82,21 @@ func (p *podState) create(ctr *api.Container, now time.Time) *container {
 		}
 		p.remove(old.id)
 	}
+}
+
+// create adds a container, and replaces an older one of the same name.
+func (p *podState) create(ctr *api.Container, now time.Time) *container {
+	p.replace(ctr, now)
 	c := &container{
 		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
 	}
-	p.containers[c.id] = c
+	p.containers[c.id], p.undone = c, false
 	return c
 }
 
 func (p *podState) remove(id string) {
 	if c := p.containers[id]; c != nil {
+		p.undone = p.undone || c.inCreation() && p.Sandbox != "" && p.inSandbox(c)
 		close(c.gone)
 		delete(p.containers, id)
 	}
@@ -89,9 +108,27 @@ func (p *podState) exit(c *container, at time.Time) {
 		ran = at.Sub(c.since)
 	}
 	c.running, c.exited = false, true
-	if c.sandbox == "" || c.sandbox == p.Sandbox {
+	if p.inSandbox(c) {
 		p.exits[c.name] = p.exits[c.name].and(at, ran)
 	}
+}
+
+// allUndone reports whether the latest try to start the pod has ended without a process, and no container runs or is in
+// creation. pod is kubelet's report.
+func (p *podState) allUndone(pod podwatch.Pod) bool {
+	undone := p.undone
+	for _, c := range p.containers {
+		switch reported := pod.Containers[c.name]; {
+		case c.running:
+			return false
+		case !c.inCreation():
+		case reported.StartFailed && reported.ID == c.id:
+			undone = true
+		default:
+			return false
+		}
+	}
+	return undone
 }
 
 // Progress is how far a start is. The zero value: it has not begun.

@@ -34,7 +34,7 @@ func (b *Book) Rebuild(now time.Time, live []*api.PodSandbox, ctrs []*api.Contai
 	for _, p := range b.pods {
 		if p.Sandbox != "" && bySandbox[p.Sandbox] == nil {
 			p.Sandbox = ""
-			clear(p.exits)
+			p.sandboxGone()
 			lost = append(lost, p.UID)
 		}
 		for id, c := range p.containers {

@@ -75,11 +75,11 @@ func (l *Ledger) container(
 	defer l.mu.Unlock()
 	l.entries.groups.put(now, found)
 	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod)}
-	if a.Again {
-		l.entries.endExited(now, a.UID, pod, true)
+	t, v := l.entries.limiter.View(now, a.UID)
+	if l.entries.endTry(now, t, v, pod, a.Undone, a.Again) {
+		t, v = l.entries.limiter.View(now, a.UID)
 	}
 	request := throttle.Request{Repeats: a.Repeats}
-	t, v := l.entries.limiter.View(now, a.UID)
 	kind := newStart
 	if !v.StalledSince.IsZero() {
 		l.entries.limiter.SetStalled(now, a.UID, now) // it goes on
@@ -196,15 +196,15 @@ func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Conta
 	r.containerEnded(sandbox, ctr, true)
 }
 
-// containerEnded ends the start of a pod if this was the last of its containers to exit. removed reports
-// whether the container was removed, too.
+// containerEnded ends the start of a pod if this was the last of its containers to exit, or if it never ran and was the
+// last of them. removed reports whether the container was removed, too.
 func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
 	now := time.Now()
 	pod, _ := r.s.Known(pods.Key(sandbox))
 	uid := r.s.Ledger.endContainer(now, sandbox, pod, ctr, removed)
 	if uid != pods.Key(sandbox) { // the runtime has forgotten the sandbox
 		pod, _ = r.s.Known(uid)
-		r.s.Ledger.exited(now, uid, pod)
+		r.s.Ledger.tryEnded(now, uid, pod)
 	}
 	r.s.forgetEmpty(uid)
 }
@@ -215,32 +215,49 @@ func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwat
 	l.mu.Lock()
 	defer l.mu.Unlock() // also after a panic
 	uid = l.entries.book.EndContainer(now, sandbox, ctr, removed)
-	l.entries.endExited(now, uid, pod, false)
+	l.entries.tryEnded(now, uid, pod)
 	return uid
 }
 
-// exited ends the start of a pod if all its app containers have exited.
-func (l *Ledger) exited(now time.Time, uid string, pod podwatch.Pod) {
+// tryEnded ends the start of a pod if its containers have all ended.
+func (l *Ledger) tryEnded(now time.Time, uid string, pod podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries.endExited(now, uid, pod, false)
+	l.entries.tryEnded(now, uid, pod)
 }
 
-// endExited ends the start of a pod whose app containers have all exited since it was admitted or, in the mode Shadow,
-// since it continued. The next container is a new start, and may come much later. again reports whether kubelet makes
-// that container now; before, only a pod with restartPolicy Always is sure to get one.
-func (e *entries) endExited(now time.Time, uid string, pod podwatch.Pod, again bool) {
-	if !again && pod.RestartPolicy != "Always" {
-		return // the pod watch reports whether it completed or failed
-	}
+func (e *entries) tryEnded(now time.Time, uid string, pod podwatch.Pod) {
 	t, v := e.limiter.View(now, uid)
-	switch sh := e.shadows[uid]; {
-	case t == nil:
-	case sh != nil && sh.ticket == t:
-		if e.book.AllExited(uid, sh.began, pod) {
-			sh.end(now, reasons.Exited)
-		}
-	case v.State == throttle.Starting && e.book.AllExited(uid, v.Admitted, pod):
-		t.End(now, reasons.Exited)
+	e.endTry(now, t, v, pod, e.book.Undone(uid, pod), false)
+}
+
+// endTry ends a start that was admitted or, in the mode Shadow, that continued, if nothing of it is left: no process ran,
+// and none will come of the last try (undone), or its app containers have all exited since. The next container is a new
+// start, and may come much later. again reports whether kubelet makes a container of an app container that has exited now;
+// before, only a pod with restartPolicy Always is sure to get one. It reports whether the ticket, which may be nil, ended.
+func (e *entries) endTry(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod, undone, again bool) bool {
+	if t == nil {
+		return false
 	}
+	began, sh := v.Admitted, e.shadows.of(t)
+	if sh != nil {
+		began = sh.began
+	}
+	reason := reasons.NotMade
+	if !undone {
+		// Of any other pod, the pod watch reports whether it completed or failed.
+		if !again && pod.RestartPolicy != "Always" || !e.book.AllExited(v.UID, began, pod) {
+			return false
+		}
+		reason = reasons.Exited
+	}
+	if sh != nil {
+		sh.end(now, reason)
+		return false
+	}
+	if v.State != throttle.Starting {
+		return false
+	}
+	t.End(now, reason)
+	return true
 }

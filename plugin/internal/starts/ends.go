@@ -29,6 +29,7 @@ func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, ag
 	case t == nil:
 	case pod.Deleting:
 		t.End(now, reasons.Deleted)
+	case e.endTry(now, t, v, pod, e.book.Undone(pod.UID, pod), false):
 	case v.State == throttle.Waiting:
 		e.judgeWaiting(now, t, v, pod)
 		return t, time.Time{}

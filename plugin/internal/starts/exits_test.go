@@ -66,28 +66,60 @@ func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
 	})
 }
 
-func TestAProgramThatCannotStartEndsTheStartWhenTheKubeletGivesUp(t *testing.T) {
+// A try ends without a process if a later NRI plugin rejects the container, or if the runtime cannot start it. The slot is
+// free at once, and the next try is a start of its own.
+func TestATryThatEndedHoldsNoSlot(t *testing.T) {
 	t.Parallel()
-	for _, removed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
-			p := n.pod("misspelt").runs()
-			p.mayStart("app")
-			// The runtime may report a stop of a container that never ran, but not its state.
-			n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
-			n.passes(time.Minute)
-			p.is(throttle.Starting, reasons.WithinLimits)
-			if removed { // and made again
-				n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-				p.mayStart("app")
-				p.is(throttle.Starting, reasons.WithinLimits, "it is the same start")
-			}
-			p.told(crashLoops, func(pod *podwatch.Pod) {
-				pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: p.latest["app"].GetId()}}
-			})
-			p.is(throttle.Started, reasons.CrashLoop)
+	kinds := containers(map[string]podwatch.Kind{"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App})
+	notStarted := func(p *testPod) {
+		p.told(func(pod *podwatch.Pod) {
+			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: p.latest["app"].GetId(), StartFailed: true}}
 		})
 	}
+	for name, c := range map[string]struct {
+		before func(p *testPod) // begins the start; nil: nothing is before its app
+		ends   func(p *testPod)
+		holds  bool // the start goes on
+	}{
+		"rejected":              {nil, (*testPod).isRejected, false},
+		"cannot be started":     {nil, notStarted, false},
+		"tried again":           {nil, func(p *testPod) { p.asks("app") }, false},
+		"gone after a relist":   {nil, func(p *testPod) { p.n.lists([]*testPod{p}) }, false},
+		"after its init":        {func(p *testPod) { p.starts("init"); p.exits("init") }, (*testPod).isRejected, false},
+		"beside a sidecar":      {func(p *testPod) { p.starts("sidecar") }, (*testPod).isRejected, true},
+		"the end of its init":   {func(p *testPod) { p.starts("init") }, func(p *testPod) { p.exits("init") }, true},
+		"a report before it is": {nil, func(p *testPod) { p.told() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t)
+				p := n.pod("broken", kinds).runs()
+				if c.before != nil {
+					c.before(p)
+				}
+				if name != "the end of its init" {
+					p.mayStart("app")
+				}
+				p.is(throttle.Starting, reasons.WithinLimits)
+				next := n.pod("next").runs()
+				next.waits("app")
+				c.ends(p)
+				if c.holds {
+					p.is(throttle.Starting, reasons.WithinLimits)
+					return
+				}
+				next.is(throttle.Starting, reasons.WithinLimits)
+				assert.False(t, p.asks("app").Decision.Admitted, "it asks anew")
+			})
+		})
+	}
+}
+
+// isRejected makes a later plugin reject the latest container "app": the runtime takes it back.
+func (p *testPod) isRejected() {
+	p.n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
+	p.n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
 }
 
 func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {

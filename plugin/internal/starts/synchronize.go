@@ -49,6 +49,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 		}
 	}
 	for _, uid := range all {
+		l.entries.tryEnded(now, uid, known[uid])
 		// The containers of a pod that run beside a hook are sidecars of a start that waits.
 		if p, _ := l.entries.book.Get(uid); !hooks[p.Sandbox] && l.entries.adopt(now, uid, known[uid], true) {
 			adopted++

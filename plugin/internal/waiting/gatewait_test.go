@@ -93,8 +93,8 @@ func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
 	})
 }
 
-// A hook may end before its answer reaches it. Then no process starts, and kubelet makes the container again.
-func TestALostGoKeepsTheSlotForTheNextAttempt(t *testing.T) {
+// A hook may end before its answer reaches it. Then no process starts, and the slot is free once the container is removed.
+func TestALostGoGivesTheSlotToTheNextPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t)
@@ -104,13 +104,12 @@ func TestALostGoKeepsTheSlotForTheNextAttempt(t *testing.T) {
 		hook := c.hookAsks()
 		holder.getsReady()
 		require.True(t, hook.result().Go)
-		c.isRemoved()
 		other := n.pod("other").runs().waits("app")
-		p.starts("app")
-		n.passes(0)
-		assert.False(t, other.over(), "the lost start holds the only slot")
-		p.getsReady()
+		c.isRemoved()
 		assert.True(t, other.result().Go)
+		again := p.waits("app")
+		n.o.Starts.PodChanged(podwatch.Pod{UID: "other"}, true)
+		assert.True(t, again.result().Go)
 	})
 }
 
