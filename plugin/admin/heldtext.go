@@ -35,6 +35,8 @@ func HeldText(h throttle.Held) string {
 		return policyText(h)
 	case gate.NodeShutdown:
 		return "no pod starts any more"
+	case gate.Order:
+		return "an earlier container of the pod waits"
 	case reasons.Deleted:
 		return "the pod is deleted"
 	case reasons.GateFull:

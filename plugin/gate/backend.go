@@ -38,6 +38,9 @@ const (
 	NodePressure reasons.Reason = "NodePressure"
 	// NodeShutdown: the node is being shut down, and no pod that has to wait starts.
 	NodeShutdown reasons.Reason = "NodeShutdown"
+	// Order: kubelet starts another container of the pod first, which waits. It is no answer to a hook: the container is
+	// refused.
+	Order reasons.Reason = "Order"
 )
 
 // words explain reasons to the reader of the pod's events.

@@ -27,7 +27,8 @@ Reasons to wait:
   Unadmittable    it alone exceeds the limit of a StartPolicy
 
 The error of a refused pod may say GateFull (enough pods wait near their turn), Pulling
-(enough pods pull images) or NodeShutdown instead.
+(enough pods pull images), Order (another container of the pod starts first) or
+NodeShutdown instead.
 
 The column AT shows where a pod waits. "gate": its process starts the moment it is
 admitted. "room": it waits in the waiting room, before its sandbox exists.

@@ -117,6 +117,7 @@ type NewContainer struct {
 	Runs      bool   // any container of the pod runs
 	Again     bool   // a container of its name exited in this sandbox
 	Undone    bool   // see Undone; what is about to be made does not count
+	After     string // a container that the daemon held back, and that kubelet starts before this one; empty: there is none
 	Repeats   int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
 }
 
@@ -130,7 +131,7 @@ func (b *Book) Create(now time.Time, sandbox *api.PodSandbox, ctr *api.Container
 	undone := p.allUndone(pod)
 	p.create(ctr, now)
 	name := ctr.GetName()
-	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats, Undone: undone}
+	m := NewContainer{Pod: p.Pod, Container: name, Repeats: p.exits[name].repeats, Undone: undone, After: p.heldBefore(name, pod)}
 	_, m.Again = p.exits[name]
 	for of := range p.exits {
 		m.AppEnded = m.AppEnded || of != name && pod.KindOf(of) == podwatch.App
@@ -157,8 +158,15 @@ func (b *Book) Start(now time.Time, sandbox *api.PodSandbox, ctr *api.Container)
 	}
 	// The runtime reports the stop of a process that ends at once before its start.
 	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
+	p.release(c.name)
 	return p.Pod
 }
+
+// Hold notes that the daemon holds back a container that it was asked for: it is refused, or its hook waits.
+func (b *Book) Hold(uid, container string) { b.at(uid).hold(container) }
+
+// Release notes that the daemon lets a container start that it may have held back.
+func (b *Book) Release(uid, container string) { b.at(uid).release(container) }
 
 // Undone reports whether the latest try to start a pod is over although no process of it ran (its container was rejected,
 // undone, or could not be started), and no container of the pod runs or is in creation. pod is kubelet's report of it. The

@@ -14,6 +14,7 @@ type podState struct {
 	lastSandbox string // the latest; empty: it was refused
 	containers  map[string]*container
 	exits       map[string]exits // by container name, in the present sandbox
+	held        []string         // containers that the daemon held back in this sandbox and that have not begun to run since
 	undone      bool             // the container that was made last ended without having run
 }
 
@@ -66,7 +67,7 @@ func (p *podState) setSandbox(sandbox string) {
 // sandboxGone forgets what counted in the sandbox that was the present one.
 func (p *podState) sandboxGone() {
 	clear(p.exits)
-	p.undone = false
+	p.held, p.undone = nil, false
 }
 
 // replace ends the containers that a new one replaces, because they have the same name.

@@ -90,5 +90,7 @@ func (p *podState) adopt(ctr *api.Container, now time.Time) {
 	case api.ContainerState_CONTAINER_STOPPED:
 		c.running = false
 		p.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
+	case api.ContainerState_CONTAINER_CREATED:
+		p.hold(c.name) // its hook may wait
 	}
 }

@@ -51,6 +51,8 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 		a.Decision = barred(reasons.Deleted)
 	case enforces && a.Valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
+	case enforces && a.After != "":
+		a.Decision = barred(gate.Order)
 	default:
 		a.Decision = t.TryStart(now)
 		if !a.Decision.Admitted && !enforces {
@@ -59,11 +61,23 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 		}
 		a.MayWait, a.Ticket = !a.Decision.Admitted, Ticket{r.s, t}
 	}
+	r.s.Ledger.hold(a.UID, a.Container, !a.Decision.Admitted)
 	if !a.Decision.Admitted {
 		v, _ := r.s.View(now, a.UID)
 		a.Since = v.Since
 	}
 	return a
+}
+
+// hold notes in the book whether a container is held back.
+func (l *Ledger) hold(uid, container string, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if held {
+		l.entries.book.Hold(uid, container)
+	} else {
+		l.entries.book.Release(uid, container)
+	}
 }
 
 // container adds the container to the book and its pod to the queue, and returns what it starts, and the pod's ticket;
