@@ -26,7 +26,7 @@ func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
 			holder := n.occupy("holder")
 			p := n.pod("refused").runs()
 			_, err := p.create("app")
-			require.ErrorContains(t, err, string(reasons.Concurrency))
+			require.ErrorContains(t, err, "kubelet tries again")
 			holder.getsReady()
 			p.startsNow("app")
 			p.becomes(throttle.Starting, reasons.WithinLimits)

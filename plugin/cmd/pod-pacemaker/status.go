@@ -26,9 +26,9 @@ Reasons to wait:
                   a StartPolicy holds it
   Unadmittable    it alone exceeds the limit of a StartPolicy
 
-The error of a refused pod may say GateFull (enough pods wait near their turn), Pulling
-(enough pods pull images), Order (another container of the pod starts first) or
-NodeShutdown instead.
+The metrics and the log have GateFull (enough pods wait near their turn), Pulling (enough
+pods pull images), Order (another container of the pod starts first) and NodeShutdown as
+reasons of refusals, too.
 
 The column AT shows where a pod waits. "gate": its process starts the moment it is
 admitted. "room": it waits in the waiting room, before its sandbox exists.

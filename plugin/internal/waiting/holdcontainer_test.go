@@ -57,7 +57,7 @@ func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
 				c.before(n)
 				p := n.pod("job", restarted("Never")).runs()
 				_, held, err := p.makesLate()
-				require.ErrorContains(t, err, string(reasons.Concurrency))
+				require.ErrorIs(t, err, errWaiting)
 				assert.Equal(t, c.held, held)
 				assert.False(t, p.view().Present, "it no longer waits")
 			})

@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -60,8 +61,9 @@ func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*a
 	return nil, r.refuse(held.made, held.Decision, held.Since)
 }
 
-// refuse counts a refusal, and returns the error that refuses the pod. kubelet writes the error into an event of the
-// pod; the daemon writes no event. made is refused, and since is since when its pod waits.
+// refuse counts a refusal, and returns the error that refuses the pod. made is refused, and since is since when its pod
+// waits. kubelet writes the error into an event of the pod and into its status. So while kubelet tries again, the error
+// stays the same: another text would be another write to the API server at each try.
 func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Time) error {
 	now := time.Now()
 	cost, refused := sandboxRefusalCPU, &r.sandboxes
@@ -75,8 +77,10 @@ func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Tim
 	if final {
 		return fmt.Errorf("pod-pacemaker: not started: %s", observe.HeldBy(d.Held))
 	}
-	return fmt.Errorf("pod-pacemaker: waiting to start: %s, %d ahead; kubelet tries again by itself", observe.HeldBy(d.Held), d.Ahead)
+	return errWaiting
 }
+
+var errWaiting = errors.New("pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why says what holds the pod")
 
 // atSandbox reports whether a pod that has to wait is refused at the sandbox now.
 func (r *Refusals) atSandbox(now time.Time) bool {

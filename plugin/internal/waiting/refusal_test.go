@@ -20,7 +20,8 @@ func (n *node) fillGate() (waiting []container, hooks []*asker, refused *pod) {
 	for i := 0; ; i++ {
 		p := n.pod(fmt.Sprintf("waits-%d", i))
 		if err := p.run(); err != nil {
-			require.ErrorContains(n.t, err, string(reasons.GateFull))
+			require.ErrorIs(n.t, err, errWaiting)
+			require.Equal(n.t, map[string]float64{string(reasons.GateFull): 1}, n.counted("refusals_total"))
 			return waiting, hooks, p
 		}
 		c := p.makes("app")
@@ -59,15 +60,23 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 	})
 }
 
-func TestARefusalExplainsTheWait(t *testing.T) {
+// kubelet writes the text of a refusal to the API server, once more for each new text.
+func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateUse(GateNever))
+		n := aNode(t, gateUse(GateNever), func(o *Options) { o.RefuseAt = RefuseContainer })
 		n.occupy("holder")
-		_, err := n.pod("first").runs().create("app")
-		require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency (1 of 1 starting), 0 ahead; kubelet tries again by itself")
-		_, err = n.pod("second").runs().create("app")
-		require.ErrorContains(t, err, "1 ahead")
+		first, second := n.pod("first").runs(), n.pod("second").runs()
+		_, err := first.create("app")
+		require.EqualError(t, err, "pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why says what holds the pod")
+		_, behind := second.create("app")
+		require.Equal(t, err, behind)
+		first.isDeleted()
+		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 3, FillEvery: time.Hour})
+		n.occupy("takes the token")
+		_, held := second.create("app")
+		require.Equal(t, err, held)
+		assert.Equal(t, map[string]float64{string(reasons.Concurrency): 2, string(reasons.Rate): 1}, n.counted("refusals_total"))
 	})
 }
 
@@ -82,7 +91,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 		pods := []*pod{n.pod("never", restarted("Never")), n.pod("mixed", mixed), n.stranger("stranger")}
 		for _, p := range pods {
 			_, err := p.runs().create("app")
-			require.ErrorContains(t, err, string(reasons.Concurrency), p.uid)
+			require.ErrorIs(t, err, errWaiting, p.uid)
 			assert.Equal(t, throttle.Waiting, p.view().State, "%s keeps its place", p.uid)
 		}
 		_, refused := n.Refusals.Counts()
@@ -162,7 +171,7 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 		const containers = 2400 / 50 // all together cost as much as the 12 sandboxes
 		for range containers {
 			_, err := p.create("app")
-			require.ErrorContains(t, err, string(reasons.GateFull))
+			require.ErrorIs(t, err, errWaiting)
 		}
 		atSandbox, atContainer := n.Refusals.Counts()
 		assert.Equal(t, []uint64{12, containers}, []uint64{atSandbox, atContainer})
@@ -183,7 +192,7 @@ func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 		n.occupy("holder")
 		for i := range 4 {
 			_, err := n.pod(fmt.Sprintf("crowd-%d", i)).runs().create("app")
-			require.ErrorContains(t, err, "waiting to start: Concurrency", "the gate is not used on this runtime either")
+			require.ErrorIs(t, err, errWaiting, "the gate is not used on this runtime either")
 		}
 		sandboxes, containers := n.Refusals.Counts()
 		assert.Equal(t, []uint64{0, 4}, []uint64{sandboxes, containers})

@@ -76,7 +76,7 @@ func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 			assert.Equal(t, gate.Verdict{Reason: gate.NodePressure}, a.result(), "also a hook that comes now ends")
 		}
 		_, err := p.create("third")
-		require.ErrorContains(t, err, "pod-pacemaker: waiting to start: Concurrency")
+		require.ErrorIs(t, err, errWaiting)
 		assert.Contains(t, n.Gate.Off(), "the node is short of memory, disk or process IDs")
 		assert.Equal(t, throttle.Waiting, p.view().State, "the pod keeps its place")
 		assert.False(t, roomed.over(), "the pod in the room has no sandbox that kubelet could evict")
