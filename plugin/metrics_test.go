@@ -14,18 +14,16 @@ func TestMetricsFollowTheStarts(t *testing.T) {
 	n := newNode(t, oneAtATime)
 	holder := n.occupy("holder")
 	a := n.pod("waits").runs().waitsAtGate("app")
-	job := n.pod("job", restarted("Never")).runs()
-	_, err := job.create("app")
-	require.Error(t, err)
+	require.Error(t, n.pod("job", restarted("Never")).run())
 	n.eventually("the gauges are up to date", func() bool {
 		return counted(t, n, "pod_pacemaker_starting") == 1 && counted(t, n, "pod_pacemaker_waiting") == 2 && counted(t, n, "pod_pacemaker_gate_waiters") == 1
 	})
 	require.NoError(t, testutil.GatherAndCompare(n.d.metrics(), strings.NewReader(`
 # HELP pod_pacemaker_refusals_total Refused sandboxes and containers, which kubelet tries again.
 # TYPE pod_pacemaker_refusals_total counter
-pod_pacemaker_refusals_total{at="container",reason="Concurrency"} 1
+pod_pacemaker_refusals_total{at="sandbox",reason="Concurrency"} 1
 `), "pod_pacemaker_refusals_total"))
-	assert.InDelta(t, 0.05, counted(t, n, "pod_pacemaker_refusal_cpu_seconds_total"), 1e-9)
+	assert.InDelta(t, 0.2, counted(t, n, "pod_pacemaker_refusal_cpu_seconds_total"), 1e-9)
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_connected"), 0)
 	count, err := testutil.GatherAndCount(n.d.metrics(), "pod_pacemaker_config_generation")
 	require.NoError(t, err)

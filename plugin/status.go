@@ -43,6 +43,7 @@ func (d *Daemon) Status() admin.Status {
 	}
 	s.Room = d.roomStatus()
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
+	s.Refused.SandboxesLeft = d.waiting.Refusals.SandboxesLeft(now)
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()
 	return s
 }

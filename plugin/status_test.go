@@ -78,13 +78,12 @@ func TestStatusCountsRefusals(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateNever }))
 	n.strangePod("holder").runs().startsNow("app")
-	p := n.strangePod("refused").runs()
+	p := n.strangePod("refused")
 	for range 3 {
-		_, err := p.create("app")
-		require.Error(t, err)
+		require.Error(t, p.run())
 	}
 	s := n.d.Status()
-	assert.Equal(t, admin.Refused{Container: 3}, s.Refused)
+	assert.Equal(t, admin.Refused{Sandbox: 3, SandboxesLeft: waiting.SandboxRefusals - 3}, s.Refused)
 	assert.False(t, s.Gate.Usable)
 	assert.Equal(t, "switched off by --gate never", s.Gate.WhyNot)
 }

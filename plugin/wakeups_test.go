@@ -15,7 +15,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
@@ -46,7 +45,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}, MaxPulling: 1, FillEvery: time.Hour},
 			func(s *starts.Starts) {
 				for _, uid := range []string{"a", "b", "c"} {
-					s.Runtime.Sandbox(time.Now(), &api.PodSandbox{Uid: uid, Namespace: "ns", Name: uid}, podwatch.Pod{}, false, true, "")
+					s.Runtime.Sandbox(time.Now(), starts.NewSandbox{Sandbox: &api.PodSandbox{Uid: uid, Namespace: "ns", Name: uid}, Refusable: true})
 				}
 			}, 4,
 		},

@@ -80,7 +80,7 @@ func TestStatusOfAHerd(t *testing.T) {
 	s.PodWatch = &PodWatch{Healthy: true}
 	s.Config = Config{Name: "default", Origin: "API", Generation: 4, Mode: v1alpha1.ModeEnforce, Spec: &spec}
 	s.Gate = Gate{Use: "auto", Path: "/opt/gate", Usable: true, WhyNot: "-", Waiters: 1, TimeoutSeconds: 100}
-	s.Refused = Refused{Sandbox: 3, Container: 1}
+	s.Refused = Refused{Sandbox: 3, Container: 1, SandboxesLeft: 57}
 	assertGolden(t, "status.json", s)
 }
 

@@ -154,6 +154,8 @@ type Gate struct {
 type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
+	// SandboxesLeft is how many sandboxes may be refused at once now. They are bounded, because each has taken an address.
+	SandboxesLeft int `json:"sandboxesLeft"`
 	// NotAtSandbox is why the runtime does not allow refusals at the sandbox; empty if it does.
 	NotAtSandbox string `json:"notAtSandbox,omitempty"`
 }

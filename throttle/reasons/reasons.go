@@ -49,7 +49,7 @@ const (
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
-	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes
+	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes, or cannot make its first container
 	// GateExpired ends a wait, not the ticket: the process could wait no longer, and the ticket could not be admitted over
 	// the limit. The ticket keeps its place in the queue.
 	GateExpired Reason = "GateExpired"

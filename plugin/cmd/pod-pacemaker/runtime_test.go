@@ -53,7 +53,7 @@ func TestRunPacesAndReports(t *testing.T) {
 		return err
 	}
 	require.NoError(t, create("web-0"))
-	require.ErrorContains(t, create("web-1"), "Concurrency")
+	require.ErrorContains(t, create("web-1"), "waiting to start")
 
 	// The daemon reports an event a moment after it happened.
 	why := func(pod, want string) {
@@ -68,7 +68,7 @@ func TestRunPacesAndReports(t *testing.T) {
 	assert.Contains(t, status, "containerd v2.4.2, connected and synchronized\n")
 	assert.Contains(t, status, "STARTING 1 of 1\n")
 	assert.Contains(t, status, "WAITING 1, the longest for ")
-	assert.Contains(t, status, "refused   0 at the sandbox, 1 at the container\n")
+	assert.Contains(t, status, "refused   1 at the sandbox (now up to 59 more), 0 at the container\n")
 }
 
 // oneAtATime is a configuration that admits one start at a time. Without noProgressAfter, the daemon lends no second slot

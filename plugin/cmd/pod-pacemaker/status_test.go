@@ -46,7 +46,7 @@ func herd() admin.Status {
 	s.PodWatch = &admin.PodWatch{Healthy: true}
 	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
 	s.Gate = admin.Gate{Use: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
-	s.Refused = admin.Refused{Sandbox: 3, Container: 1}
+	s.Refused = admin.Refused{Sandbox: 3, Container: 1, SandboxesLeft: 57}
 	return s
 }
 

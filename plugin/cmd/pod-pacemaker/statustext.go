@@ -151,11 +151,10 @@ func gateText(g admin.Gate) string {
 }
 
 func refusedText(r admin.Refused) string {
-	text := fmt.Sprintf("%d at the sandbox, %d at the container", r.Sandbox, r.Container)
 	if r.NotAtSandbox != "" {
-		text += " (none at the sandbox: " + r.NotAtSandbox + ")"
+		return fmt.Sprintf("%d at the container, where they are errors to controllers; --cni avoids that (none at the sandbox: %s)", r.Container, r.NotAtSandbox)
 	}
-	return text
+	return fmt.Sprintf("%d at the sandbox (now up to %d more), %d at the container", r.Sandbox, r.SandboxesLeft, r.Container)
 }
 
 func slotsText(s admin.Slots) string {

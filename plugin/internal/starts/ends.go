@@ -103,6 +103,9 @@ func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.
 		return terminal(pod), now, time.Time{}
 	}
 	run := e.book.Progress(v.UID, v.Arrived, pod)
+	if pod.CannotMake && len(run.IDs) == 0 && !e.book.ExitedSince(v.UID, v.Admitted) {
+		return reasons.Abandoned, now, time.Time{} // it was admitted before its image was pulled
+	}
 	if pod.CrashLooping && run.Failed {
 		return reasons.CrashLoop, now, time.Time{}
 	}

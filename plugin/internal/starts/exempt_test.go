@@ -122,7 +122,7 @@ func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, standalone)
 		for i, name := range []string{"first", "second"} {
-			n.Runtime.Sandbox(time.Now(), &api.PodSandbox{Id: name, Namespace: "default", Name: name}, podwatch.Pod{}, false, true, "")
+			n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: &api.PodSandbox{Id: name, Namespace: "default", Name: name}, Refusable: true})
 			v, _ := n.View(time.Now(), "default/"+name)
 			assert.Equal(t, throttle.Waiting, v.State)
 			assert.Equal(t, i, v.Ahead)

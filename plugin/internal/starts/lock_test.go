@@ -74,7 +74,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	for _, uid := range []string{"first", "second"} {
 		sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7}
 		ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
-		s.Runtime.Sandbox(now, sandbox, podwatch.Pod{}, false, true, "")
+		s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
 		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
 		s.goOn(now, a.Ticket.t, reasons.Concurrency)
@@ -212,7 +212,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	s := aStarts()
 	s.enforce(t, t1)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "forced", Labels: map[string]string{"throttle": "t1"}}
-	s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, false, "")
+	s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox})
 	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
 	running := func() (pods int64) {
 		for _, g := range s.limiter.Groups(time.Now()) {
@@ -241,7 +241,7 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 	s.enforce(t, t1)
 	s.Ledger.entries.groups.limiter = &whileGrouped{s.limiter, func() { panic("the limiter's") }}
 	sandbox := &api.PodSandbox{Uid: "uid", Labels: map[string]string{"throttle": "t1"}}
-	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), sandbox, podwatch.Pod{}, false, true, "") })
+	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
 	require.True(t, s.Ledger.mu.TryLock())
 	s.Ledger.mu.Unlock()
 }

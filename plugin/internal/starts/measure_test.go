@@ -276,7 +276,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 			return ticket.t
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			l.Runtime.Sandbox(l.now, &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, pod, true, false, "")
+			l.Runtime.Sandbox(l.now, NewSandbox{Sandbox: &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, Pod: pod, Known: true})
 			return l.limiter.Lookup(pod.UID)
 		},
 	} {

@@ -12,39 +12,58 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Sandbox adds the pod of a sandbox that the runtime is about to make to the queue, and asks for a reservation. It
-// refuses the sandbox only in the mode Enforce, and only if refusable is true. pod is what the pod watch knows, if
-// known. noGate is why no hook may wait in the sandbox; empty: one may. since is since when a pod that is refused
-// waits.
-func (r *RuntimeEvents) Sandbox(
-	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable bool, noGate string,
-) (p pods.Pod, d throttle.Decision, since time.Time) {
+// NewSandbox is a sandbox that the runtime is about to make.
+type NewSandbox struct {
+	Sandbox   *api.PodSandbox
+	Pod       podwatch.Pod // what the pod watch knows of its pod, if Known
+	Known     bool
+	Refusable bool   // it may be refused
+	SlotFirst bool   // if it may be refused, its pod gets it only together with a slot
+	NoGate    string // why no hook may wait in it; empty: one may
+}
+
+// Sandbox adds the pod of a sandbox to the queue, and asks for a reservation, or for a slot. It refuses the sandbox
+// only in the mode Enforce. since is since when a pod that is refused waits.
+func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decision, since time.Time) {
 	var request throttle.Request
-	if known {
-		request.Profile = r.s.profile(pod, false)
+	if s.Known {
+		request.Profile = r.s.profile(s.Pod, false)
 	}
-	return r.s.Ledger.sandbox(now, sandbox, pod, known, refusable && r.s.Valve.Enforces(), r.s.Valve.RefusesWaits(), noGate, request)
+	s.Refusable = s.Refusable && r.s.Valve.Enforces()
+	return r.s.Ledger.sandbox(now, s, r.s.Valve.RefusesWaits(), request)
 }
 
 // sandbox is RuntimeEvents.Sandbox. shutdown reports whether the node shuts down, so that no pod may wait.
-func (l *Ledger) sandbox(
-	now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, known, refusable, shutdown bool, noGate string, request throttle.Request,
-) (p pods.Pod, d throttle.Decision, since time.Time) {
-	found := l.lockMatching(subjectOf(sandbox, pod))
+func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request throttle.Request) (d throttle.Decision, since time.Time) {
+	found := l.lockMatching(subjectOf(s.Sandbox, s.Pod))
 	defer l.mu.Unlock()
 	l.entries.groups.put(now, found)
-	p = l.entries.book.Update(sandbox)
-	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, known) {
-		t := l.entries.join(now, p, pod, request)
-		if d = l.entries.reserve(now, t, shutdown, throttle.RetriedSoon); !d.Admitted && refusable {
+	p := l.entries.book.Update(s.Sandbox)
+	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, s.Pod, s.Known) {
+		t := l.entries.join(now, p, s.Pod, request)
+		if s.Refusable && s.SlotFirst && !shutdown {
+			d = startBeforeSandbox(now, t)
+		} else {
+			d = l.entries.reserve(now, t, shutdown, throttle.RetriedSoon)
+		}
+		if !d.Admitted && s.Refusable {
 			l.entries.book.Refuse(p.UID)
 			_, v := l.entries.limiter.View(now, p.UID)
-			return p, d, v.Since
+			return d, v.Since
 		}
 		t.Prepare(now, true)
 	}
-	l.entries.book.SetSandbox(p.UID, sandbox.GetId(), noGate)
-	return p, throttle.Decision{Admitted: true}, time.Time{}
+	l.entries.book.SetSandbox(p.UID, s.Sandbox.GetId(), s.NoGate)
+	return throttle.Decision{Admitted: true}, time.Time{}
+}
+
+// startBeforeSandbox asks for a slot for a pod that has no sandbox, so that kubelet has not pulled its images.
+func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
+	d := t.TryStart(now)
+	if !d.Admitted {
+		t.Unreserve(now)
+	}
+	return d
 }
 
 // reserve asks the limiter for a reservation. A full gate holds no pod that waited in the waiting room. It had a

@@ -32,6 +32,23 @@ func TestAPodThatCannotPullGivesItsPullPermitBack(t *testing.T) {
 	})
 }
 
+// A pod that is never restarted has its slot before its image is pulled.
+func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		bad := n.pod("bad")
+		d, _ := n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: bad.sandbox, Refusable: true, SlotFirst: true})
+		require.True(t, d.Admitted)
+		bad.is(throttle.Starting, reasons.WithinLimits)
+		bad.reports(func(pod *podwatch.Pod) { pod.CannotMake = true })
+		bad.is(throttle.Gone, reasons.Abandoned)
+		bad.starts("app")
+		bad.reports(func(pod *podwatch.Pod) { pod.CannotMake = true })
+		bad.is(throttle.Starting, reasons.WithinLimits, "one of its containers runs")
+	})
+}
+
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (p *testPod) run() throttle.Decision {
 		Labels: p.sandbox.GetLabels(), Annotations: p.sandbox.GetAnnotations(), Linux: p.sandbox.GetLinux(),
 	}
 	known, is := p.n.Known(p.uid)
-	_, d, _ := p.n.Runtime.Sandbox(time.Now(), next, known, is, true, "")
+	d, _ := p.n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: next, Pod: known, Known: is, Refusable: true})
 	if d.Admitted {
 		p.sandbox = next
 	}

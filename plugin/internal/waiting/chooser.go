@@ -128,9 +128,12 @@ func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
 	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
-	bars := c.runtime.Load().bars(sandbox, c.o.ProcRoot)
+	mayFail := c.Gate.mayFail(pod, known)
 	now := time.Now()
-	_, d, since := c.o.Starts.Runtime.Sandbox(now, sandbox, pod, known, c.Refusals.atSandbox(now), bars)
+	d, since := c.o.Starts.Runtime.Sandbox(now, starts.NewSandbox{
+		Sandbox: sandbox, Pod: pod, Known: known, NoGate: c.runtime.Load().bars(sandbox, c.o.ProcRoot),
+		Refusable: c.Refusals.atSandbox(now, mayFail), SlotFirst: !mayFail,
+	})
 	made := madeIn(sandbox, "")
 	if !d.Admitted {
 		return c.Refusals.refuse(made, d, since)

@@ -125,6 +125,20 @@ func (g *Gate) bars(now time.Time, held *heldContainer) string {
 	return ""
 }
 
+// mayFail reports whether kubelet, and the controller of the pod, try again if any container of the pod fails. If the
+// pod is not known, only the use GateAlways says so.
+func (g *Gate) mayFail(pod podwatch.Pod, known bool) bool {
+	if !known {
+		return g.o.Gate.Use == GateAlways
+	}
+	for name, c := range pod.Containers {
+		if c.Kind != podwatch.Ephemeral && !pod.StartsAgain(name) {
+			return false
+		}
+	}
+	return true
+}
+
 // offFor returns why no container of a pod may wait in the gate now, or "" if some may.
 func (g *Gate) offFor(now time.Time, uid string) string {
 	return cmp.Or(g.off(), g.breaker.bars(now, uid))

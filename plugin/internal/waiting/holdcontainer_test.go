@@ -23,7 +23,7 @@ func (p *pod) makesLate() (c container, held time.Duration, err error) {
 func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, refuseAt(RefuseContainer))
 		holder := n.occupy("holder")
 		p := n.pod("job", restarted("Never")).runs()
 		time.AfterFunc(n.o.Hold/2, holder.getsReady)
@@ -52,7 +52,7 @@ func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t)
+				n := aNode(t, refuseAt(RefuseContainer))
 				n.occupy("holder")
 				c.before(n)
 				p := n.pod("job", restarted("Never")).runs()

@@ -60,6 +60,9 @@ func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 // gateUse sets --gate.
 func gateUse(use GateUse) func(*Options) { return func(o *Options) { o.Gate.Use = use } }
 
+// refuseAt sets --refuse-at.
+func refuseAt(at RefuseAt) func(*Options) { return func(o *Options) { o.RefuseAt = at } }
+
 // configure puts a configuration in force, of which the settings are the limits.
 func (n *node) configure(spec string, settings throttle.Settings) {
 	n.t.Helper()

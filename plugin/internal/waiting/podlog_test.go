@@ -59,7 +59,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 func TestARefusalIsLoggedOnceInAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, refuseAt(RefuseContainer))
 		n.occupy("holder")
 		job := n.pod("job", restarted("Never")).runs()
 		for range 2 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -27,6 +28,10 @@ const (
 const (
 	refusalShare = 0.02        // of the CPU time of a core, for each core
 	refusalSaved = time.Minute // the share of this time can be saved up at most; as much can be owed
+
+	// SandboxRefusals is how many sandboxes may be refused in a minute, and at once after a quiet time. Each has an
+	// address already, and clouds keep a released address for 30 seconds: 30 addresses of the node at this rate.
+	SandboxRefusals = 60
 )
 
 // RefuseAt says where a pod that cannot wait is refused.
@@ -34,7 +39,8 @@ type RefuseAt string
 
 // The places of refusal.
 const (
-	// RefuseAuto refuses at the sandbox while refusals cost little CPU time, otherwise at the container.
+	// RefuseAuto refuses at the sandbox while refusals cost little CPU time, otherwise at the container. Pods that may
+	// fail for good if a container fails are refused at the sandbox at any cost.
 	RefuseAuto      RefuseAt = "auto"
 	RefuseSandbox   RefuseAt = "sandbox"
 	RefuseContainer RefuseAt = "container"
@@ -43,14 +49,18 @@ const (
 // Refusals is the way to wait by being refused: kubelet tries again. It is safe for concurrent use.
 type Refusals struct {
 	*shared
-	cpu budget // of the node, which the estimated cost of each refusal is charged to
+	cpu       budget        // of the node, which the estimated cost of each refusal is charged to
+	addresses *rate.Limiter // one token for each sandbox that may be refused now
 
 	sandboxes, containers atomic.Uint64 // refused so far
 }
 
 func newRefusals(s *shared) *Refusals {
 	share := refusalShare * float64(s.o.Cores)
-	return &Refusals{shared: s, cpu: newBudget(share, time.Duration(share*float64(refusalSaved)))}
+	return &Refusals{
+		shared: s, cpu: newBudget(share, time.Duration(share*float64(refusalSaved))),
+		addresses: rate.NewLimiter(rate.Every(time.Minute/SandboxRefusals), SandboxRefusals),
+	}
 }
 
 // bars implements way: a container can always be refused.
@@ -67,7 +77,9 @@ func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*a
 func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Time) error {
 	now := time.Now()
 	cost, refused := sandboxRefusalCPU, &r.sandboxes
-	if made.Container != "" {
+	if made.Container == "" {
+		r.addresses.AllowN(now, 1)
+	} else {
 		cost, refused = containerRefusalCPU, &r.containers
 	}
 	refused.Add(1)
@@ -82,17 +94,23 @@ func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Tim
 
 var errWaiting = errors.New("pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why says what holds the pod")
 
-// atSandbox reports whether a pod that has to wait is refused at the sandbox now.
-func (r *Refusals) atSandbox(now time.Time) bool {
+// atSandbox reports whether a pod that has to wait is refused at the sandbox now. Pods that may not fail come first:
+// half of the refusals are kept for them.
+func (r *Refusals) atSandbox(now time.Time, mayFail bool) bool {
+	least := 1
+	if mayFail {
+		least = SandboxRefusals / 2
+	}
 	switch {
-	case r.NotAtSandbox() != "":
+	case r.NotAtSandbox() != "", r.o.RefuseAt == RefuseContainer, r.SandboxesLeft(now) < least:
 		return false
-	case r.o.RefuseAt != RefuseAuto:
-		return r.o.RefuseAt == RefuseSandbox
 	default:
-		return r.cpu.left(now) >= sandboxRefusalCPU
+		return r.o.RefuseAt == RefuseSandbox || !mayFail || r.cpu.left(now) >= sandboxRefusalCPU
 	}
 }
+
+// SandboxesLeft returns how many sandboxes may be refused now.
+func (r *Refusals) SandboxesLeft(now time.Time) int { return int(r.addresses.TokensAt(now)) }
 
 // NotAtSandbox returns why the runtime forbids refusals at the sandbox, or "" if it does not.
 func (r *Refusals) NotAtSandbox() string { return r.runtime.Load().barsSandbox }

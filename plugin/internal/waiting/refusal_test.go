@@ -64,7 +64,7 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateUse(GateNever), func(o *Options) { o.RefuseAt = RefuseContainer })
+		n := aNode(t, gateUse(GateNever), refuseAt(RefuseContainer))
 		n.occupy("holder")
 		first, second := n.pod("first").runs(), n.pod("second").runs()
 		_, err := first.create("app")
@@ -83,7 +83,7 @@ func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, refuseAt(RefuseContainer))
 		holder := n.occupy("holder")
 		mixed := func(pod *podwatch.Pod) {
 			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, RestartPolicy: "Never"}}
@@ -112,7 +112,7 @@ func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 		t.Run(fmt.Sprint(ran), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t, func(o *Options) { o.RefuseAt = RefuseContainer })
+				n := aNode(t, refuseAt(RefuseContainer))
 				first := n.occupy("first")
 				n.passes(2 * time.Second)
 				first.getsReady()
@@ -185,7 +185,7 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, func(o *Options) { o.RefuseAt = RefuseSandbox })
+		n := aNode(t, refuseAt(RefuseSandbox))
 		fields := n.Connected("containerd", "2.2.5", 0)
 		assert.Contains(t, fields["no_refusal_at_sandbox"], "containerd 2.2.5 keeps what is left")
 		assert.Contains(t, fields["no_gate"], "holds up statistics")
@@ -197,5 +197,60 @@ func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 		sandboxes, containers := n.Refusals.Counts()
 		assert.Equal(t, []uint64{0, 4}, []uint64{sandboxes, containers})
 		assert.Empty(t, n.Connected("containerd", "2.4.2", 0))
+	})
+}
+
+// A controller may give up a pod that shows the error of a container, and a pod that is not restarted may be lost.
+func TestAPodThatMayNotFailGetsItsSandboxTogetherWithASlot(t *testing.T) {
+	t.Parallel()
+	for name, shape := range map[string]func(*podwatch.Pod){
+		"never restarted": restarted("Never"),
+		"of a Job":        func(pod *podwatch.Pod) { pod.RestartPolicy, pod.Like.Owner = "OnFailure", "Job/once" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := aNode(t)
+				holder := n.occupy("holder")
+				p := n.pod("once", shape)
+				for range SandboxRefusals / 2 { // far more than auto allows other pods
+					require.ErrorIs(t, p.run(), errWaiting)
+				}
+				holder.getsReady()
+				p.runs()
+				assert.Equal(t, throttle.Starting, p.view().State)
+				later := n.pod("later", shape)
+				require.ErrorIs(t, later.run(), errWaiting, "the slot is taken, although the container is not made yet")
+				p.starts("app")
+				_, containers := n.Refusals.Counts()
+				assert.Zero(t, containers)
+				n.o.Starts.Runtime.SandboxStopped(p.sandbox)
+				later.runs()
+			})
+		})
+	}
+}
+
+// Each refused sandbox has used up an address for a while.
+func TestRefusalsOfSandboxesAreBoundedByCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, refuseAt(RefuseSandbox))
+		n.occupy("holder")
+		_, _, always := n.fillGate()
+		for n.Refusals.SandboxesLeft(time.Now()) >= SandboxRefusals/2 {
+			require.ErrorIs(t, always.run(), errWaiting)
+		}
+		always.runs()
+		never := n.pod("never", restarted("Never"))
+		for range SandboxRefusals/2 - 1 {
+			require.ErrorIs(t, never.run(), errWaiting, "half of the refusals are kept for such pods")
+		}
+		assert.Zero(t, n.Refusals.SandboxesLeft(time.Now()))
+		_, err := never.runs().create("app")
+		require.ErrorIs(t, err, errWaiting, "at the container")
+
+		n.passes(time.Minute)
+		assert.Equal(t, SandboxRefusals, n.Refusals.SandboxesLeft(time.Now()))
 	})
 }

@@ -180,15 +180,7 @@ func (r *Room) identify(ctx context.Context, uid string) (podwatch.Pod, bool) {
 // mayUseGate reports whether all containers of a pod can wait in the gate. After hooks have failed, pods of the room
 // may be the only ones that can try the gate again.
 func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
-	if !known || pod.RuntimeClass != "" || r.gate.offFor(time.Now(), pod.UID) != "" {
-		return false
-	}
-	for name, c := range pod.Containers {
-		if c.Kind != podwatch.Ephemeral && !pod.StartsAgain(name) {
-			return false
-		}
-	}
-	return true
+	return known && pod.RuntimeClass == "" && r.gate.mayFail(pod, known) && r.gate.offFor(time.Now(), pod.UID) == ""
 }
 
 // ended returns the answer to a process whose wait is over. sent reports whether the process was sent a forecast. One
