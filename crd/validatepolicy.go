@@ -35,6 +35,7 @@ func ValidatePolicy(policy *v1alpha1.StartPolicy) (faults field.ErrorList) {
 	validateGroupBy(c.at("groupBy"), spec.GroupBy)
 	validateLimits(c.at("limits"), spec.Limits)
 	validateOverrides(c.at("temporaryOverrides"), spec.TemporaryOverrides)
+	c.span("maxWait", spec.MaxWait, longSpan)
 	c.span("openAfter", spec.OpenAfter, openSpan)
 	validateScope(c, spec)
 	return faults

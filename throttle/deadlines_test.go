@@ -71,6 +71,25 @@ func TestTheShorterOfTwoMaxWaitsCounts(t *testing.T) {
 	}
 }
 
+func TestAPolicyShortensMaxWait(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: 10 * time.Minute, StartTimeout: time.Hour})
+	policy := func(most time.Duration) { n.l.SetPolicies(n.now, map[string]GroupLimits{"p": {MaxWait: most}}) }
+	policy(4 * time.Minute)
+	n.joinAndWait("holder")
+	for _, uid := range []string{"bypasses", "selected"} {
+		groups := []Membership{{Key: GroupKey{Policy: "p"}, Bypass: uid == "bypasses"}}
+		n.l.Join(n.now, Request{UID: uid, Groups: groups}).Wait(n.now)
+	}
+	require.Equal(t, t0.Add(4*time.Minute), n.pass(0))
+	policy(time.Hour)
+	require.Equal(t, t0.Add(10*time.Minute), n.pass(0), "it does not make it longer")
+	policy(4 * time.Minute)
+	n.pass(4 * time.Minute)
+	n.requireStarting("holder", "selected")
+	n.requireState("selected", Starting, reasons.MaxWait)
+}
+
 func TestMaxWaitIsTenMinutesUnlessSet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})

@@ -52,6 +52,9 @@ type GroupLimits struct {
 	// before it was called for the group. A deadline may exceed it, a loan does not. nil: it does not
 	// bound the group.
 	Claims *Claims
+	// MaxWait bounds the wait of each pod of the group that does not bypass it, if it is less than
+	// Settings.MaxWait. Zero or less: only Settings.MaxWait counts.
+	MaxWait time.Duration
 }
 
 // Claims says what the caller of [Limiter.SetClaims] claims, and for whom. The limiter uses only Slots, for

@@ -188,6 +188,11 @@ func (t *Ticket) due() time.Time {
 	if t.maxWait > 0 {
 		most = min(most, max(t.maxWait, leastMaxWait))
 	}
+	for _, in := range t.pod.in {
+		if policy := in.group.limits.MaxWait; policy > 0 && !in.Bypass {
+			most = min(most, policy)
+		}
+	}
 	return t.preparation.delays(t.arrived).Add(most)
 }
 

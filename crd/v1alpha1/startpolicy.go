@@ -88,6 +88,14 @@ type StartPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	TemporaryOverrides []TemporaryOverride `json:"temporaryOverrides,omitempty"`
 
+	// maxWait is how long a pod that this policy selects may wait before it may start over the
+	// limit, if that is less than the maxWait of the PacemakerConfig. Set it where somebody else
+	// gives up a pod that waits too long. A limit of running pods holds the pod even longer.
+	// From 1s to 24h. Absent: only the PacemakerConfig counts.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be a duration from 1s to 24h in whole h, m, s or ms, like \"5m\""
+	MaxWait *Duration `json:"maxWait,omitempty"`
+
 	// scope is what the limits count. Node: the pods of a group on each node separately.
 	// Cluster: the pods of a group on all nodes together; then only starting.pods can be
 	// limited. Default Node.

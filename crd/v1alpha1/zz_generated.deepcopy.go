@@ -785,6 +785,11 @@ func (in *StartPolicySpec) DeepCopyInto(out *StartPolicySpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.MaxWait != nil {
+		in, out := &in.MaxWait, &out.MaxWait
+		*out = new(Duration)
+		**out = **in
+	}
 	if in.OpenAfter != nil {
 		in, out := &in.OpenAfter, &out.OpenAfter
 		*out = new(Duration)

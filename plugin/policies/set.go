@@ -149,6 +149,7 @@ func (s *Set) evaluate(now time.Time, one *State) {
 	if cluster {
 		limits = claimsOf(one.Object, one.Calculated.Limits)
 	}
+	limits.MaxWait = one.Object.Spec.MaxWait.Or(0)
 	s.limits[one.Object.Name] = limits
 }
 

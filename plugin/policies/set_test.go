@@ -284,6 +284,16 @@ func TestWithoutClaimsTheScopeClusterHoldsNoPod(t *testing.T) {
 	}
 }
 
+func TestAPolicyOfEachScopeCanShortenMaxWait(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []string{"Node", "Cluster"} {
+		k, p := newHolder(), policy(t, "p", "{scope: "+scope+", maxWait: 4m, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}")
+		p.UID = "its-uid"
+		k.set(p)
+		require.Equal(t, 4*time.Minute, k.Limits()["p"].MaxWait, scope)
+	}
+}
+
 func TestLimitsAreConvertedForTheLimiter(t *testing.T) {
 	t.Parallel()
 	limits := func(spec string) throttle.GroupLimits {
