@@ -39,7 +39,8 @@
 //     calls the method wait of [waiting.Room]. It adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its
 //     turn is near, or, if it cannot wait in the gate, until it has its slot.
 //  2. The runtime creates the sandbox. [handler.RunPodSandbox] calls [waiting.Chooser.Sandbox], and that
-//     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it.
+//     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, or without a
+//     slot if the pod may not fail, [waiting.Refusals] may refuse it.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
 //  4. A limit holds it. The first way of waiting that does not bar the container takes it. The gate ([waiting.Gate]) asks

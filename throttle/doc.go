@@ -93,9 +93,9 @@
 //
 // # Deadlines
 //
-// A pod is overdue when it has waited for MaxWait. Its own MaxWait counts as at least 30
-// seconds. Overdue pods go in the same order, but every second one is the pod whose MaxWait
-// ended first. While there are pods that are not overdue, slots alternate
+// A pod is overdue when it has waited for MaxWait, that of its policies if it is less. Its own
+// MaxWait counts as at least 30 seconds. Overdue pods go in the same order, but every second one
+// is the pod whose MaxWait ended first. While there are pods that are not overdue, slots alternate
 // between the queue and the overdue. An overdue pod starts over the limit unless another start
 // is over it for a deadline, or the next slot is for the queue. (If the queue is held by
 // something other than the number of starts, no slot is kept for it.) So deadlines take at

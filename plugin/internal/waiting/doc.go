@@ -1,7 +1,8 @@
 // Package waiting decides how a pod that may not start yet has to wait, and makes it wait.
 //
-// The runtime asks twice. When it makes a sandbox, [Chooser.Sandbox] lets the pod have it or refuses it. When it
-// makes a container, [Chooser.Container] lets the start continue, or the container waits in the first of these
+// The runtime asks twice. When it makes a sandbox, [Chooser.Sandbox] lets the pod have it or refuses it. A pod that may
+// not fail gets its sandbox only together with a slot, as long as sandboxes may be refused. When the runtime makes a
+// container, [Chooser.Container] lets the start continue, or the container waits in the first of these
 // ways that does not bar it:
 //
 //	way       for a container                                        what happens
