@@ -47,6 +47,6 @@ func TestNeverRestartedPods(t *testing.T) {
 	}
 	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready or done")
 	d.idle(t)
-	assert.Positive(t, d.status(t).Refused.Container, "refusals at the container, instead of waits in the gate")
+	assert.Positive(t, d.status(t).Refused.Sandbox, "refusals at the sandbox, instead of waits in the gate")
 	figure(t, "%d pods, %d of them never restarted, done after %.1f s, none failed", 3*each, 2*each, lastReady(all).Sub(begin).Seconds())
 }

@@ -61,7 +61,7 @@ func startRegistry(t *testing.T) {
 	eventually(t, "the registry serves", func() bool { return strings.Contains(service.Tail(5), "serving") })
 }
 
-// slow delays layers, and logs how many images are being pulled.
+// slow delays layers, and logs how many images are being pulled, and each request for a manifest.
 type slow struct {
 	inner http.Handler
 
@@ -75,6 +75,9 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.change(image, 1)
 		defer s.change(image, -1)
 		time.Sleep(layerTakes)
+	}
+	if image, _, manifest := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/"); manifest {
+		fmt.Println("manifest", image)
 	}
 	s.inner.ServeHTTP(w, r)
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,13 +41,13 @@ func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 // looks records how the pods of a namespace look to a watcher.
 type looks struct {
 	mu  sync.Mutex
-	odd map[string]int // states other than waiting and running
+	odd map[string]map[string]bool // states other than waiting and running, and the pods that had them
 }
 
 // watchLooks records every change of the pods of a namespace until stop is called.
 func watchLooks(t *testing.T, ns string) (seen *looks, stop func()) {
 	t.Helper()
-	seen = &looks{odd: map[string]int{}}
+	seen = &looks{odd: map[string]map[string]bool{}}
 	w, err := node.Client().CoreV1().Pods(ns).Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{})
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -56,27 +57,37 @@ func watchLooks(t *testing.T, ns string) (seen *looks, stop func()) {
 			if p, ok := e.Object.(*corev1.Pod); ok && e.Type != watch.Deleted {
 				seen.see(p)
 			} else if !ok {
-				seen.note("the watch broke: " + string(e.Type))
+				seen.note("the watch broke: "+string(e.Type), "")
 			}
 		}
-		seen.note("the watch ended")
+		seen.note("the watch ended", "")
 	}()
 	return seen, func() { w.Stop(); <-done }
 }
 
-func (l *looks) note(what string) {
+func (l *looks) note(what, pod string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.odd[what]++
+	if l.odd[what] == nil {
+		l.odd[what] = map[string]bool{}
+	}
+	l.odd[what][pod] = true
+}
+
+// pods returns which pods had a state so far.
+func (l *looks) pods(what string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.odd[what]))
 }
 
 func (l *looks) see(p *corev1.Pod) {
 	if p.Status.Phase != corev1.PodPending && p.Status.Phase != corev1.PodRunning {
-		l.note(string(p.Status.Phase))
+		l.note(string(p.Status.Phase), p.Name)
 	}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			l.note(w.Reason)
+			l.note(w.Reason, p.Name)
 		}
 	}
 }
@@ -85,11 +96,7 @@ func (l *looks) see(p *corev1.Pod) {
 func (l *looks) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []string
-	for what := range l.odd {
-		all = append(all, what)
-	}
-	return all
+	return slices.Sorted(maps.Keys(l.odd))
 }
 
 // warnings returns the Warning events of a namespace, except those of probes and kubelet's

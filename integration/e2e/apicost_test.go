@@ -1,0 +1,41 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Pods that wait change nothing that kubelet would have to report again: a minute of waiting costs the API server hardly a
+// write of a pod's status. kubelet writes an event at each try, until it has written 25 of one type for a pod.
+func TestRefusalsCostTheAPIServerLittle(t *testing.T) {
+	const waiting, span = 58, time.Minute
+	d := startDaemon(t)
+	d.configure(t, "{maxWait: 1h, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
+	ns, hold := namespace(t), newLatch(t)
+	deploy(t, ns, "herd", waiting+2, herdPod(0.1, hold.holds))
+	eventually(t, "all other pods wait, and each was refused or is in the gate", func() bool {
+		s := d.status(t)
+		return len(s.Waiting)+len(s.Preparing)+len(s.Starting) == waiting+2 && int(s.Refused.Sandbox+s.Refused.Container)+s.Gate.Waiters >= waiting
+	})
+	after(t.Context(), 15*time.Second) // the longest time until kubelet tries again
+	before, refused := readAPIMetrics(t), d.status(t).Refused
+	after(t.Context(), span)
+	now, then := d.status(t).Refused, readAPIMetrics(t)
+	writes := func(verb string, labels ...string) float64 {
+		labels = append(labels, "verb", verb)
+		return then.sum("apiserver_request_total", labels...) - before.sum("apiserver_request_total", labels...)
+	}
+	status := writes("PATCH", "resource", "pods", "subresource", "status")
+	events := writes("POST", "resource", "events") + writes("PATCH", "resource", "events")
+	tries := now.Sandbox + now.Container - refused.Sandbox - refused.Container
+	figure(t, "%d pods that wait for %s, refused %d times (%d at the sandbox): %.0f PATCHes of pods/status, %.0f events",
+		waiting, span, tries, now.Sandbox-refused.Sandbox, status, events)
+	assert.LessOrEqual(t, status, 60.0, "writes of the status of pods")
+	assert.LessOrEqual(t, events, 2*float64(tries)+60, "writes of events: a try at the container is two events of kubelet, Pulled and Failed; the others are the daemon's")
+	hold.release(t)
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, waiting+2) })
+}
