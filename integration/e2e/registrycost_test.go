@@ -15,7 +15,7 @@ import (
 )
 
 // With imagePullPolicy Always, kubelet asks the registry at each try to make a container. Pods that wait in the room are not
-// tried, and ask once.
+// tried, and ask once, when their turn is near.
 func TestPodsInTheRoomDoNotAskTheRegistryAgain(t *testing.T) {
 	const waiting, span = 20, time.Minute
 	startRegistry(t)
@@ -51,6 +51,5 @@ func TestPodsInTheRoomDoNotAskTheRegistryAgain(t *testing.T) {
 			eventually(t, "all pods are ready", func() bool { return allReady(t, ns, waiting+1) })
 		})
 	}
-	assert.LessOrEqual(t, requests["in the room"], 2, "requests of pods in the room")
-	assert.Greater(t, requests["refused"], requests["in the room"])
+	assert.Less(t, 4*requests["in the room"], requests["refused"], "only pods that leave the room for the gate ask")
 }
