@@ -9,9 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mostEvent is the most bytes that the API server takes as the message of an event.
-const mostEvent = 1024
-
 // RuntimeLost says that the runtime closed the connection. It is an event on the node; package nri logs it.
 type RuntimeLost struct{ Why error }
 
@@ -35,7 +32,7 @@ type RegistrationDelayed struct {
 }
 
 func (e RegistrationDelayed) report(o *Observer) {
-	o.events.Node(corev1.EventTypeWarning, e.Delay, Cut(e.Why.Error(), mostEvent))
+	o.events.Node(corev1.EventTypeWarning, e.Delay, e.Why.Error())
 }
 
 // RegistersDuringStop says that the daemon registers while the runtime is stopping a container, which blocks all pods of
