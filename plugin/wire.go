@@ -24,10 +24,11 @@ type tuning struct {
 	timing                                 starts.Timing
 	hold, savedHold, firstPause, firstTrip time.Duration // 0: the default
 	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
-	pods   starts.PodWatch
-	stops  nri.StopSource
-	events observe.EventWriter
-	leases kube.Leases
+	pods     starts.PodWatch
+	stops    nri.StopSource
+	metadata func(least int) map[string]int // nri.Options.Metadata
+	events   observe.EventWriter
+	leases   kube.Leases
 }
 
 // defaultTuning returns the tuning of a daemon outside of tests.
@@ -48,7 +49,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	} else {
 		cl, observer = newCluster(o, *c, func(pod podwatch.Pod, deleted bool) { d.podChanged(pod, deleted) })
 		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged
-		t.pods, t.stops, t.leases = cl.watch, cl.watch, c.kube.Leases(o.Namespace)
+		t.pods, t.stops, t.metadata, t.leases = cl.watch, cl.watch, cl.watch.LargeMetadata, c.kube.Leases(o.Namespace)
 	}
 	if o.CNI && t.timing.RoomReturns == 0 {
 		t.timing.RoomReturns = roomReturns
@@ -72,7 +73,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	connection := nri.New(nri.Options{
 		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
 		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments},
-		Stops:   t.stops, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause,
+		Stops:   t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause,
 	})
 	d = &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,

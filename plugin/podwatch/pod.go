@@ -45,6 +45,8 @@ type Pod struct {
 	// Probed is true when any app container or sidecar has a readiness or a startup probe,
 	// so that ContainersReady says more than "runs".
 	Probed bool
+	// Metadata is how many bytes of labels and annotations it has.
+	Metadata int
 	// Patience is how soon after its start the first container that does not come up is killed, by its startup probe,
 	// or else its liveness probe; 0: none is.
 	Patience time.Duration

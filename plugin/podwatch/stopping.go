@@ -39,3 +39,17 @@ func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	}
 	return pod, by, ok
 }
+
+// LargeMetadata returns how many bytes of labels and annotations the pods have that have more than least, by
+// "namespace/name".
+func (w *Watch) LargeMetadata(least int) map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	large := map[string]int{}
+	for _, c := range w.pods {
+		if c.pod.Metadata > least {
+			large[c.pod.Namespace+"/"+c.pod.Name] = c.pod.Metadata
+		}
+	}
+	return large
+}

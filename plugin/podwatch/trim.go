@@ -68,7 +68,7 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 		pod.Facts = &f
 	}
 	if pod.size() > mostKept {
-		pod = Pod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Static: pod.Static, Phase: pod.Phase, Deleting: pod.Deleting, StopsBy: pod.StopsBy}
+		pod = Pod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Static: pod.Static, Phase: pod.Phase, Deleting: pod.Deleting, StopsBy: pod.StopsBy, Metadata: pod.Metadata}
 	}
 	return pod
 }
@@ -125,6 +125,11 @@ func trim(p *corev1.Pod) Pod {
 		}
 	}
 	pod.Patience, pod.Like = patience(p), likeOf(p)
+	for _, texts := range []map[string]string{p.Labels, p.Annotations} {
+		for key, value := range texts {
+			pod.Metadata += len(key) + len(value)
+		}
+	}
 	pod.addContainers(p)
 	pod.addStop(p)
 	return pod

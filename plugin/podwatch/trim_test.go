@@ -66,7 +66,7 @@ func TestTrimIdentity(t *testing.T) {
 		p.Status.Phase = corev1.PodPending
 	})
 	require.Equal(t, Pod{
-		UID: "uid-1", Namespace: "ns", Name: "web", Priority: 7, PriorityClassName: "high", RestartPolicy: "Always",
+		UID: "uid-1", Namespace: "ns", Name: "web", Priority: 7, Metadata: len("pod-pacemaker.io/skip") + len("true"), PriorityClassName: "high", RestartPolicy: "Always",
 		Like:      Like{Owner: "DaemonSet/d", Images: trim(p).Like.Images},
 		DaemonSet: true, SkipAnnotation: true, ActiveDeadline: 90 * time.Second, Phase: corev1.PodPending,
 		Containers: map[string]Container{"app": {Kind: App}},

@@ -52,6 +52,9 @@ type Options struct {
 	Handler             Handler
 	// Stops knows which pods of the node are being stopped; nil: nothing does.
 	Stops StopSource
+	// Metadata returns how many bytes of labels and annotations the pods of the node have that have more than least, by
+	// "namespace/name". It does not block. nil: that is not known.
+	Metadata func(least int) map[string]int
 	// Bundles is the folder of the OCI bundles of the runtime's pods and containers; empty: their sizes are not known.
 	Bundles string
 	// EndsFile keeps that the runtime ended during a registration; empty: that is kept in memory.
@@ -94,7 +97,7 @@ type Connection struct {
 func New(o Options) *Connection {
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
-		listing: listing{dir: o.Bundles, log: o.Log}, ends: ends{path: o.EndsFile, log: o.Log},
+		listing: listing{dir: o.Bundles, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, log: o.Log},
 		synced: make(chan struct{}), weakness: weakness{first: o.FirstPause},
 	}
 }

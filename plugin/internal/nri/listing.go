@@ -33,22 +33,25 @@ const (
 	largest    = 9
 	mostListed = 4 << 20 // bytes
 	// besides is for what a bundle does not show, in bytes: labels, kubelet's annotations, the image's name, and the
-	// state. All else is shorter in NRI's message than in the JSON of the bundle.
+	// state. All else is shorter in NRI's message than in the JSON of the bundle. A pod with more labels and annotations
+	// counts once more, with those.
 	besides = 16 << 10
 )
 
 // listing measures what the runtime has to list, by the sizes of the OCI bundles. It is not safe for concurrent use.
 type listing struct {
-	dir    string // holds a folder for each sandbox and container that runs; empty: nothing is measured
-	log    logrus.FieldLogger
-	faults faultlog.Log
-	last   listingTooLarge // so that the same bundles are read only once
+	dir      string                         // holds a folder for each sandbox and container that runs; empty: nothing is measured
+	metadata func(least int) map[string]int // Options.Metadata
+	log      logrus.FieldLogger
+	faults   faultlog.Log
+	last     listingTooLarge // so that the same bundles are read only once
 }
 
-// bundle is the folder of a sandbox or container, and the size of its config.json.
+// bundle is the folder of a sandbox or container, and the size of its config.json. If it has a pod, it stands for the
+// labels and annotations of that pod.
 type bundle struct {
-	name string
-	size int64
+	name, pod string
+	size      int64
 }
 
 // tooLarge returns why the runtime could not list its pods; nil: it can, or that is not known.
@@ -87,9 +90,16 @@ func (l *listing) bundles() (found []bundle, err error) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, bundle{folder.Name(), info.Size()})
+		found = append(found, bundle{name: folder.Name(), size: info.Size()})
 	}
-	slices.SortFunc(found, func(a, b bundle) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name)) })
+	if l.metadata != nil {
+		for pod, size := range l.metadata(besides) {
+			found = append(found, bundle{pod: pod, size: int64(size)})
+		}
+	}
+	slices.SortFunc(found, func(a, b bundle) int {
+		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name), cmp.Compare(a.pod, b.pod))
+	})
 	return found, nil
 }
 
@@ -99,12 +109,15 @@ func (l *listing) config(bundle string) string { return filepath.Join(l.dir, bun
 func (l *listing) podsOf(bundles []bundle) (pods []string) {
 	sizes := map[string]int64{}
 	for _, b := range bundles {
-		var config struct{ Annotations map[string]string }
-		content, err := os.ReadFile(l.config(b.name))
-		if err != nil || json.Unmarshal(content, &config) != nil {
-			continue // it is gone
+		pod := b.pod
+		if pod == "" {
+			var config struct{ Annotations map[string]string }
+			content, err := os.ReadFile(l.config(b.name))
+			if err != nil || json.Unmarshal(content, &config) != nil {
+				continue // it is gone
+			}
+			pod = config.Annotations["io.kubernetes.cri.sandbox-namespace"] + "/" + config.Annotations["io.kubernetes.cri.sandbox-name"]
 		}
-		pod := config.Annotations["io.kubernetes.cri.sandbox-namespace"] + "/" + config.Annotations["io.kubernetes.cri.sandbox-name"]
 		if sizes[pod] == 0 {
 			pods = append(pods, pod)
 		}

@@ -60,6 +60,21 @@ func TestTheDaemonRegistersWhenTheNineLargestFitIntoAMessage(t *testing.T) {
 	}
 }
 
+// The bundle of a sandbox does not hold the labels of its pod, which the runtime lists, too.
+func TestTheDaemonDoesNotRegisterBesidePodsWithManyLabels(t *testing.T) {
+	t.Parallel()
+	c, _ := aConnection()
+	c.listing.dir = t.TempDir()
+	labels := map[string]int{"ns/a": 1_100_000, "ns/b": 1_100_000, "ns/c": 1_100_000}
+	c.listing.metadata = func(least int) map[string]int {
+		require.Equal(t, besides, least)
+		return labels
+	}
+	require.NoError(t, c.checkTurn(time.Now()))
+	labels["ns/d"] = 1_100_000
+	require.ErrorContains(t, c.checkTurn(time.Now()), "ns/d (1.0 MiB)")
+}
+
 func repeat(size, count int) (sizes []int) {
 	for range count {
 		sizes = append(sizes, size)
