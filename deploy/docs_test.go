@@ -158,7 +158,7 @@ func headings(t *testing.T, document string) (anchors []string) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		anchors = append(anchors, strings.ReplaceAll(strings.ToLower(h[1]), " ", "-"))
+		anchors = append(anchors, strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(h[1])))
 	}
 	return anchors
 }

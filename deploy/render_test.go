@@ -106,6 +106,8 @@ func TestBaseHoldsTheseObjectsAndNoOthers(t *testing.T) {
 		"Role pod-pacemaker/pod-pacemaker-uninstall",
 		"RoleBinding pod-pacemaker/pod-pacemaker-uninstall",
 		"ValidatingAdmissionPolicy pod-pacemaker-own-node", "ValidatingAdmissionPolicyBinding pod-pacemaker-own-node",
+		"ValidatingAdmissionPolicy pod-pacemaker-own-slots", "ValidatingAdmissionPolicyBinding pod-pacemaker-own-slots",
+		"ValidatingAdmissionPolicy pod-pacemaker-own-events", "ValidatingAdmissionPolicyBinding pod-pacemaker-own-events",
 		"DaemonSet pod-pacemaker/pod-pacemaker",
 	}, got)
 }

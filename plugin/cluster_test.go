@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const someCluster = `apiVersion: v1
@@ -31,7 +32,7 @@ func TestTheClientDoesNotHoldBackTheLeases(t *testing.T) {
 		require.NoError(t, err)
 		began := time.Now()
 		for range 50 {
-			_, err := c.kube.Pods("").Watch(t.Context(), metav1.ListOptions{})
+			_, err := c.kube.Pods("").Each(t.Context(), metav1.ListOptions{}, func(runtime.Object) {})
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)
 			_, err = c.kube.DaemonSets("ns").Get(t.Context(), "name", metav1.GetOptions{})
 			require.ErrorIs(t, err, syscall.ECONNREFUSED)

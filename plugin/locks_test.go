@@ -36,7 +36,7 @@ var underLocks = map[string]string{
 	"plugin/internal/learning m.table.Expect":    "the same",
 	"plugin/internal/learning m.table.Observe":   "the same",
 	"plugin/internal/starts change":              "each caller sets one field",
-	"plugin/podwatch c.pod.stops":                "it only computes",
+	"plugin/podwatch c.pod.Terminal":             "it only computes",
 }
 
 // underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,

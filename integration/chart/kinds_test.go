@@ -133,6 +133,7 @@ func TestUninstallDeletesTheDaemonSetFirst(t *testing.T) {
 			role = o
 		}
 	}
+	require.NotContains(t, files["templates/rbac.yaml"], "name: "+role.Name+"\n", "Helm would replace the role of the daemons")
 	require.Equal(t, []string{"blue-pod-pacemaker"}, role.Rules[0].ResourceNames)
 	require.Equal(t, []string{"get", "delete"}, role.Rules[0].Verbs)
 	pod := job.Spec.Template.Spec

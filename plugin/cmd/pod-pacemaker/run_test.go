@@ -141,7 +141,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		CNIConfDir: "/etc/cni/net.d", CNIBinDir: "/opt/cni/bin",
 		Namespace: "pod-pacemaker",
 		Gate:      waiting.GateAuto, RefuseAt: waiting.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
-		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
+		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown", ContainerdState: "/run/containerd",
 	}, newStage(nil).options(t))
 }
 
@@ -152,9 +152,11 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Namespace: "ns", CNI: true, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
 		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
-		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev",
+		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown",
+		ContainerdState: "/state", RefuseLargeEnvironments: true,
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
+		"--containerd-state=/state", "--refuse-large-environments",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
 		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }

@@ -24,7 +24,7 @@ func at(seconds float64) time.Time {
 
 // herd is the status of a node with two slots while pods of a herd start.
 func herd() admin.Status {
-	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 2, FillEvery: time.Second, Burst: 5})
+	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 2, FillEvery: time.Second, Burst: 5, MaxWait: 4 * time.Minute})
 	join := func(i float64, name string, priority int32) *throttle.Ticket {
 		return l.Join(at(i), throttle.Request{UID: name, Name: name, Priority: priority})
 	}

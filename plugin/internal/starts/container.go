@@ -218,7 +218,7 @@ func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Contain
 	uid := r.s.Ledger.endContainer(now, sandbox, pod, ctr, removed)
 	if uid != pods.Key(sandbox) { // the runtime has forgotten the sandbox
 		pod, _ = r.s.Known(uid)
-		r.s.Ledger.tryEnded(now, uid, pod)
+		r.s.Ledger.endEmpty(now, uid, pod)
 	}
 	r.s.forgetEmpty(uid)
 }
@@ -233,8 +233,8 @@ func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwat
 	return uid
 }
 
-// tryEnded ends the start of a pod if its containers have all ended.
-func (l *Ledger) tryEnded(now time.Time, uid string, pod podwatch.Pod) {
+// endEmpty ends the start of a pod if its containers have all ended.
+func (l *Ledger) endEmpty(now time.Time, uid string, pod podwatch.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries.tryEnded(now, uid, pod)
