@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,12 +54,16 @@ func TestAnOlderCopyOfEtcd(t *testing.T) {
 		}
 		assert.NoError(t, node.AwaitReady(ctx))
 	})
+	// A daemon that asks while the API server begins to serve may be refused, and then lists in any case.
+	require.NoError(t, d.Signal(t.Context(), syscall.SIGSTOP))
+	t.Cleanup(func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) })
 	require.NoError(t, node.APIServer.Stop(t.Context()))
 	require.NoError(t, node.Etcd.Stop(t.Context()))
 	require.NoError(t, os.RemoveAll(data))
 	require.NoError(t, os.Rename(copied, data))
 	require.NoError(t, node.Etcd.Start(t.Context()))
 	require.NoError(t, node.APIServer.Start(t.Context()))
+	require.NoError(t, d.Signal(t.Context(), syscall.SIGCONT))
 	require.NoError(t, d.setMode(t, name, v1alpha1.ModeOff))
 	began := time.Now()
 	eventually(t, "the mode is in force", func() bool { return d.status(t).Config.Mode == v1alpha1.ModeOff })
