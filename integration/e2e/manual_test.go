@@ -46,7 +46,7 @@ type manual struct {
 var manualPrograms = regexp.MustCompile(`^(kubectl|helm|pod-pacemaker) [^.]`)
 
 // manualNames are names of commands, without arguments to run them with.
-var manualNames = []string{"pod-pacemaker run", "pod-pacemaker metrics-proxy", "kubectl exec", "helm test", "helm template", "helm --wait"}
+var manualNames = []string{"pod-pacemaker run", "pod-pacemaker metrics-proxy", "kubectl exec", "helm test", "helm template", "helm --wait", "helm uninstall", "helm uninstall --no-hooks"}
 
 // readManual finds the commands: the lines of code blocks without a language, and inline code.
 func readManual(t *testing.T) (lines []string) {
