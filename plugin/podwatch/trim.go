@@ -141,8 +141,14 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 	spec, status := &p.Spec, &p.Status
 	pod.Containers = make(map[string]Container, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
 	running, missing, ended, allReady := 0, 0, 0, true // of those that are meant to run as long as the pod does
-	add := func(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) {
-		state, ready := pod.add(c, kind, statuses)
+	reported := map[string]*corev1.ContainerStatus{}
+	for _, statuses := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range statuses {
+			reported[statuses[i].Name] = &statuses[i]
+		}
+	}
+	add := func(c *corev1.Container, kind Kind) {
+		state, ready := pod.add(c, kind, reported[c.Name])
 		switch {
 		case kind != Sidecar && kind != App:
 		case state.Running != nil:
@@ -159,29 +165,28 @@ func (pod *Pod) addContainers(p *corev1.Pod) {
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		add(c, initKind(c), status.InitContainerStatuses)
+		add(c, initKind(c))
 	}
 	for i := range spec.Containers {
-		add(&spec.Containers[i], App, status.ContainerStatuses)
+		add(&spec.Containers[i], App)
 	}
 	for i := range spec.EphemeralContainers {
 		c := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
-		add(c, Ephemeral, status.EphemeralContainerStatuses)
+		add(c, Ephemeral)
 	}
 	pod.AllRunning = running > 0 && missing == 0
 	// kubelet counts a container that has ended for good as not ready, and so its pod.
 	pod.ContainersReady = pod.ContainersReady || ended > 0 && pod.AllRunning && allReady
 }
 
-// add puts one container in the map and returns its state as reported among statuses, and whether it is ready.
-func (pod *Pod) add(c *corev1.Container, kind Kind, statuses []corev1.ContainerStatus) (state corev1.ContainerState, ready bool) {
+// add puts one container in the map and returns its state, and whether it is ready. reported is nil if kubelet has not
+// reported the container.
+func (pod *Pod) add(c *corev1.Container, kind Kind, reported *corev1.ContainerStatus) (state corev1.ContainerState, ready bool) {
 	out := Container{Kind: kind, Place: len(pod.Containers), RestartPolicy: string(ptr.Deref(c.RestartPolicy, ""))}
-	for i := range statuses {
-		if statuses[i].Name == c.Name {
-			state, ready = statuses[i].State, statuses[i].Ready
-			_, out.ID, _ = strings.Cut(statuses[i].ContainerID, "://")
-			out.addFault(&statuses[i])
-		}
+	if reported != nil {
+		state, ready = reported.State, reported.Ready
+		_, out.ID, _ = strings.Cut(reported.ContainerID, "://")
+		out.addFault(reported)
 	}
 	out.Running = state.Running != nil
 	pod.Containers[c.Name] = out
