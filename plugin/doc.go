@@ -13,7 +13,7 @@
 //	internal/learning       what starts took, and what the next start is expected to take; imports only podwatch and wholefile
 //	internal/uninstall      removes the daemon's files from the host; imports only cni, gate/wire, rundir and wholefile
 //	internal/cni            installs the waiting room on the node; imports only wholefile
-//	internal/nri            the connection to the runtime; imports none of the others
+//	internal/nri            the connection to the runtime; imports only wholefile
 //	internal/nodecondition  whether kubelet shuts the node down, and whether the node is under pressure; the same
 //	internal/kubelet        how long kubelet's configuration lets a container wait; the same
 //	internal/settings       the settings of the limiter that follow from a PacemakerConfig; the same

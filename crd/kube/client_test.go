@@ -68,7 +68,7 @@ func TestAListIsReadOneObjectAfterTheOther(t *testing.T) {
 		"cut off after the objects": {[]string{`{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]`}, []string{"a"}, true},
 		"no list":                   {[]string{`[]`}, nil, true},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for i, part := range c.parts {
 				if i > 0 {
 					_ = http.NewResponseController(w).Flush()

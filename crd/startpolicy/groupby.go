@@ -22,7 +22,7 @@ const mostValue = 253
 const (
 	fieldStep  = `\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\]`
 	indexStep  = `\[(?:\*|-?[0-9]{1,5})\]`
-	filterStep = `\[\?\(@(?:` + fieldStep + `)+ *[!=]= *(?:"[ -!#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\]`
+	filterStep = `\[\?\(@(?:` + fieldStep + `)+ *[!=]= *(?:"[ !#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\]`
 
 	// GroupByPattern is the regular expression of valid groupBys. One that begins with "{" must end with "}", and only
 	// such a one, which it does not say. The custom resource definition has the same pattern.

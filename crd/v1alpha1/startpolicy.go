@@ -73,7 +73,7 @@ type StartPolicySpec struct {
 	// form one group. At most 256 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule=`self == '' || self.startsWith('{') == self.endsWith('}') && self.matches(r"""^(?:\{\$?)?\.(?:[-\w/]|\\[.])+(?:\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\]|\[(?:\*|-?[0-9]{1,5})\]|\[\?\(@(?:\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\])+ *[!=]= *(?:"[ -!#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\])*\}?$""")`,message="must be a JSONPath of fields, indexes, [*] and filters like [?(@.name==\"app\")], like .spec.containers[0].image"
+	// +kubebuilder:validation:XValidation:rule=`self == '' || self.startsWith('{') == self.endsWith('}') && self.matches(r"""^(?:\{\$?)?\.(?:[-\w/]|\\[.])+(?:\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\]|\[(?:\*|-?[0-9]{1,5})\]|\[\?\(@(?:\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\])+ *[!=]= *(?:"[ !#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\])*\}?$""")`,message="must be a JSONPath of fields, indexes, [*] and filters like [?(@.name==\"app\")], like .spec.containers[0].image"
 	GroupBy string `json:"groupBy,omitempty"`
 
 	// limits are the limits for the pods of each group.

@@ -49,7 +49,7 @@ func awaitGone(ctx context.Context, path string) {
 	mine, _ := os.Lstat(path)
 	_ = wait.PollUntilContextCancel(ctx, lookEvery, false, func(context.Context) (gone bool, _ error) {
 		now, err := os.Lstat(path)
-		return err != nil || !os.SameFile(mine, now), nil
+		return err != nil || !os.SameFile(mine, now), nil //nolint:nilerr // an error says that it is gone
 	}) // the only error is that ctx ended
 }
 

@@ -99,8 +99,9 @@ func TestStartsOfOneKindAreLearnedTogether(t *testing.T) {
 	assert.NotEqual(t, kind, Kind(pod("shop", web), true), "after a crash")
 	assert.NotEqual(t, kind, Kind(pod("test", web), false))
 	alone := podwatch.Like{Images: "db"}
-	assert.Equal(t, Kind(pod("shop", alone), false), Kind(pod("shop", alone), false), "without an owner, the image counts")
-	assert.NotEqual(t, Kind(pod("shop", alone), false), Kind(pod("test", alone), false))
+	ofImage := Kind(pod("shop", alone), false)
+	assert.Equal(t, ofImage, Kind(pod("shop", alone), false), "without an owner, the image counts")
+	assert.NotEqual(t, ofImage, Kind(pod("test", alone), false))
 	assert.NotEqual(t, kind, Kind(pod("shop", alone), false))
 }
 

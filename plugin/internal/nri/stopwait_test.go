@@ -171,6 +171,6 @@ type overlapping struct {
 func (overlapping) Listed() bool { return true }
 
 func (s overlapping) Stopping(now time.Time) (string, time.Time, bool) {
-	over := now.Sub(s.began) / s.take
-	return "ns/slow", s.began.Add((over + 1) * s.take), true
+	into := now.Sub(s.began) % s.take
+	return "ns/slow", now.Add(s.take - into), true
 }

@@ -41,11 +41,11 @@ func tainted(t *testing.T) (Remover, *kubefake.Clientset) {
 	return Remover{
 		Client: kubetest.Of(client), Key: taintKey, Ready: func() error { return nil }, Log: log,
 		Node: func() *corev1.Node {
-			node, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("nodes"), "", "worker")
-			if err != nil {
-				return nil
+			object, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("nodes"), "", "worker")
+			if node, ok := object.(*corev1.Node); ok && err == nil {
+				return node
 			}
-			return node.(*corev1.Node)
+			return nil
 		},
 	}, client
 }
