@@ -30,8 +30,8 @@ const (
 )
 
 var (
-	groupByPattern = regexp.MustCompile(GroupByPattern)
-	anyStep        = regexp.MustCompile(fieldStep + `|` + indexStep + `|` + filterStep)
+	groupByPattern = regexp.MustCompile(GroupByPattern)                                 //nolint:gocritic // the ranges leave out quote and backslash
+	anyStep        = regexp.MustCompile(fieldStep + `|` + indexStep + `|` + filterStep) //nolint:gocritic // the same
 	filterParts    = regexp.MustCompile(`^\[\?\(@(.+?) *([!=]=) *["']?(.*?)["']?\)\]$`)
 	unquoted       = strings.NewReplacer(`['`, "", `']`, "", `\`, "")
 )
