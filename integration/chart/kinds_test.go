@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +160,8 @@ func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	have, want := job.Spec.Template.Spec.Containers[0], of.Containers[0]
 	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
 	require.Equal(t, want.VolumeMounts, have.VolumeMounts)
-	require.Equal(t, of.Volumes, job.Spec.Template.Spec.Volumes)
+	ofTheDaemon := slices.DeleteFunc(slices.Clone(of.Volumes), func(v corev1.Volume) bool { return v.Name == "metrics-proxy-token" })
+	require.Equal(t, ofTheDaemon, job.Spec.Template.Spec.Volumes)
 	require.Equal(t, of.InitContainers, job.Spec.Template.Spec.InitContainers, "the containers that find kubelet's configuration")
 	require.Equal(t, of.ServiceAccountName, job.Spec.Template.Spec.ServiceAccountName)
 }
