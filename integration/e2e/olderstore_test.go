@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && full
 
 package e2e
 
@@ -38,13 +38,15 @@ func TestAnOlderCopyOfEtcd(t *testing.T) {
 	require.NoError(t, node.Etcd.Stop(t.Context()))
 	require.NoError(t, os.CopyFS(copied, os.DirFS(data)))
 	require.NoError(t, node.Etcd.Start(t.Context()))
-	eventually(t, "the API server serves again", func() bool { return d.setMode(t, name, v1alpha1.ModeShadow) == nil })
-	eventually(t, "the mode is in force", func() bool { return d.status(t).Config.Mode == v1alpha1.ModeShadow })
 	for n := range olderBy {
-		_, err := node.Client().CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType,
-			fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, n), metav1.PatchOptions{})
-		require.NoError(t, err)
+		eventually(t, "the API server serves", func() bool {
+			_, err := node.Client().CoreV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, n), metav1.PatchOptions{})
+			return err == nil
+		})
 	}
+	require.NoError(t, d.setMode(t, name, v1alpha1.ModeShadow))
+	eventually(t, "the daemon knows the newest version", func() bool { return d.status(t).Config.Mode == v1alpha1.ModeShadow })
 	before := d.status(t).Config.Generation
 
 	t.Cleanup(func() {
