@@ -49,6 +49,23 @@ func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
 	})
 }
 
+// kubelet's report that it cannot pull an image reaches the daemon after the container that kubelet made from it since.
+func TestAnOldReportThatAnImageCannotBePulledEndsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		old := func(pod *podwatch.Pod) { pod.CannotMake = true }
+		first := n.pod("first").runs()
+		first.mayStart("app")
+		first.reports(old)
+		first.is(throttle.Starting, reasons.WithinLimits)
+		second := n.pod("second").runs()
+		second.waits("app")
+		second.reports(old)
+		second.is(throttle.Waiting, reasons.Concurrency)
+	})
+}
+
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
