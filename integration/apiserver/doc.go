@@ -1,5 +1,7 @@
 // Package apiserver holds the tests that need a real API server but no node: what the shipped CRDs
-// accept and refuse. They run in one process, with their own etcd and kube-apiserver.
+// accept and refuse, and what the daemon takes to read many pods. They run in one process, with their
+// own etcd and kube-apiserver.
 //
-// The files of the tests have the build tag e2e; `make api` runs them.
+// The files of the tests have the build tag e2e; `make api` runs them. With the tag full, `make
+// e2e-full` runs the long ones, too.
 package apiserver

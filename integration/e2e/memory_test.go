@@ -168,13 +168,24 @@ func (d *daemon) settled(t *testing.T) memory {
 		heap = min(heap, d.metric(t, "go_memstats_next_gc_bytes")/2) // the collector lets the heap double
 	}
 	after(t.Context(), 20*time.Second)
+	now, err := d.process(t).ProcSMapsRollup()
+	require.NoError(t, err)
+	return memory{heap: heap, pss: float64(now.Pss), peak: d.peakMemory(t)}
+}
+
+// peakMemory returns the kernel's peak of the daemon's resident bytes.
+func (d *daemon) peakMemory(t *testing.T) float64 {
+	t.Helper()
+	status, err := d.process(t).NewStatus()
+	require.NoError(t, err)
+	return float64(status.VmHWM)
+}
+
+func (d *daemon) process(t *testing.T) procfs.Proc {
+	t.Helper()
 	fs, err := procfs.NewDefaultFS()
 	require.NoError(t, err)
 	process, err := fs.Proc(d.PID())
 	require.NoError(t, err)
-	now, err := process.ProcSMapsRollup()
-	require.NoError(t, err)
-	status, err := process.NewStatus()
-	require.NoError(t, err)
-	return memory{heap: heap, pss: float64(now.Pss), peak: float64(status.VmHWM)}
+	return process
 }

@@ -53,15 +53,16 @@ func cannotStart(pod *corev1.Pod) bool {
 	})
 }
 
-// badMount gives the pod a mount that runc refuses before it runs a hook.
+// badMount gives the pod a file of a volume, by its subPath, where its image has a folder: runc refuses that before it runs
+// a hook.
 func badMount(t *testing.T) shape {
 	t.Helper()
-	file := filepath.Join(newLatch(t).dir, "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	dir := newLatch(t).dir
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	return func(spec *corev1.PodSpec) {
-		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "bad", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: file}}})
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "bad", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}})
 		c := &spec.Containers[0]
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "bad", MountPath: "/proc/bad"})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "bad", MountPath: "/dev/shm", SubPath: "file"})
 	}
 }
 
