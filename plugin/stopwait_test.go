@@ -27,6 +27,7 @@ func (s *stops) askedOften() bool {
 	defer s.mu.Unlock()
 	return s.asked >= 3
 }
+func (s *stops) Known(string) bool { return true }
 
 func (s *stops) Listed() bool { return true }
 

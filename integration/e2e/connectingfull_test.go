@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
@@ -39,6 +41,37 @@ func TestRollingUpdateDelaysNoPod(t *testing.T) {
 		}
 		return above("ratio of pod starts after a rolling update", ratio, connectRatio)
 	})
+}
+
+// A pod is deleted with a grace period of years, and then by force: the API server has it no longer, kubelet and containerd
+// go on stopping it, and a plugin that registers would block all starts and stops of the node for as long. The daemon
+// names the pod, and registers when the container has ended.
+func TestAPodDeletedByForceDoesNotFreezeTheNode(t *testing.T) {
+	const years = 100_000_000 * time.Second
+	d := startDaemon(t)
+	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
+	ns := namespace(t)
+	createPod(t, ns, "forced", herdPod(0, stubborn(years)))
+	eventually(t, "the pod is ready", func() bool { return isReady(t, ns, "forced") })
+	api := node.Client().CoreV1().Pods(ns)
+	require.NoError(t, api.Delete(t.Context(), "forced", metav1.DeleteOptions{}))
+	eventually(t, "kubelet stops it", func() bool { return hasEvent(t, ns, "Killing") })
+	now := int64(0)
+	require.NoError(t, api.Delete(t.Context(), "forced", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+	eventually(t, "the API server has it no longer", func() bool { return !exists(t, ns, "forced") })
+
+	require.NoError(t, d.Stop(t.Context()))
+	d.startUnready(t)
+	eventually(t, "the status names it", func() bool {
+		return strings.Contains(d.status(t).Runtime.LastError, ns+"/forced runs, which the API server no longer has")
+	})
+	createPod(t, ns, "starts", herdPod(0.1))
+	eventually(t, "another pod starts", func() bool { return isReady(t, ns, "starts") })
+	ids := runningContainers(t, ns, "forced")
+	require.Len(t, ids, 1)
+	_, err := node.CRI().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: ids[0]})
+	require.NoError(t, err)
+	eventually(t, "pods are paced", func() bool { return d.status(t).Ready })
 }
 
 // kubelet stops a container for its liveness probe while its pod stays, which the daemon cannot

@@ -61,12 +61,12 @@ func TestAHostileNamespaceHoldsUpNoOther(t *testing.T) {
 		attack(t, tenant)
 		beside := herdIn(t, namespace(t))
 		ratio := beside.took().Seconds() / alone.took().Seconds()
-		most, peak := mostStarting(append(named(lives(t, tenant), "hanging-"), beside.all...)), d.peakMemory(t)
-		figure(t, "beside a hostile namespace: %s; %.2f times as long as alone; at most %d of both namespaces start at a time; the daemon has at most %.1f MiB resident",
-			beside, ratio, most, peak/mib)
+		hanging, peak := named(lives(t, tenant), "hanging-"), d.peakMemory(t)
+		figure(t, "beside a hostile namespace, of which %d pods hang: %s; %.2f times as long as alone; the daemon has at most %.1f MiB resident",
+			len(hanging), beside, ratio, peak/mib)
 		assert.Equal(t, runtime, node.Containerd.PID(), "containerd ended")
 		assert.Less(t, peak, float64(peakRSS))
-		assert.LessOrEqual(t, most, hostileLimit)
+		assert.LessOrEqual(t, mostStarting(beside.all), 2*hostileLimit, "the limit, and as many slots as hang and are lent")
 		beside.assertEachStartedOnce(t)
 		if share := max(alone.machine.share(), beside.machine.share()); ratio > tolerableHostile && share > tolerableForeign {
 			return above("times as long as alone", ratio, tolerableHostile)
@@ -96,7 +96,7 @@ func attack(t *testing.T, ns string) {
 	}
 	createPod(t, ns, "stubborn", herdPod(0, stubborn(years*time.Second)))
 	t.Cleanup(func() {
-		now := int64(0)
+		now := int64(1)
 		assert.NoError(t, node.Client().CoreV1().Pods(ns).Delete(context.Background(), "stubborn", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	})
 	eventually(t, "what must run first runs", func() bool {
@@ -157,7 +157,7 @@ func startSilentRegistry(t *testing.T) {
 	eventually(t, "the registry listens", func() bool { return strings.Contains(service.Tail(5), "serving") })
 }
 
-// named returns the pods whose names begin with a prefix.
+// named returns the pods that have begun and whose names begin with a prefix.
 func named(all []life, prefix string) []life {
-	return slices.DeleteFunc(all, func(l life) bool { return !strings.HasPrefix(l.pod.Name, prefix) })
+	return slices.DeleteFunc(all, func(l life) bool { return l.started.IsZero() || !strings.HasPrefix(l.pod.Name, prefix) })
 }

@@ -62,7 +62,7 @@ func badMount(t *testing.T) shape {
 	return func(spec *corev1.PodSpec) {
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "bad", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}})
 		c := &spec.Containers[0]
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "bad", MountPath: "/dev/shm", SubPath: "file"})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "bad", MountPath: "/sys/kernel", SubPath: "file"})
 	}
 }
 

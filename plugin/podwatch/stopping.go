@@ -40,6 +40,12 @@ func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	return pod, by, ok
 }
 
+// Known reports whether the API server has a pod with this UID, as NRI uses it, that has not ended.
+func (w *Watch) Known(uid string) bool {
+	_, known := w.Get(uid)
+	return known
+}
+
 // LargeMetadata returns how many bytes of labels and annotations the pods have that have more than least, by
 // "namespace/name".
 func (w *Watch) LargeMetadata(least int) map[string]int {

@@ -44,7 +44,14 @@ type listing struct {
 	metadata func(least int) map[string]int // Options.Metadata
 	log      logrus.FieldLogger
 	faults   faultlog.Log
-	last     listingTooLarge // so that the same bundles are read only once
+	last     listingTooLarge  // so that the same bundles are read only once
+	owners   map[string]owner // of the bundles that gone has read, by their names
+}
+
+// owner is the pod of a bundle.
+type owner struct {
+	pod, uid  string
+	container bool // the bundle is a container's, not the sandbox's
 }
 
 // bundle is the folder of a sandbox or container, and the size of its config.json. If it has a pod, it stands for the
@@ -111,12 +118,11 @@ func (l *listing) podsOf(bundles []bundle) (pods []string) {
 	for _, b := range bundles {
 		pod := b.pod
 		if pod == "" {
-			var config struct{ Annotations map[string]string }
-			content, err := os.ReadFile(l.config(b.name))
-			if err != nil || json.Unmarshal(content, &config) != nil {
-				continue // it is gone
+			owner, ok := l.ownerOf(b.name)
+			if !ok {
+				continue
 			}
-			pod = config.Annotations["io.kubernetes.cri.sandbox-namespace"] + "/" + config.Annotations["io.kubernetes.cri.sandbox-name"]
+			pod = owner.pod
 		}
 		if sizes[pod] == 0 {
 			pods = append(pods, pod)
@@ -127,6 +133,51 @@ func (l *listing) podsOf(bundles []bundle) (pods []string) {
 		pods[i] = fmt.Sprintf("%s (%s)", pod, mebibytes(sizes[pod]))
 	}
 	return pods
+}
+
+// ownerOf returns the pod of a bundle; false: the bundle is gone.
+func (l *listing) ownerOf(bundle string) (o owner, ok bool) {
+	var config struct{ Annotations map[string]string }
+	content, err := os.ReadFile(l.config(bundle))
+	if err != nil || json.Unmarshal(content, &config) != nil {
+		return owner{}, false
+	}
+	const prefix = "io.kubernetes.cri."
+	return owner{
+		pod: config.Annotations[prefix+"sandbox-namespace"] + "/" + config.Annotations[prefix+"sandbox-name"],
+		uid: config.Annotations[prefix+"sandbox-uid"], container: config.Annotations[prefix+"container-type"] == "container",
+	}, true
+}
+
+// uidLength is the length of the UIDs that the API server gives. That of a static pod, of which the API server may have no
+// mirror, is shorter.
+const uidLength = 36
+
+// gone returns a pod, as "namespace/name", of which a container runs although the API server has no such pod; empty: there
+// is none. known is [StopSource.Known].
+//
+// Such a pod was deleted by force. If it had been deleted with a grace period before, that stop goes on: with kubelet 1.36
+// and containerd 2.4, a pod of years runs on, and the stop holds NRI's lock.
+func (l *listing) gone(known func(uid string) bool) (pod string) {
+	folders, err := os.ReadDir(l.dir)
+	if l.dir == "" || err != nil {
+		return "" // tooLarge logs it
+	}
+	owners := make(map[string]owner, len(folders))
+	for _, folder := range folders {
+		o, read := l.owners[folder.Name()]
+		if !read {
+			if o, read = l.ownerOf(folder.Name()); !read {
+				continue
+			}
+		}
+		owners[folder.Name()] = o
+		if len(o.uid) == uidLength && o.container && !known(o.uid) {
+			pod = o.pod
+		}
+	}
+	l.owners = owners
+	return pod
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -32,18 +32,24 @@ type StopSource interface {
 	// Stopping returns a pod, as "namespace/name", of which a container is being stopped, and the time at which the
 	// container is killed: of several, the last. It returns false if there is none.
 	Stopping(now time.Time) (pod string, by time.Time, ok bool)
+	// Known reports whether the API server has a pod with this UID that has not ended.
+	Known(uid string) bool
 }
 
 // stopUnderWay is the error while a container of a pod is being stopped.
 type stopUnderWay struct {
 	pod string    // empty: the reader of the error may not know the pod
-	by  time.Time // when the container is killed
+	by  time.Time // when the container is killed; zero: that is not known, see [listing.gone]
 }
 
 func (s stopUnderWay) Error() string {
 	pod := "a pod"
 	if s.pod != "" {
 		pod = "pod " + s.pod
+	}
+	if s.by.IsZero() {
+		return fmt.Sprintf("waiting to register: a container of %s runs, which the API server no longer has: containerd may be stopping it for as long as the grace period of the pod was, and registering now would block all pods for as long; "+
+			"pods start unpaced until the container has ended (crictl stop --timeout 0 ends it)", pod)
 	}
 	return fmt.Sprintf("waiting to register: containerd is stopping a container of %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
 		pod, s.by.UTC().Format(time.TimeOnly+"Z"))
@@ -65,6 +71,9 @@ func (s stopUnderWay) fields() logrus.Fields {
 func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
 	if c.options.Stops == nil {
 		return stopUnderWay{}, false
+	}
+	if pod := c.listing.gone(c.options.Stops.Known); pod != "" {
+		return stopUnderWay{pod: pod}, true
 	}
 	pod, by, ok := c.options.Stops.Stopping(now)
 	return stopUnderWay{pod: pod, by: by}, ok
@@ -89,7 +98,7 @@ func (c *Connection) checkStops(now time.Time) error {
 	if c.stopsSince.IsZero() {
 		c.stopsSince = now
 	}
-	if now.Sub(c.stopsSince) < stopsMost || stop.by.Sub(now) > heldMost {
+	if now.Sub(c.stopsSince) < stopsMost || stop.by.IsZero() || stop.by.Sub(now) > heldMost {
 		return stop
 	}
 	c.log.WithFields(stop.fields()).Warnf("containers were being stopped for %s without a pause: the daemon registers during the stop of pod %s, and all starts and stops of the node wait for its end (%s at the latest)",

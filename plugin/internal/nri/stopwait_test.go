@@ -2,6 +2,8 @@ package nri
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +22,8 @@ func (stops) Listed() bool { return false }
 func (stops) Stopping(now time.Time) (string, time.Time, bool) {
 	return "ns/unknown", now.Add(time.Minute), true
 }
+
+func (stops) Known(string) bool { return false }
 
 func TestTheWaitForTheListOfPodsIsShort(t *testing.T) {
 	t.Parallel()
@@ -46,6 +50,8 @@ func (stopsUntil) Listed() bool { return true }
 func (s stopsUntil) Stopping(now time.Time) (string, time.Time, bool) {
 	return "ns/slow", s.end, now.Before(s.end)
 }
+
+func (stopsUntil) Known(string) bool { return true }
 
 func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 	t.Parallel()
@@ -85,6 +91,49 @@ func (*stopsWhile) Listed() bool { return true }
 
 func (s *stopsWhile) Stopping(now time.Time) (string, time.Time, bool) {
 	return "ns/slow", now.Add(time.Minute), s.Load()
+}
+
+func (*stopsWhile) Known(string) bool { return true }
+
+// knows reports that no pod is being stopped, and which pods the API server has.
+type knows map[string]bool
+
+func (knows) Listed() bool { return true }
+
+func (knows) Stopping(time.Time) (string, time.Time, bool) { return "", time.Time{}, false }
+
+func (k knows) Known(uid string) bool { return k[uid] }
+
+// A pod was deleted with a grace period of years, then by force. The stop that blocks the node goes on, and nobody knows for
+// how long.
+func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLongerHas(t *testing.T) {
+	t.Parallel()
+	const uid, static = "2bec9a87-731a-4ad1-a246-61b7e58c8cbe", "0123456789abcdef0123456789abcdef"
+	c, _ := aConnection()
+	c.listing.dir = t.TempDir()
+	bundle := func(id, kind, uid string) {
+		text := `{"annotations":{"io.kubernetes.cri.sandbox-namespace":"ns","io.kubernetes.cri.sandbox-name":"` + id + `","io.kubernetes.cri.sandbox-uid":"` + uid + `","io.kubernetes.cri.container-type":"` + kind + `"}}`
+		require.NoError(t, os.Mkdir(filepath.Join(c.listing.dir, id), 0o700))
+		require.NoError(t, os.WriteFile(c.listing.config(id), []byte(text), 0o600))
+	}
+	bundle("ended", "sandbox", uid)
+	bundle("static", "container", static)
+	bundle("runs", "container", uid)
+	known := knows{uid: true}
+	c.options.Stops = known
+	require.NoError(t, c.checkTurn(time.Now()))
+
+	delete(known, uid)
+	now := time.Now()
+	for range 3 {
+		require.ErrorContains(t, c.checkTurn(now), "a container of pod ns/runs runs, which the API server no longer has")
+		now = now.Add(time.Hour)
+	}
+	assert.Equal(t, ContainerStops, c.Delayed())
+	assert.NotContains(t, c.Paces().Error(), "ns/", "every process of the node may read this")
+
+	require.NoError(t, os.RemoveAll(filepath.Join(c.listing.dir, "runs")))
+	require.NoError(t, c.checkTurn(now), "a sandbox without a container is not being stopped")
 }
 
 // Also after a connection that ended, the daemon does not register during a stop. No runtime listens here, and each attempt
@@ -169,6 +218,8 @@ type overlapping struct {
 }
 
 func (overlapping) Listed() bool { return true }
+
+func (overlapping) Known(string) bool { return true }
 
 func (s overlapping) Stopping(now time.Time) (string, time.Time, bool) {
 	into := now.Sub(s.began) % s.take
