@@ -70,28 +70,31 @@ func validatePacer(c checker, p *v1alpha1.Pacer) {
 	}
 }
 
-// validateOverrides accepts a begin or an end that is not a time: the rest of the policy is in force,
-// and its status reports the override.
 func validateOverrides(c checker, all []v1alpha1.TemporaryOverride) {
 	if !c.atMost(maxOverrides, len(all)) {
 		return
 	}
 	for i, o := range all {
 		c := c.index(i)
-		c.moment("begin", o.Begin)
-		c.moment("end", o.End)
-		begin, err := time.Parse(time.RFC3339, o.Begin)
-		end, err2 := time.Parse(time.RFC3339, o.End)
-		if err == nil && err2 == nil && end.Before(begin) {
-			c.at("end").invalid(o.End, "", "must not be before begin")
+		begin, end := c.moment("begin", o.Begin), c.moment("end", o.End)
+		if !begin.IsZero() && !end.IsZero() && end.Before(begin) {
+			c.at("end").invalid(string(*o.End), "", "must not be before begin")
 		}
 		validateLimits(c.at("limits"), o.Limits)
 	}
 }
 
-func (c checker) moment(name, text string) {
-	c.at(name).anyOf("must be a moment as in RFC 3339", text != "")
-	if utf8.RuneCountInString(text) > maxMoment {
-		c.add(field.TooLongCharacters(c.path.Child(name), text, maxMoment))
+// moment checks an optional moment. It returns the zero time if there is none.
+func (c checker) moment(name string, m *v1alpha1.Moment) time.Time {
+	if m == nil {
+		return time.Time{}
 	}
+	at, err := m.Parse()
+	switch {
+	case utf8.RuneCountInString(string(*m)) > maxMoment:
+		c.add(field.TooLongCharacters(c.path.Child(name), string(*m), maxMoment))
+	case err != nil:
+		c.at(name).invalid(string(*m), "", `must be a moment as in RFC 3339, like "2026-11-27T00:00:00+01:00"`)
+	}
+	return at
 }

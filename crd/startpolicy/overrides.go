@@ -2,48 +2,30 @@ package startpolicy
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// override is a temporary override with parsed times.
+// override is a temporary override with parsed times. A zero time means that it has no begin, or no end.
 type override struct {
 	begin, end time.Time
 	limits     v1alpha1.PolicyLimits
 }
 
 // active reports whether o is in force, which it is at begin and at end too.
-func (o override) active(now time.Time) bool { return !now.Before(o.begin) && !now.After(o.end) }
-
-// readOverrides parses the times of all overrides. It ignores an override with a wrong time
-// and records why.
-func (p *Policy) readOverrides(path *field.Path, all []v1alpha1.TemporaryOverride) {
-	for i, o := range all {
-		at := path.Index(i)
-		begin, ok := p.moment(at.Child("begin"), o.Begin)
-		end, ok2 := p.moment(at.Child("end"), o.End)
-		if ok && ok2 {
-			p.overrides = append(p.overrides, override{begin: begin, end: end, limits: o.Limits})
-		}
-	}
+func (o override) active(now time.Time) bool {
+	return !now.Before(o.begin) && (o.end.IsZero() || !now.After(o.end))
 }
 
-func (p *Policy) moment(path *field.Path, text string) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		p.invalid = append(p.invalid,
-			fmt.Sprintf("%s: %q: must be a moment as in RFC 3339, like \"2026-11-27T00:00:00+01:00\"; the override is left out", path, text))
+// MomentOf returns a valid moment. It returns the zero time if there is none.
+func MomentOf(m *v1alpha1.Moment) (at time.Time) {
+	if m != nil {
+		at, _ = m.Parse()
 	}
-	return at, err == nil
+	return at
 }
-
-// Invalid returns what is wrong with the overrides that are ignored: for each wrong field its path and why.
-func (p *Policy) Invalid() []string { return p.invalid }
 
 // Calculated are the limits of a policy at a time.
 type Calculated struct {
@@ -62,7 +44,9 @@ func (p *Policy) LimitsAt(now time.Time) Calculated {
 	var merged v1alpha1.PolicyLimits
 	for _, o := range p.overrides {
 		c.note(now, o.begin)
-		c.note(now, o.end.Add(time.Nanosecond)) // it is in force at its end
+		if !o.end.IsZero() {
+			c.note(now, o.end.Add(time.Nanosecond)) // it is in force at its end
+		}
 		if o.active(now) {
 			merged = fill(merged, o.limits)
 		}

@@ -1,7 +1,6 @@
 package startpolicy
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -60,27 +59,36 @@ func TestOverridesAreMergedAndTheFirstWins(t *testing.T) {
 	assert.Equal(t, amounts("200m", "1Gi"), p.limits.Running.Requests, "the policy's own limits do not change")
 }
 
-func TestAnOverrideWithoutMomentsIsLeftOutAndReported(t *testing.T) {
+func TestAnOverrideMayHaveNoBeginOrNoEnd(t *testing.T) {
 	t.Parallel()
 	p := compile(t, `
 selector: {terms: [{podSelector: {}}]}
-limits: {starting: {pods: 1}}
+limits: {starting: {pods: 1}, running: {pods: 1}}
 temporaryOverrides:
-  - {begin: tomorrow, end: "2026-11-28", limits: {starting: {pods: 2}}}
-  - {begin: "2026-11-27T00:00:00Z", end: never, limits: {starting: {pods: 3}}}
-  - {begin: "2026-11-27T00:00:00Z", end: "2026-11-28T00:00:00Z", limits: {starting: {pods: 4}}}
+  - {end: "2026-11-27T00:00:00Z", limits: {starting: {pods: 2}}}
+  - {begin: "2026-11-28T00:00:00Z", limits: {starting: {pods: 3}}}
+  - {limits: {running: {pods: 4}}}
 `)
-	assert.EqualValues(t, 4, *p.LimitsAt(at(t, "2026-11-27T12:00:00Z")).Limits.Starting.Pods)
-	assert.EqualValues(t, 1, *p.LimitsAt(at(t, "2026-11-26T12:00:00Z")).Limits.Starting.Pods)
-	var paths []string
-	for _, fault := range p.Invalid() {
-		path, why, _ := strings.Cut(fault, ": ")
-		paths = append(paths, path)
-		assert.NotEmpty(t, why)
+	end, begin := at(t, "2026-11-27T00:00:00Z"), at(t, "2026-11-28T00:00:00Z")
+	over := end.Add(time.Nanosecond)
+	for _, c := range []struct {
+		name        string
+		now         time.Time
+		starting    int32
+		since, next time.Time
+	}{
+		{"long before", at(t, "1970-01-01T00:00:00Z"), 2, time.Time{}, over},
+		{"at the end of the first", end, 2, time.Time{}, over},
+		{"between", over, 1, over, begin},
+		{"at the begin of the second", begin, 3, begin, time.Time{}},
+		{"long after", at(t, "9999-12-31T23:59:59Z"), 3, begin, time.Time{}},
+	} {
+		got := p.LimitsAt(c.now)
+		assert.Equal(t, c.starting, *got.Limits.Starting.Pods, c.name)
+		assert.EqualValues(t, 4, *got.Limits.Running.Pods, c.name)
+		assert.True(t, c.since.Equal(got.Since), "%s: %s", c.name, got.Since)
+		assert.True(t, c.next.Equal(got.Next), "%s: %s", c.name, got.Next)
 	}
-	assert.Equal(t, []string{
-		"spec.temporaryOverrides[0].begin", "spec.temporaryOverrides[0].end", "spec.temporaryOverrides[1].end",
-	}, paths)
 }
 
 func TestAPacerIsOverriddenAsAWhole(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -21,14 +20,12 @@ type Policy struct {
 	bypass    labels.Selector
 	limits    v1alpha1.PolicyLimits
 	overrides []override
-	invalid   []string
 }
 
 // term is one alternative of a selector.
 type term struct{ pod, namespace labels.Selector }
 
-// Compile compiles a valid policy, which must not be changed afterwards. An override with a wrong time is ignored, and
-// [Policy.Invalid] returns why.
+// Compile compiles a valid policy, which must not be changed afterwards.
 func Compile(policy *v1alpha1.StartPolicy) *Policy {
 	spec := policy.Spec
 	p := &Policy{groupBy: spec.GroupBy, limits: spec.Limits, bypass: labels.Nothing()}
@@ -41,7 +38,9 @@ func Compile(policy *v1alpha1.StartPolicy) *Policy {
 	if spec.BypassSelector != nil {
 		p.bypass = spec.BypassSelector.Selector()
 	}
-	p.readOverrides(field.NewPath("spec", "temporaryOverrides"), spec.TemporaryOverrides)
+	for _, o := range spec.TemporaryOverrides {
+		p.overrides = append(p.overrides, override{begin: MomentOf(o.Begin), end: MomentOf(o.End), limits: o.Limits})
+	}
 	return p
 }
 

@@ -192,21 +192,17 @@ type LabelRequirement struct {
 
 // TemporaryOverride replaces limits for a period of time.
 //
-// +kubebuilder:validation:XValidation:rule="!self.begin.matches('^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$') || !self.end.matches('^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$') || timestamp(self.begin) <= timestamp(self.end)",message="must not be before begin",fieldPath=".end"
+// +kubebuilder:validation:XValidation:rule="!has(self.begin) || !has(self.end) || !self.begin.matches('^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$') || !self.end.matches('^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$') || timestamp(self.begin) <= timestamp(self.end)",message="must not be before begin",fieldPath=".end"
 type TemporaryOverride struct {
 	// begin is the time from which the override is in force, in the format of RFC 3339, like
-	// "2026-11-27T00:00:00+01:00". An override whose begin or end has another format is
-	// ignored, and the status reports it.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	Begin string `json:"begin"`
+	// "2026-11-27T00:00:00+01:00". Absent: the override is in force until its end.
+	// +optional
+	Begin *Moment `json:"begin,omitempty"`
 
 	// end is the last moment at which the override is in force, in the same format as begin.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	End string `json:"end"`
+	// Absent: the override is in force from its begin on.
+	// +optional
+	End *Moment `json:"end,omitempty"`
 
 	// limits are the limits that the override sets.
 	// +required

@@ -51,7 +51,7 @@ type StartPolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	GroupCount int32 `json:"groupCount,omitempty"`
 
-	// conditions are Ready and OverridesValid.
+	// conditions holds the condition Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -62,10 +62,6 @@ type StartPolicyStatus struct {
 // ConditionReady is true when the newest generation of the policy is in force on every
 // node that it selects.
 const ConditionReady = "Ready"
-
-// ConditionOverridesValid is true when no override of the policy is ignored. Otherwise its message names each wrong field
-// of the ignored ones, and says why.
-const ConditionOverridesValid = "OverridesValid"
 
 // PolicyUse is what counts against the limits of a group.
 type PolicyUse struct {

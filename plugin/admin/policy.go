@@ -13,8 +13,6 @@ type Policy struct {
 	Limits v1alpha1.PolicyLimits `json:"limits"`
 	// Fault is why the policy holds no pod; absent if it holds pods.
 	Fault string `json:"fault,omitempty"`
-	// InvalidOverrides are the wrong fields of the overrides that are ignored, each with its path and why.
-	InvalidOverrides []string `json:"invalidOverrides,omitempty"`
 	// GroupCount is the number of groups that have pods. Groups are the 32 largest of them.
 	GroupCount int                    `json:"groupCount"`
 	Groups     []v1alpha1.PolicyGroup `json:"groups"`

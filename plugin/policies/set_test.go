@@ -41,11 +41,7 @@ func (h *holder) set(inForce ...*v1alpha1.StartPolicy) *Changes {
 // newHolder returns a holder of a Set without policies.
 func newHolder() *holder { return &holder{New(true)} }
 
-// compiled compiles policies without a log.
-func compiled(inForce ...*v1alpha1.StartPolicy) []State {
-	log, _ := logtest.NewNullLogger()
-	return Compile(inForce, log)
-}
+func compiled(inForce ...*v1alpha1.StartPolicy) []State { return Compile(inForce) }
 
 func policy(t *testing.T, name, spec string) *v1alpha1.StartPolicy {
 	t.Helper()

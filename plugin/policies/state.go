@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -21,15 +20,11 @@ type State struct {
 	Fault string
 }
 
-// Compile compiles valid policies for [Set.WithPolicies]. The policies must not be changed afterwards. It logs the
-// overrides that it leaves out. It may take long, so no lock should be held.
-func Compile(inForce []*v1alpha1.StartPolicy, log logrus.FieldLogger) (compiled []State) {
+// Compile compiles valid policies for [Set.WithPolicies]. The policies must not be changed afterwards. It may take
+// long, so no lock should be held.
+func Compile(inForce []*v1alpha1.StartPolicy) (compiled []State) {
 	for _, one := range inForce {
-		policy := startpolicy.Compile(one)
-		for _, fault := range policy.Invalid() {
-			log.WithField("policy", one.Name).Warnf("a temporary override of StartPolicy %s is left out: %s", one.Name, fault)
-		}
-		compiled = append(compiled, State{Object: one, Policy: policy})
+		compiled = append(compiled, State{Object: one, Policy: startpolicy.Compile(one)})
 	}
 	return compiled
 }

@@ -18,19 +18,18 @@ import (
 
 // The reasons of the conditions.
 const (
-	reasonInForce        = "InForce"
-	reasonInvalid        = "Invalid"
-	reasonNoNodes        = "NoNodes"
-	reasonNotReported    = "NotReported"
-	reasonUpdating       = "Updating"
-	reasonNotEvaluated   = "NotEvaluated"
-	reasonOverridesValid = "Valid"
+	reasonInForce      = "InForce"
+	reasonInvalid      = "Invalid"
+	reasonNoNodes      = "NoNodes"
+	reasonNotReported  = "NotReported"
+	reasonUpdating     = "Updating"
+	reasonNotEvaluated = "NotEvaluated"
 )
 
 // Bounds of the status of a StartPolicy.
 const (
 	namesShown    = 5        // in a message
-	mostMessage   = 16 << 10 // bytes: the faults of all overrides fit
+	mostMessage   = 16 << 10 // bytes: the faults of a policy fit
 	mostGroups    = 32
 	mostThrottled = 64
 )
@@ -61,30 +60,16 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 		}
 	}
 	sumGroups(&status, groups)
-	c := calculate(now, policy.Valid, &status)
+	if policy.Valid != nil {
+		limits := startpolicy.Compile(policy.Valid).LimitsAt(now).Limits
+		status.CalculatedLimits = limits.DeepCopy()
+	}
+	c := policyReadiness(policy, status.Nodes, cut, late, unable, why)
+	c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
+	c.Message = plain.Line(c.Message, mostMessage)
 	status.Conditions = slices.Clone(before.Conditions)
-	for _, c := range []metav1.Condition{policyReadiness(policy, status.Nodes, cut, late, unable, why), c} {
-		c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
-		c.Message = plain.Line(c.Message, mostMessage)
-		meta.SetStatusCondition(&status.Conditions, c)
-	}
+	meta.SetStatusCondition(&status.Conditions, c)
 	return status
-}
-
-// calculate sets the current limits, and returns the condition that reports whether all overrides are valid.
-func calculate(now time.Time, policy *v1alpha1.StartPolicy, status *v1alpha1.StartPolicyStatus) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionOverridesValid, Status: metav1.ConditionUnknown, Reason: reasonInvalid}
-	if policy == nil {
-		return c
-	}
-	compiled := startpolicy.Compile(policy)
-	c.Status, c.Reason = metav1.ConditionTrue, reasonOverridesValid
-	limits := compiled.LimitsAt(now).Limits
-	status.CalculatedLimits = limits.DeepCopy()
-	if faults := compiled.Invalid(); len(faults) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonInvalid, strings.Join(faults, "; ")
-	}
-	return c
 }
 
 // policyReadiness returns the condition Ready. cut reports whether a node may have the policy in force without reporting it.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +35,6 @@ selector: {terms: [{podSelector: {}}]}
 limits: {running: {requests: {cpu: 200m}}}
 temporaryOverrides:
   - {begin: "2026-11-27T00:00:00Z", end: "2026-11-28T00:00:00Z", limits: {running: {requests: {cpu: "5"}}}}
-  - {begin: tomorrow, end: "2026-11-28T00:00:00Z", limits: {running: {requests: {cpu: "6"}}}}
 `
 
 func group(name string, pods, waiting int32, cpu string, throttled ...string) v1alpha1.PolicyGroup {
@@ -67,15 +65,10 @@ func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 	assert.EqualValues(t, "500m", status.Groups[0].Used.Running.Requests["cpu"])
 
 	assert.EqualValues(t, "5", status.CalculatedLimits.Running.Requests["cpu"])
-	overrides := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionOverridesValid)
-	assert.Equal(t, metav1.ConditionFalse, overrides.Status)
-	assert.Contains(t, overrides.Message, `spec.temporaryOverrides[1].begin: "tomorrow": must be `)
-	assert.Equal(t, 1, strings.Count(overrides.Message, "spec."), "only that one is ignored")
 	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady))
 
 	again := sumPolicy(policyNow.Add(time.Minute), knownPolicy(t, t1), nil, status)
 	assert.Equal(t, "NoNodes", meta.FindStatusCondition(again.Conditions, v1alpha1.ConditionReady).Reason)
-	assert.True(t, meta.FindStatusCondition(again.Conditions, v1alpha1.ConditionOverridesValid).LastTransitionTime.Time.Equal(policyNow))
 }
 
 func TestThePolicyStatusSaysWhyItIsNotInForce(t *testing.T) {

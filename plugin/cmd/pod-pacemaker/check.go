@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
@@ -22,8 +21,7 @@ server and the daemon, and explains what each of them means on a node.
 
 Each fault is a line on standard error with the file, the document, the field's path
 and the expected value. The exit code is then 64. In each document, wrong types are
-reported before wrong values. An override with an invalid date is a fault here, while
-the daemon leaves it out. FILE can be - for standard input. A List is read as its
+reported before wrong values. FILE can be - for standard input. A List is read as its
 items. A file for "run --config" must have one PacemakerConfig at most.`
 
 const checkExample = `  pod-pacemaker check config.yaml
@@ -101,13 +99,9 @@ func (p *program) objectsIn(file string) ([]crd.Object, error) {
 	return crd.ParseAll(data), nil
 }
 
-// faultsOf returns what is wrong with an object. The daemon and the API server accept an override that is no period.
+// faultsOf returns what is wrong with an object.
 func faultsOf(o crd.Object) (faults []string) {
-	switch {
-	case o.Err != nil:
-	case o.Policy != nil:
-		return startpolicy.Compile(o.Policy).Invalid()
-	default:
+	if o.Err == nil {
 		return nil
 	}
 	for _, fault := range fieldErrors(o.Err) {

@@ -14,7 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
-// policyText explains a valid policy without invalid dates.
+// policyText explains a valid policy.
 func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	spec, of := policy.Spec, "all its pods together"
 	if spec.GroupBy != "" {
@@ -31,18 +31,29 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	}
 	overridden := false
 	for _, o := range spec.TemporaryOverrides {
-		begin, _ := time.Parse(time.RFC3339, o.Begin)
-		end, _ := time.Parse(time.RFC3339, o.End)
-		if now.After(end) {
+		if o.End != nil && now.After(startpolicy.MomentOf(o.End)) {
 			continue
 		}
-		fmt.Fprintf(&text, "\nFrom %s to %s: %s.", o.Begin, o.End, limitsText(o.Limits))
-		overridden = overridden || !now.Before(begin)
+		fmt.Fprintf(&text, "\n%s: %s.", periodText(o), limitsText(o.Limits))
+		overridden = overridden || !now.Before(startpolicy.MomentOf(o.Begin))
 	}
 	if overridden {
 		fmt.Fprintf(&text, "\nAt present: %s.", limitsText(startpolicy.Compile(policy).LimitsAt(now).Limits))
 	}
 	return text.String()
+}
+
+// periodText says when an override is in force.
+func periodText(o v1alpha1.TemporaryOverride) string {
+	switch {
+	case o.Begin != nil && o.End != nil:
+		return fmt.Sprintf("From %s to %s", *o.Begin, *o.End)
+	case o.Begin != nil:
+		return fmt.Sprintf("From %s on", *o.Begin)
+	case o.End != nil:
+		return fmt.Sprintf("To %s", *o.End)
+	}
+	return "Always"
 }
 
 // limitsText describes the limits of a policy or an override.

@@ -39,8 +39,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	assert.Contains(t, stderr, "spec.limits: Required value")
 }
 
-// The daemon and the API server accept such a policy, without the override.
-func TestCheckRefusesAnOverrideWithoutDates(t *testing.T) {
+func TestCheckRefusesAnOverrideWithAWrongDate(t *testing.T) {
 	t.Parallel()
 	path := file(t, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n"+
 		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3}},"+
@@ -48,7 +47,7 @@ func TestCheckRefusesAnOverrideWithoutDates(t *testing.T) {
 	code, stdout, stderr := call(t, "check", path)
 	assert.Equal(t, exitInvalid, code)
 	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "pod-pacemaker: "+path+": spec.temporaryOverrides[0].begin: \"tomorrow\": must be a moment")
+	assert.Contains(t, stderr, "pod-pacemaker: "+path+": spec.temporaryOverrides[0].begin: Invalid value: \"tomorrow\": must be a moment")
 	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 }
 
@@ -74,17 +73,23 @@ spec:
     - {begin: "2026-01-01T00:00:00Z", end: "2026-01-31T00:00:00Z", limits: {starting: {pods: 1}}}
     - {begin: "2026-02-01T00:00:00+01:00", end: "2026-03-01T00:00:00+01:00", limits: {starting: {pods: 2}}}
     - {begin: "2026-02-10T00:00:00Z", end: "2026-02-20T00:00:00Z", limits: {starting: {pods: 3}, running: {pods: 0}}}
+    - {end: "2026-01-10T00:00:00Z", limits: {running: {pods: 8}}}
+    - {begin: "2026-03-03T00:00:00Z", limits: {running: {pods: 7}}}
 `))
 	require.Len(t, objects, 1)
 	require.NoError(t, objects[0].Err)
 	const head = "\"p\", for every node\nOf all its pods together, on each node: 0 starting at a time (holds every pod), 9 running at a time."
 	const second = "\nFrom 2026-02-01T00:00:00+01:00 to 2026-03-01T00:00:00+01:00: 2 starting at a time."
 	const third = "\nFrom 2026-02-10T00:00:00Z to 2026-02-20T00:00:00Z: 3 starting at a time, 0 running at a time (holds every pod)."
+	const last = "\nFrom 2026-03-03T00:00:00Z on: 7 running at a time."
 	for day, want := range map[string]string{
-		"2026-01-31T12:00:00Z": head + second + third,
-		"2026-02-15T00:00:00Z": head + second + third + "\nAt present: 2 starting at a time, 0 running at a time (holds every pod).",
-		"2026-02-20T00:00:01Z": head + second + "\nAt present: 2 starting at a time, 9 running at a time.",
-		"2026-03-01T00:00:00Z": head,
+		"2025-12-31T12:00:00Z": head + "\nFrom 2026-01-01T00:00:00Z to 2026-01-31T00:00:00Z: 1 starting at a time." + second + third +
+			"\nTo 2026-01-10T00:00:00Z: 8 running at a time." + last + "\nAt present: 0 starting at a time (holds every pod), 8 running at a time.",
+		"2026-01-31T12:00:00Z": head + second + third + last,
+		"2026-02-15T00:00:00Z": head + second + third + last + "\nAt present: 2 starting at a time, 0 running at a time (holds every pod).",
+		"2026-02-20T00:00:01Z": head + second + last + "\nAt present: 2 starting at a time, 9 running at a time.",
+		"2026-03-01T00:00:00Z": head + last,
+		"2026-03-03T00:00:00Z": head + last + "\nAt present: 0 starting at a time (holds every pod), 7 running at a time.",
 	} {
 		now, err := time.Parse(time.RFC3339, day)
 		require.NoError(t, err)

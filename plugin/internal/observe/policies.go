@@ -88,7 +88,7 @@ func AdminPolicies(states []policies.State, views []throttle.GroupView) (all []a
 		groups := groupsOf(views, s.Object.Name)
 		p := admin.Policy{
 			Name: s.Object.Name, Generation: s.Object.Generation, Scope: s.Object.Spec.GetScope(),
-			Limits: s.Calculated.Limits, Fault: s.Fault, InvalidOverrides: s.Policy.Invalid(),
+			Limits: s.Calculated.Limits, Fault: s.Fault,
 			GroupCount: len(groups), Groups: []v1alpha1.PolicyGroup{},
 		}
 		for _, v := range groups[:min(len(groups), mostGroups)] {

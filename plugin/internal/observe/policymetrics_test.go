@@ -32,7 +32,7 @@ spec:
 `), &policy))
 	now := time.Now()
 	limiter := throttle.New(now, throttle.Settings{})
-	set, _ := policies.New(false).WithPolicies(now, policies.Compile([]*v1alpha1.StartPolicy{&policy}, discard()))
+	set, _ := policies.New(false).WithPolicies(now, policies.Compile([]*v1alpha1.StartPolicy{&policy}))
 	limiter.SetPolicies(now, set.Limits())
 	run := func(group string, pods int) {
 		for i := range pods {

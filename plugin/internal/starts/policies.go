@@ -14,7 +14,7 @@ type Policies struct{ s *Starts }
 
 // Set replaces the policies, which must not be changed afterwards. Calls must not overlap.
 func (p *Policies) Set(now time.Time, inForce []*v1alpha1.StartPolicy) {
-	compiled := policies.Compile(inForce, p.s.o.Log)
+	compiled := policies.Compile(inForce)
 	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.WithPolicies(now, compiled) })
 	p.s.Wake() // an override may begin
 }
