@@ -152,6 +152,12 @@ func (p Pod) StartsAgain(container string) bool {
 	}
 }
 
+// GetsSandboxes reports whether kubelet makes another sandbox for the pod when its present one is gone. It does not for a
+// pod that is never restarted, once a container of it was made.
+func (p Pod) GetsSandboxes() bool {
+	return restarts(p.RestartPolicy) && !p.Deleting && !p.Terminal()
+}
+
 // HasApp reports whether one of these containers is an app container. The keys of names are their names; the values do not
 // matter.
 func (p Pod) HasApp(names map[string]string) bool {

@@ -60,21 +60,49 @@ func TestAReportOfAnEarlierContainerMakesNoPodReady(t *testing.T) {
 	})
 }
 
-// The runtime reports the end of a sandbox before the end of its containers, and the pod watch may report the pod in
-// between. Nothing of the pod runs then.
-func TestAPodWhoseSandboxWasStoppedDoesNotRunAnyMore(t *testing.T) {
+// A pod that gets another sandbox has not finished.
+func TestAPodRunsWhileItsSandboxIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newUnlimitedNode(t)
 		n.enforce(t, t1)
 		first := n.pod("pod1", cpu(200)).hasStarted("app")
+		first.exits("app")
 		n.Runtime.SandboxStopped(first.sandbox)
-		require.Zero(t, n.usage().Running.Pods)
-		first.reports()
-		require.Zero(t, n.usage().Running.Pods, "the watch reports an earlier state")
-		n.pod("pod2", cpu(200)).runs().starts("app")
-		first.isHeld(reasons.PolicyRunning, "it starts again, and another pod has its place")
+		require.EqualValues(t, 1, n.usage().Running.Pods)
+		require.Zero(t, n.usage().Ready)
+		first.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning = false, false })
+		n.Runtime.SandboxRemoved(first.sandbox)
+		require.EqualValues(t, 1, n.usage().Running.Pods)
+		n.pod("pod2", cpu(200)).isHeld(reasons.PolicyRunning)
+		first.runs().starts("app")
+		first.getsReady()
+		assert.EqualValues(t, 1, n.usage().Running.Pods)
+		assert.Equal(t, 1, n.usage().Ready)
 	})
+}
+
+// The runtime reports the end of a sandbox before the end of its containers, and the pod watch may report the pod in
+// between. A pod that gets no other sandbox has finished then.
+func TestAPodThatGetsNoOtherSandboxHasFinishedWithItsSandbox(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*podwatch.Pod){
+		"never restarted": func(pod *podwatch.Pod) { pod.RestartPolicy = "Never" },
+		"deleted":         func(pod *podwatch.Pod) { pod.Deleting = true },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newUnlimitedNode(t)
+			n.enforce(t, t1)
+			first := n.pod("pod1", cpu(200)).hasStarted("app")
+			first.reports(change)
+			require.EqualValues(t, 1, n.usage().Running.Pods, name)
+			n.Runtime.SandboxStopped(first.sandbox)
+			require.Zero(t, n.usage().Running.Pods, name)
+			first.reports()
+			require.Zero(t, n.usage().Running.Pods, "%s: the watch reports an earlier state", name)
+			n.pod("pod2", cpu(200)).runs().starts("app")
+		})
+	}
 }
 
 // In the mode Shadow, a policy sees what it would see in the mode Enforce.

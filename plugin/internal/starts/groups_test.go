@@ -80,7 +80,7 @@ func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
 		assert.EqualValues(t, 300, v.Running.Requests["cpu"])
 
 		third.isHeld(reasons.PolicyRunning)
-		n.Runtime.SandboxStopped(first.sandbox)
+		first.reports(inPhase(corev1.PodSucceeded))
 		assert.EqualValues(t, 100, n.usage().Running.Requests["cpu"])
 		third.runs().starts("app")
 	})

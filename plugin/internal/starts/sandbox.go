@@ -110,25 +110,32 @@ func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request thro
 // SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused
 // sandbox changes nothing: its pod keeps its place in the queue.
 func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
-	r.s.Ledger.endSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId(), false)
+	pod, _ := r.s.Known(pods.Key(sandbox))
+	r.s.Ledger.endSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId(), pod, false)
 }
 
 // SandboxRemoved handles a sandbox that was removed. Without an API server, which would report that the pod was
 // deleted, the pod is gone with its latest sandbox. Another sandbox of the pod may be removed while the pod lives.
 func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 	uid := pods.Key(sandbox)
-	r.s.Ledger.endSandbox(time.Now(), uid, sandbox.GetId(), r.s.o.Pods == nil)
+	pod, _ := r.s.Known(uid)
+	r.s.Ledger.endSandbox(time.Now(), uid, sandbox.GetId(), pod, r.s.o.Pods == nil)
 	r.s.forgetEmpty(uid)
 }
 
-// endSandbox handles the end of a sandbox. From now on the pod counts for no policy until it starts again, although the
-// runtime has not reported the exits of its containers yet. gone: if it was the latest sandbox, the pod is gone.
-func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, gone bool) {
+// endSandbox handles the end of a sandbox. The runtime has not reported the exits of its containers yet. pod is what the
+// pod watch knows of the pod: one that gets another sandbox has not finished, and still counts as running. gone: if it
+// was the latest sandbox, the pod is gone.
+func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.entries.limiter.Lookup(uid)
 	if l.entries.book.StopSandbox(uid, sandbox) {
-		l.entries.groups.finished(now, uid)
+		if pod.GetsSandboxes() {
+			l.entries.groups.rests(now, uid)
+		} else {
+			l.entries.groups.finished(now, uid)
+		}
 		sandboxGone(now, t)
 	}
 	if gone && t != nil && l.entries.book.IsLatest(uid, sandbox) {
