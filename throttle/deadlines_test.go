@@ -269,3 +269,19 @@ func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
 	n.end("a", reasons.Ready)
 	require.True(t, n.pass(time.Hour).IsZero())
 }
+
+// For a caller that has found the limits wrong.
+func TestAStartWhateverTheLimitsSay(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour})
+	n.joinAndWait("holder", "a")
+	n.requireStarting("holder")
+	n.l.SetFrozen(n.now, true)
+	require.True(t, n.l.StartAnyway(n.now, "a"))
+	n.requireState("a", Starting, reasons.LastResort)
+	n.requireStarting("holder", "a")
+	require.False(t, n.l.StartAnyway(n.now, "a"), "it starts already")
+	require.False(t, n.l.StartAnyway(n.now, "unknown"))
+	n.end("a", reasons.Ready)
+	n.requireState("a", Started, reasons.Ready)
+}

@@ -61,7 +61,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	if t == nil {
 		return l.tickets.join(l, now, r)
 	}
-	l.seenLocked(now, t)
+	l.tickets.saw(now, t)
 	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		l.queue.move(t, func() { t.arrived = arrived })
 		l.tickets.notify()
@@ -85,12 +85,18 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 	return t
 }
 
-// seenLocked notes that something has asked for the ticket, so its pod still means to start.
-func (l *Limiter) seenLocked(now time.Time, t *Ticket) {
-	if now.Sub(t.seen) >= backWithin {
-		l.tickets.notify() // the result of Busy may change
+// StartAnyway admits the Waiting ticket of the pod at once and with a slot, whatever the limits and the queue say, for a
+// caller that has found them wrong. It does nothing, and returns false, if the pod has no such ticket.
+func (l *Limiter) StartAnyway(now time.Time, uid string) bool {
+	now = l.lock(now)
+	defer l.admitAndUnlock(now)
+	t := l.groups.ticket(uid)
+	if t == nil || t.state != Waiting {
+		return false
 	}
-	t.seen = now
+	l.limits.take(now)
+	l.tickets.start(now, t, reasons.LastResort, true)
+	return true
 }
 
 // Lookup returns the latest ticket of the pod, or nil. Of the tickets that have ended, it finds the

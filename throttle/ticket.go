@@ -232,7 +232,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 	if t.state != Waiting {
 		return t.answer()
 	}
-	l.seenLocked(now, t)
+	l.tickets.saw(now, t)
 	t.late = refusal == RetriedLate
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
@@ -362,7 +362,7 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 
 // processArrivedLocked notes that a process could start now, so its images are pulled.
 func (t *Ticket) processArrivedLocked(now time.Time) {
-	t.l.seenLocked(now, t)
+	t.l.tickets.saw(now, t)
 	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
 	t.l.tickets.prepared(now, t)

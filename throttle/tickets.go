@@ -55,6 +55,14 @@ func (a *tickets) join(l *Limiter, now time.Time, r Request) *Ticket {
 	return t
 }
 
+// saw notes that something has asked for the ticket, so its pod still means to start.
+func (a *tickets) saw(now time.Time, t *Ticket) {
+	if now.Sub(t.seen) >= backWithin {
+		a.notify() // the result of Busy may change
+	}
+	t.seen = now
+}
+
 // prepared notes that kubelet does not prepare the pod at present.
 func (a *tickets) prepared(now time.Time, t *Ticket) {
 	if t.preparation.fails {

@@ -33,6 +33,7 @@ const (
 	MaxWait      Reason = "MaxWait"      // it waited as long as a pod may; admitted over the limit
 	GateDeadline Reason = "GateDeadline" // its process could wait no longer; admitted over the limit
 	Adopted      Reason = "Adopted"      // the start was under way when the daemon learned of it
+	LastResort   Reason = "LastResort"   // it waited for too long, and nothing was admitted: a fault of the daemon
 )
 
 // Reasons of an end.

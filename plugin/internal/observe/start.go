@@ -42,7 +42,12 @@ func (e StartEvent) report(o *Observer) {
 		if e.Reason != reasons.WithinLimits {
 			text += ": " + string(e.Reason)
 		}
-		log.WithField("wait_ms", e.Took.Milliseconds()).Info(text)
+		log = log.WithField("wait_ms", e.Took.Milliseconds())
+		if e.Reason == reasons.LastResort {
+			log.Error(text + ": this is a fault of the daemon: nothing was admitted for too long, and the pod starts whatever the limits say")
+			break
+		}
+		log.Info(text)
 	case throttle.Waiting:
 		if e.Reason == "" {
 			log.Debugf("pod %s joined the queue", name)

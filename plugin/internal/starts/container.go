@@ -55,9 +55,13 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 		a.Decision = barred(gate.Order)
 	default:
 		a.Decision = t.TryStart(now)
-		if !a.Decision.Admitted && !enforces {
+		switch {
+		case a.Decision.Admitted:
+		case !enforces:
 			r.s.goOn(now, t, a.Decision.Reason)
 			a.Decision.Admitted = true
+		case r.s.resort.starts(now, a.UID, a.Decision.Reason):
+			a.Decision = t.TryStart(now)
 		}
 		a.MayWait, a.Ticket = !a.Decision.Admitted, Ticket{r.s, t}
 	}

@@ -97,6 +97,11 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	}
 	next = sooner(sooner(next, again), s.o.Board.Update(now, snapshot))
 	if s.Valve.Enforces() {
+		for _, v := range snapshot.Waiting {
+			if v.Present { // the others ask again
+				s.resort.starts(now, v.UID, v.Reason)
+			}
+		}
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
 	l.sweep(now)
@@ -140,6 +145,7 @@ func (l *loop) publish(now time.Time) {
 	for _, e := range l.s.limiter.Drain() {
 		reason, shadowed, container := l.s.Ledger.about(e.Ticket)
 		l.track(now, e, shadowed)
+		l.s.resort.note(e)
 		if shadowed {
 			l.s.o.Observer.Report(observe.ShadowEvent{Event: e, HeldBy: reason})
 			continue

@@ -30,7 +30,16 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 		request.Profile = r.s.profile(s.Pod, false)
 	}
 	s.Refusable = s.Refusable && r.s.Valve.Enforces()
-	return r.s.Ledger.sandbox(now, s, r.s.Valve.RefusesWaits(), request)
+	shutdown := r.s.Valve.RefusesWaits()
+	d, since = r.s.Ledger.sandbox(now, s, shutdown, request)
+	uid := pods.Key(s.Sandbox)
+	if !d.Admitted && !shutdown && r.s.resort.starts(now, uid, d.Reason) {
+		d, since = r.s.Ledger.sandbox(now, s, shutdown, request)
+	}
+	if d.Admitted {
+		r.s.resort.forget(uid)
+	}
+	return d, since
 }
 
 // sandbox is RuntimeEvents.Sandbox. shutdown reports whether the node shuts down, so that no pod may wait.

@@ -82,6 +82,7 @@ type Starts struct {
 	Valve    *Valve  // ends all waits
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
 	loop     *loop
+	resort   *lastResort
 
 	config atomic.Pointer[crd.Effective]
 }
@@ -108,6 +109,8 @@ func New(o Options) *Starts {
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.Ledger = newLedger(limiter, o.Server, o.Waitable, &s.config)
 	s.Valve = newValve(o, limiter, &s.config)
+	s.resort = &lastResort{limiter: limiter, held: map[string]heldPod{}, admitted: time.Now()}
+	s.resort.configure(throttle.Settings{})
 	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
 	s.loop = newLoop(s)
 	return s
@@ -120,6 +123,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.config.Store(&e)                 // before the limits, so that the pods that these admit count in its mode
 	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
 	s.limiter.Configure(now, settings)
+	s.resort.configure(settings)
 	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeOff)
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
@@ -173,6 +177,7 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 
 // forgotten informs others that a pod is forgotten.
 func (s *Starts) forgotten(uid string) {
+	s.resort.forget(uid)
 	s.o.Observer.Forget(uid)
 	s.o.Forgotten(uid)
 }

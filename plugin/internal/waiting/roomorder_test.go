@@ -68,6 +68,7 @@ func TestAPodKeepsItsPlaceAsLongAsItIsInTheRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t)
+		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, MaxWait: 24 * time.Hour})
 		n.freeze()
 		a := n.pod("p").entersRoom()
 		n.passes(45 * time.Minute)

@@ -1,0 +1,76 @@
+package starts
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// lastResortEvery is the least time between two starts of the last resort, so that a herd does not start at once.
+const lastResortEvery = 10 * time.Second
+
+// lastResort notices when the limiter is wrong, by a record of its own of who waits. It is safe for concurrent use.
+type lastResort struct {
+	limiter *throttle.Limiter
+
+	mu               sync.Mutex
+	maxWait, longest time.Duration      // longest: than two starts may take
+	held             map[string]heldPod // the pods that the limiter did not admit when they asked, by UID
+	admitted         time.Time          // when the limiter admitted a pod last
+	used             time.Time          // when the last resort started a pod last
+}
+
+type heldPod struct {
+	ticket *throttle.Ticket
+	since  time.Time // when the pod first asked
+}
+
+// starts starts a pod that asks, or of which a process waits, and that the limiter does not admit for a reason, if the
+// limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may take, and for as
+// long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see "Deadlines" in package
+// throttle. A pod that a limit of running pods holds is not started.
+func (r *lastResort) starts(now time.Time, uid string, reason reasons.Reason) bool {
+	t := r.limiter.Lookup(uid)
+	return t != nil && r.isDue(now, t, uid, reason) && r.limiter.StartAnyway(now, uid)
+}
+
+func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, uid string, reason reasons.Reason) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.held[uid]
+	if one.ticket != t || reason == reasons.PolicyRunning || reason == reasons.Unadmittable {
+		one = heldPod{ticket: t, since: now}
+		r.held[uid] = one
+	}
+	if now.Sub(one.since) <= r.maxWait+r.longest || now.Sub(r.admitted) <= r.longest || now.Sub(r.used) < lastResortEvery {
+		return false
+	}
+	r.used = now
+	return true
+}
+
+// note notes what the limiter has decided by its own rules.
+func (r *lastResort) note(e throttle.Event) {
+	if e.State != throttle.Starting || e.Reason == reasons.Exempt || e.Reason == reasons.Adopted || e.Reason == reasons.LastResort {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.admitted = e.Time
+}
+
+// forget forgets since when a pod waits: it is gone, or has a sandbox, for which kubelet pulls its images.
+func (r *lastResort) forget(uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.held, uid)
+}
+
+func (r *lastResort) configure(s throttle.Settings) {
+	s = s.WithDefaults()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.maxWait, r.longest = s.MaxWait, 2*max(s.StartTimeout, s.FillEvery)
+}
