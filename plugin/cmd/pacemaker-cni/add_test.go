@@ -52,6 +52,7 @@ func TestPodsThatNeverWait(t *testing.T) {
 		"no pod":                 func(a *ask) { a.uid = "" },
 		"no socket":              func(a *ask) { a.socket = "" },
 		"a UID that is too long": func(a *ask) { a.uid = strings.Repeat("u", 200) },
+		"a static pod":           func(a *ask) { a.uid = "d41d8cd98f00b204e9800998ecf8427e" },
 	} {
 		a := room(t, gatetest.Socket(t))
 		change(&a)
