@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -44,6 +45,26 @@ func TestOneWaitAtATimeThatEndsIsAdmittedOverTheLimit(t *testing.T) {
 		over.getsReady()
 		p.starts("app")
 		assert.Equal(t, arrived, p.view().Arrived)
+	})
+}
+
+// A clock that is set back between CreateContainer and the hook moves the deadline of the hook away.
+func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t)
+		n.occupy("holder")
+		p := n.pod("p").runs()
+		c := p.makes("app")
+		_, h, _, _, err := wire.ParseArgv(c.hook.Args[1:])
+		require.NoError(t, err)
+		h.Deadline = h.Deadline.Add(time.Hour)
+		hook := n.asks(h)
+		n.passes(n.o.Gate.Timeout)
+		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.GateDeadline}, hook.result())
+		for _, told := range hook.told() {
+			assert.False(t, told.leaveAt.After(time.Now()), "without a daemon, too, it leaves in time")
+		}
 	})
 }
 

@@ -149,6 +149,10 @@ func (g *Gate) barsHook(now time.Time, held *heldContainer) string {
 	if why := g.offFor(now, held.UID); why != "" {
 		return why
 	}
+	line := wire.AppendHello(nil, wire.Hello{PodUID: held.UID, ContainerID: held.made.Container})
+	if _, err := wire.ParseHello(string(line[:len(line)-1])); err != nil {
+		return "a hook cannot name the pod: " + err.Error() // it would start the container without a decision, and look broken
+	}
 	bars := held.NoGate
 	if bars == pods.Unseen && g.made(held.sandbox) {
 		bars = g.runtime.Load().bars(held.sandbox, g.o.ProcRoot)

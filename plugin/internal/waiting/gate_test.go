@@ -3,6 +3,7 @@ package waiting
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -66,6 +68,24 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		g := aGate(c.use, hook)
 		g.runsOn("2.4.2")
 		assert.Equal(t, c.usable, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
+	}
+}
+
+// A client of the runtime need not give a pod a UID, and its namespace and name then stand for it.
+func TestAPodThatAHookCannotNameDoesNotWaitInTheGate(t *testing.T) {
+	t.Parallel()
+	hook := filepath.Join(t.TempDir(), "hook")
+	require.NoError(t, os.WriteFile(hook, nil, 0o700))
+	g := aGate(GateAlways, hook)
+	g.runsOn("2.4.2")
+	for uid, usable := range map[string]bool{
+		"default/" + strings.Repeat("n", 120): true,
+		"default/" + strings.Repeat("n", 121): false,
+		"default/with a space":                false,
+	} {
+		held := asks("", podwatch.Pod{}, false, false)
+		held.UID = uid
+		assert.Equal(t, usable, g.bars(time.Unix(0, 0), held) == "", uid)
 	}
 }
 
@@ -132,6 +152,6 @@ func aGate(use GateUse, hook string) *Gate {
 // asks returns a container called c that asks to wait. noGate is why no hook may wait in its sandbox; empty: one may.
 func asks(noGate string, pod podwatch.Pod, known, beside bool) *heldContainer {
 	return &heldContainer{kubelet: pod, known: known, ContainerStart: starts.ContainerStart{
-		NewContainer: pods.NewContainer{Pod: pods.Pod{NoGate: noGate}, Container: "c", Beside: beside},
-	}}
+		NewContainer: pods.NewContainer{Pod: pods.Pod{UID: "u", NoGate: noGate}, Container: "c", Beside: beside},
+	}, made: observe.Made{Container: "id"}}
 }

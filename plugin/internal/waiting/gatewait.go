@@ -31,6 +31,10 @@ func (g *Gate) hosts(gate.Hello) bool { return true }
 
 // wait implements host.
 func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
+	// If the clock was set back since the hook was made, its deadline is too late for kubelet.
+	if latest := time.Now().Add(g.o.Gate.Timeout); h.Deadline.After(latest) {
+		h.Deadline = latest
+	}
 	return g.waitFor(ctx, h, sendForecast, expired)
 }
 
