@@ -26,13 +26,15 @@ func installHook(g *waiting.Gate, o Options, hasFailed bool) (fails bool) {
 	return err != nil
 }
 
-// keepHook keeps the hook installed until ctx ends: a full disk may get free, and another program may remove the hook.
+// keepHook keeps the hook installed until ctx ends: a full disk may get free, and another program may remove the hook. It
+// also removes old notes of the waiting room.
 // fails reports whether the last attempt failed.
 func keepHook(ctx context.Context, g *waiting.Gate, o Options, fails bool) error {
 	for tick := time.Tick(hookEvery); ; {
 		select {
 		case <-tick:
 			fails = installHook(g, o, fails)
+			removeNotes(o, time.Now())
 		case <-ctx.Done():
 			return nil
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -40,12 +41,18 @@ func TestTheDaemonKeepsItsHookInstalled(t *testing.T) {
 		assert.Contains(t, entries.LastEntry().Message, "cannot install the hook of the gate: pods are refused instead")
 		assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
 
+		o.RunDir = dir
+		note, long := filepath.Join(dir, wire.NoteFolder, "of-a-deleted-pod"), time.Now().Add(-time.Hour)
+		require.NoError(t, os.MkdirAll(filepath.Dir(note), 0o700))
+		require.NoError(t, os.WriteFile(note, nil, 0o600))
+		require.NoError(t, os.Chtimes(note, long, long))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() { _ = keepHook(ctx, d.waiting.Gate, o, true) }()
 		time.Sleep(10 * hookEvery)
 		synctest.Wait()
 		assert.Len(t, entries.AllEntries(), 1, "it fails for the same reason")
+		assert.NoFileExists(t, note)
 		program("hook")
 		for range 2 {
 			time.Sleep(hookEvery)
