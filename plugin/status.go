@@ -27,6 +27,8 @@ func (d *Daemon) Status() admin.Status {
 	c := d.connection.State()
 	s.Runtime.Socket = d.options.NRISocket
 	s.Runtime.Connected, s.Runtime.Synchronized, s.Runtime.Name, s.Runtime.Version = c.Connected, c.Synchronized, c.Runtime, c.Version
+	s.Runtime.RequestTimeoutSeconds, s.Runtime.RegistrationTimeoutSeconds = admin.Seconds(c.Request.Seconds()), admin.Seconds(c.Registration.Seconds())
+	s.Runtime.TimeoutWarning = c.Warning()
 	if c.Err != nil {
 		s.Runtime.LastError = c.Err.Error()
 	}

@@ -94,6 +94,11 @@ type Runtime struct {
 	// Socket is the runtime's NRI socket.
 	Socket    string `json:"socket"`
 	Connected bool   `json:"connected"`
+	// RequestTimeoutSeconds is how long the runtime waits for an answer of the daemon, and RegistrationTimeoutSeconds how
+	// long for its registration; 0: that is not known yet. TimeoutWarning is what is wrong with the first; empty: nothing is.
+	RequestTimeoutSeconds      Seconds `json:"requestTimeoutSeconds,omitempty"`
+	RegistrationTimeoutSeconds Seconds `json:"registrationTimeoutSeconds,omitempty"`
+	TimeoutWarning             string  `json:"timeoutWarning,omitempty"`
 	// Synchronized reports whether the runtime has listed the pods that it runs.
 	Synchronized bool `json:"synchronized"`
 	// LastError is why the connection does not let the daemon pace pods, such as its last error; empty: it is connected

@@ -60,6 +60,16 @@ func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, versi
 	return name, version, containerdText(o.ProcRoot)
 }
 
+// timeoutFinding returns what is wrong with the runtime's time-out for plugins, which only a daemon that is connected knows.
+func timeoutFinding(ctx context.Context, o plugin.Options) (f Finding, wrong bool) {
+	status, err := admin.NewClient(o.AdminPath()).Status(ctx)
+	if err != nil || status.Runtime.TimeoutWarning == "" {
+		return Finding{}, false
+	}
+	what, do, _ := strings.Cut(status.Runtime.TimeoutWarning, ": ")
+	return warning("runtime", what, do), true
+}
+
 const containerd = "containerd"
 
 // containerdIn runs containerd --version with the executable of the host's first containerd process. Both results are empty

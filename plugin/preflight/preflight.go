@@ -52,6 +52,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	bar, _ := waiting.RuntimeFaults(name, version)
 	kubelet := kubeletFinding(&o)
 	add(nriFinding(o.NRISocket, containerdText(o.ProcRoot)), runtimeFinding(name, version, asked), gateFinding(ctx, o, bar))
+	if f, wrong := timeoutFinding(ctx, o.Options); wrong {
+		add(f)
+	}
 	if o.CNIConfDir != "" {
 		add(cniFinding(o.CNIConfDir))
 	}

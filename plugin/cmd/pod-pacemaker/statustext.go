@@ -102,7 +102,7 @@ func runtimeText(r admin.Runtime) string {
 	}
 	switch {
 	case r.Connected && r.Synchronized:
-		return name + ", connected and synchronized"
+		return strings.TrimSuffix(fmt.Sprintf("%s, connected and synchronized; %s", name, r.TimeoutWarning), "; ")
 	case r.Connected:
 		return name + ", connected, not synchronized yet"
 	case r.LastError != "":

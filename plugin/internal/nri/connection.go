@@ -38,7 +38,7 @@ var (
 	errClosed       = errors.New("the runtime closed the connection")
 	errUnregistered = errors.New("the runtime closed the connection during registration")
 	errSilent       = fmt.Errorf("the runtime did not configure the plugin within %s", registrationLimit)
-	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, which holds up all pods")
+	errTooLate      = errors.New("two answers to the runtime took longer than its request timeout, or than 5 s, which holds up all pods")
 	errStubFailed   = errors.New("the NRI stub panicked")
 	errRuntimeEnded = errors.New("the runtime ended while it registered the daemon, before it had listed its pods")
 	errUnlisted     = errors.New("the runtime closed the connection before it had listed its pods, and its log says why")
@@ -86,7 +86,7 @@ type Connection struct {
 	since         time.Time // when the connection was registered
 	synchronized  bool
 	name, version string
-	timeout       time.Duration // after which the runtime gives up a request; 0: it is not known yet
+	timeouts      Timeouts
 	lastError     error
 	warned        time.Time // when lastError was logged
 	lost          bool      // it was in use once, and the handler knows that it has ended
@@ -187,7 +187,7 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{}), listed: make(chan struct{})}
 	defer conn.Close()
 	c.ends.begin(time.Now(), id)
-	late := newLateAnswers(c.requestTimeout)
+	late := newLateAnswers(c.lateAfter)
 	p := plugin{Handler: c.handler, connection: c, number: c.begin(), listed: sync.OnceFunc(func() { close(conn.listed) })}
 	st, err := newStub(&p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log)
 	if err != nil {
@@ -260,6 +260,7 @@ func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAns
 			return nil
 		case <-still:
 			stoodStill()
+			late.look(before)
 		case <-listed:
 			c.ends.listed()
 			listed = nil

@@ -57,7 +57,7 @@ func call(t *testing.T, h Handler, name string, request any, method ttrpc.Method
 	log, _ := logtest.NewNullLogger()
 	c := New(Options{Handler: h, Log: log})
 	decode := func(any) error { return nil }
-	return c.intercept(newLateAnswers(c.requestTimeout))(t.Context(), decode, &ttrpc.UnaryServerInfo{FullMethod: "/nri.pkg.api.v1alpha1.Plugin/" + name},
+	return c.intercept(newLateAnswers(c.lateAfter))(t.Context(), decode, &ttrpc.UnaryServerInfo{FullMethod: "/nri.pkg.api.v1alpha1.Plugin/" + name},
 		func(ctx context.Context, decode func(any) error) (any, error) {
 			require.NoError(t, decode(request))
 			return method(ctx, decode)
@@ -110,11 +110,30 @@ func TestTheRegistrationIsLoggedWithTheRuntimesFaults(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
 	c := New(Options{Handler: &heard{faults: logrus.Fields{"no_refusal_at_sandbox": "it leaks", "no_gate": "it hangs"}}, Log: log})
-	require.NoError(t, c.configured(c.begin(), "containerd", "2.2.5", time.Second))
-	assert.Equal(t, "registered with the runtime containerd 2.2.5; no gate: it hangs; no refusal at sandbox: it leaks", logged.LastEntry().Message)
+	require.NoError(t, c.configured(c.begin(), "containerd", "2.2.5", Timeouts{Request: time.Second, Registration: 5 * time.Second}))
+	assert.Equal(t, "registered with the runtime containerd 2.2.5, which waits for an answer for 1s; no gate: it hangs; no refusal at sandbox: it leaks", logged.LastEntry().Message)
 	assert.Equal(t, logrus.Fields{
-		"runtime": "containerd", "runtime_version": "2.2.5", "no_gate": "it hangs", "no_refusal_at_sandbox": "it leaks",
+		"runtime": "containerd", "runtime_version": "2.2.5", "request_timeout": time.Second, "registration_timeout": 5 * time.Second, "no_gate": "it hangs", "no_refusal_at_sandbox": "it leaks",
 	}, logged.LastEntry().Data)
+}
+
+func TestTimeoutsOfTheRuntimeThatDoHarm(t *testing.T) {
+	t.Parallel()
+	for timeout, says := range map[time.Duration]string{
+		0: "", time.Second - 1: "starts pods unpaced", time.Second: "", 2 * time.Second: "", lateMost: "", lateMost + 1: "holds up all pods",
+	} {
+		timeouts := Timeouts{Request: timeout}
+		c, logged := aConnection()
+		require.NoError(t, c.configured(c.begin(), "containerd", "2.4.2", timeouts))
+		assert.Equal(t, timeouts, c.State().Timeouts)
+		if says == "" {
+			assert.Empty(t, timeouts.Warning(), timeout)
+			assert.Len(t, logged.AllEntries(), 1, timeout)
+			continue
+		}
+		assert.Contains(t, timeouts.Warning(), says, timeout)
+		assert.Equal(t, timeouts.Warning(), logged.LastEntry().Message)
+	}
 }
 
 func TestAConnectionThatEndsDuringItsReportIsNotConnected(t *testing.T) {
@@ -125,7 +144,7 @@ func TestAConnectionThatEndsDuringItsReportIsNotConnected(t *testing.T) {
 	h.reconnected = func() { c.end(time.Now()) }
 	c.lose(errClosed)
 	number := c.begin()
-	require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
+	require.NoError(t, c.configured(number, "containerd", "2.4.2", Timeouts{Request: time.Second}))
 	c.becameSynchronized(number)
 	require.ErrorIs(t, c.Paces(), errNotConnected)
 }
@@ -140,7 +159,7 @@ func TestARuntimeThatNeverConfiguresThePluginIsGivenUp(t *testing.T) {
 		assert.Equal(t, registrationLimit, time.Since(begin))
 
 		number := c.begin()
-		require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
+		require.NoError(t, c.configured(number, "containerd", "2.4.2", Timeouts{Request: time.Second}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, c.watch(ctx, conn, never), "after the configuration, the list of pods may take longer")
@@ -153,12 +172,12 @@ func TestLateReportsOfAnEndedConnectionDoNotCount(t *testing.T) {
 	t.Parallel()
 	c, _ := aConnection()
 	number := c.begin()
-	require.NoError(t, c.configured(number, "containerd", "2.4.2", time.Second))
+	require.NoError(t, c.configured(number, "containerd", "2.4.2", Timeouts{Request: time.Second}))
 	assert.False(t, c.end(time.Now()).synchronized)
 	c.becameSynchronized(number)
 	err := c.Paces()
 	require.Error(t, err, "an ended connection must not make it ready")
-	require.ErrorIs(t, c.configured(number, "containerd", "2.4.2", time.Second), errClosed)
+	require.ErrorIs(t, c.configured(number, "containerd", "2.4.2", Timeouts{Request: time.Second}), errClosed)
 }
 
 func TestRepeatedFaultsAreLoggedRarely(t *testing.T) {

@@ -59,7 +59,7 @@ type plugin struct {
 
 // Configure implements stub.ConfigureInterface.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
-	return 0, p.connection.configured(p.number, runtime, version, p.stub.RequestTimeout()) // 0: every event that plugin has a method for
+	return 0, p.connection.configured(p.number, runtime, version, Timeouts{Registration: p.stub.RegistrationTimeout(), Request: p.stub.RequestTimeout()}) // 0: every event that plugin has a method for
 }
 
 // Synchronize implements stub.SynchronizeInterface.
@@ -77,12 +77,13 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*
 func (c *Connection) intercept(late *lateAnswers) ttrpc.UnaryServerInterceptor {
 	return func(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (reply any, err error) {
 		begin := time.Now()
+		ends := late.begins(begin)
 		var request any
 		defer func() {
 			now := time.Now()
 			name, pod := nameCall(call.FullMethod, request)
 			c.handler.Took(now, name, now.Sub(begin))
-			late.took(now, now.Sub(begin))
+			ends(now)
 			if fault := recover(); fault != nil {
 				c.handler.Panicked(name, fault, pod)
 				// A message without fields is the same for every type. It means: continue, and change nothing.

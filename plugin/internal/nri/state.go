@@ -10,8 +10,29 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
+// Timeouts are those that the runtime reports; zero: they are not known yet.
+type Timeouts struct {
+	Registration time.Duration // of a plugin that registers
+	Request      time.Duration // after which it gives up a call
+}
+
+// Warning says what is wrong with the time-out of requests; empty: nothing is.
+func (t Timeouts) Warning() string {
+	const set = "set plugin_request_timeout in containerd's section io.containerd.nri.v1.nri to 2s, its default"
+	switch {
+	case t.Request <= 0:
+		return ""
+	case t.Request < time.Second:
+		return fmt.Sprintf("the runtime waits for an answer for %s only, and starts pods unpaced after a busy moment of the daemon: %s", t.Request, set)
+	case t.Request > lateMost:
+		return fmt.Sprintf("the runtime waits for an answer for %s, and a daemon that hangs holds up all pods of the node for as long: %s", t.Request, set)
+	}
+	return ""
+}
+
 // State is the state of a connection.
 type State struct {
+	Timeouts
 	Connected, Synchronized bool
 	Runtime, Version        string // as the runtime reports them; empty before its first registration
 	Err                     error  // why pods are not paced; nil: they are
@@ -26,28 +47,33 @@ func (c *Connection) begin() int {
 }
 
 // configured stores what the runtime reports of itself. It returns errClosed if the connection with this number has ended.
-func (c *Connection) configured(number int, runtime, version string, requestTimeout time.Duration) error {
+func (c *Connection) configured(number int, runtime, version string, timeouts Timeouts) error {
 	c.mu.Lock()
 	if number != c.number {
 		c.mu.Unlock()
 		return errClosed
 	}
-	c.connected, c.since, c.name, c.version, c.timeout = true, time.Now(), runtime, version, requestTimeout
+	c.connected, c.since, c.name, c.version, c.timeouts = true, time.Now(), runtime, version, timeouts
 	c.mu.Unlock()
-	fields := c.handler.Connected(runtime, version, requestTimeout)
-	text := []string{"registered with the runtime " + runtime + " " + version}
+	fields := c.handler.Connected(runtime, version, timeouts.Request)
+	text := []string{fmt.Sprintf("registered with the runtime %s %s, which waits for an answer for %s", runtime, version, timeouts.Request)}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		text = append(text, fmt.Sprintf("%s: %v", strings.ReplaceAll(name, "_", " "), fields[name]))
 	}
-	c.log.WithFields(logrus.Fields{"runtime": runtime, "runtime_version": version}).WithFields(fields).Info(strings.Join(text, "; "))
+	c.log.WithFields(logrus.Fields{
+		"runtime": runtime, "runtime_version": version, "request_timeout": timeouts.Request, "registration_timeout": timeouts.Registration,
+	}).WithFields(fields).Info(strings.Join(text, "; "))
+	if says := timeouts.Warning(); says != "" {
+		c.log.Warn(says)
+	}
 	return nil
 }
 
-// requestTimeout returns the time after which the runtime gives up a request; 0: it is not known yet.
-func (c *Connection) requestTimeout() time.Duration {
+// lateAfter returns how long a call may take: as long as the runtime waits, and lateMost at most; 0: it is not known yet.
+func (c *Connection) lateAfter() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.timeout
+	return min(c.timeouts.Request, lateMost)
 }
 
 func (c *Connection) becameSynchronized(number int) {
@@ -91,7 +117,7 @@ func (c *Connection) lose(err error) {
 func (c *Connection) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := State{Connected: c.connected, Synchronized: c.synchronized, Runtime: c.name, Version: c.version, Err: c.lastError}
+	s := State{Timeouts: c.timeouts, Connected: c.connected, Synchronized: c.synchronized, Runtime: c.name, Version: c.version, Err: c.lastError}
 	switch {
 	case c.synchronized:
 		s.Err = nil

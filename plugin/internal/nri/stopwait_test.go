@@ -64,7 +64,7 @@ func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 				c.options.Stops = stopsUntil{end: time.Now().Add(stop)}
 				number := c.begin()
 				if configured {
-					require.NoError(t, c.configured(number, "containerd", "2.4.2", timeout))
+					require.NoError(t, c.configured(number, "containerd", "2.4.2", Timeouts{Request: timeout}))
 				}
 				late := newLateAnswers(func() time.Duration { return timeout })
 				begin, ctx := time.Now(), t.Context()

@@ -3,7 +3,9 @@ package nri
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +21,10 @@ const (
 	// weakSoon is how long a connection has to last, and longer than the last pause, so that its end does not count as
 	// weakness. Late answers older than this do not count either.
 	weakSoon = time.Minute
-	// stillEvery is the time between two checks whether the daemon stood still.
+	// stillEvery is the time between two checks whether the daemon stood still, or a handler does.
 	stillEvery = time.Second
+	// lateMost is how long an answer may take whatever the runtime allows: each holds up all pods of the node.
+	lateMost = 5 * time.Second
 )
 
 // life is how a connection to the runtime went.
@@ -80,18 +84,52 @@ func sameSocket(a, b os.FileInfo) bool {
 }
 
 // lateAnswers counts the late answers of one connection: those for which the runtime waited as long as its request
-// timeout. Create it with newLateAnswers. It is safe for concurrent use.
+// timeout, and those that are not there after that time. Create it with newLateAnswers. It is safe for concurrent use.
 type lateAnswers struct {
-	timeout func() time.Duration // the runtime's request timeout; 0: it is not known yet
+	timeout func() time.Duration // what is late; 0: it is not known yet
 	again   chan struct{}        // receives when an answer was late soon after another; holds one at most
 
 	mu    sync.Mutex
 	last  time.Time
-	count int // late answers, each soon after the one before
+	count int               // late answers, each soon after the one before
+	calls map[int]time.Time // when each call that is under way began
+	began int               // calls so far
 }
 
 func newLateAnswers(timeout func() time.Duration) *lateAnswers {
-	return &lateAnswers{timeout: timeout, again: make(chan struct{}, 1)}
+	return &lateAnswers{timeout: timeout, again: make(chan struct{}, 1), calls: map[int]time.Time{}}
+}
+
+// begins notes a call of the runtime that begins at now, and returns what notes its end.
+func (l *lateAnswers) begins(now time.Time) (ends func(time.Time)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began++
+	id := l.began
+	l.calls[id] = now
+	return func(end time.Time) {
+		l.mu.Lock()
+		delete(l.calls, id)
+		l.mu.Unlock()
+		l.took(end, end.Sub(now))
+	}
+}
+
+// look counts the calls whose answers are late at now. A handler that never returns has no other end: a runtime that
+// keeps the connection waits for each of its answers in vain.
+func (l *lateAnswers) look(now time.Time) {
+	most := l.timeout()
+	if most <= 0 {
+		return
+	}
+	l.mu.Lock()
+	begins := slices.SortedFunc(maps.Values(l.calls), time.Time.Compare)
+	l.mu.Unlock()
+	for _, begin := range begins {
+		if due := begin.Add(most); !now.Before(due) {
+			l.took(due, most)
+		}
+	}
 }
 
 // took counts an answer that was given at now and took d, if it was late. A time for which the whole daemon stood still

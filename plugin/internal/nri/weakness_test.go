@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -99,6 +100,49 @@ func TestAnswersThatAreLateAtTheSameTimeCountOnce(t *testing.T) {
 	assert.Equal(t, 1, l.late(now.Add(time.Second)))
 	l.took(now.Add(4*time.Second), 3*time.Second)
 	assert.Equal(t, 2, l.late(now.Add(4*time.Second)))
+}
+
+// A runtime that keeps the connection gives up one call after the other, and none of them ever ends.
+func TestCallsUnderWayCountAsLate(t *testing.T) {
+	t.Parallel()
+	begin, timeout := time.Unix(1000, 0), 2*time.Second
+	l := newLateAnswers(func() time.Duration { return timeout })
+	hangs := l.begins(begin)
+	l.begins(begin)(begin.Add(time.Second))
+	l.look(begin.Add(timeout - 1))
+	assert.Zero(t, l.late(begin.Add(timeout)))
+	l.look(begin.Add(3 * time.Second))
+	l.look(begin.Add(4 * time.Second))
+	assert.Equal(t, 1, l.late(begin.Add(4*time.Second)), "it counts once")
+	hangs(begin.Add(10 * time.Second))
+	assert.Equal(t, 1, l.late(begin.Add(10*time.Second)), "it has counted")
+
+	l = newLateAnswers(func() time.Duration { return timeout })
+	for i := range 3 { // the runtime waits for its timeout at each
+		l.begins(begin.Add(time.Duration(i) * timeout))
+	}
+	l.look(begin.Add(3 * timeout)) // and the daemon looks late
+	assert.Equal(t, 3, l.late(begin.Add(3*timeout)))
+	assert.Len(t, l.again, 1)
+}
+
+func TestAHandlerThatHangsEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := aConnection()
+		require.NoError(t, c.configured(c.begin(), "containerd", "2.4.2", Timeouts{Request: time.Hour}))
+		late := newLateAnswers(c.lateAfter)
+		began := time.Now()
+		go func() {
+			late.begins(time.Now())
+			time.Sleep(2 * lateMost)
+			late.begins(time.Now())
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, c.watch(ctx, &watchedConn{closed: make(chan struct{})}, late), errTooLate)
+		assert.InDelta(t, 3*lateMost, time.Since(began), float64(2*stillEvery), "whatever the runtime allows")
+	})
 }
 
 func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
