@@ -94,6 +94,13 @@ func (b *breaker) begins(now time.Time, id string, of hooked) {
 	}
 }
 
+// notGiven records that a container has no hook: the runtime did not wait for the answer.
+func (b *breaker) notGiven(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.pending, id)
+}
+
 // contact records a hook that has contacted the gate. It resets the breaker.
 func (b *breaker) contact(id string) {
 	b.mu.Lock()

@@ -124,16 +124,21 @@ func New(o Options) *Chooser {
 
 // Sandbox decides whether the runtime may make a pod's sandbox now. An error refuses the sandbox. It may block for as
 // long as a hold, and while it reads files of the host.
-func (c *Chooser) Sandbox(ctx context.Context, sandbox *api.PodSandbox) error {
-	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
+func (c *Chooser) Sandbox(call context.Context, sandbox *api.PodSandbox) error {
+	ctx, cancel := context.WithTimeout(call, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	mayFail := c.Gate.mayFail(pod, known)
 	now := time.Now()
-	d, since := c.o.Starts.Runtime.Sandbox(now, starts.NewSandbox{
+	asked := starts.NewSandbox{
 		Sandbox: sandbox, Pod: pod, Known: known, NoGate: c.runtime.Load().bars(sandbox, c.o.ProcRoot),
 		Refusable: c.Refusals.atSandbox(now, mayFail), SlotFirst: !mayFail,
-	})
+	}
+	d, since := c.o.Starts.Runtime.Sandbox(now, asked)
+	if !d.Admitted && call.Err() != nil { // the runtime has given up the call, and made the sandbox
+		asked.Refusable = false
+		d, since = c.o.Starts.Runtime.Sandbox(time.Now(), asked)
+	}
 	made := madeIn(sandbox, "")
 	if !d.Admitted {
 		return c.Refusals.refuse(made, d, since)
@@ -151,15 +156,20 @@ func madeIn(sandbox *api.PodSandbox, container string) observe.Made {
 // Container decides whether a container's process may start. It returns the hook in which the container
 // waits, or nil if it may start. An error refuses the container. It may block for as long as a hold, and while it reads
 // files of the host.
-func (c *Chooser) Container(ctx context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.hold.longest())
+func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
+	ctx, cancel := context.WithTimeout(call, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
 	start := c.o.Starts.Runtime.Container(time.Now(), sandbox, ctr, pod, known)
 	made := madeIn(sandbox, ctr.GetId())
 	if !start.Decision.Admitted {
 		held := &heldContainer{ContainerStart: start, sandbox: sandbox, made: made, cgroup: cgroupOf(ctr), kubelet: pod, known: known}
-		if hook, err := c.makeWait(ctx, held); hook != nil || err != nil {
+		hook, err := c.makeWait(ctx, held)
+		if hook != nil && call.Err() != nil { // the runtime has given up the call, and starts the container without the hook
+			c.Gate.breaker.notGiven(made.Container)
+			return nil, nil
+		}
+		if hook != nil || err != nil {
 			return hook, err
 		}
 	}
