@@ -2,9 +2,12 @@ package plugin
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
@@ -68,6 +71,7 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
+	_ = os.Remove(filepath.Join(d.options.RunDir, wire.NoteFolder, wire.GoneFile)) // it need not be there
 	server := gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log)
 	return rundir.Serve(ctx, d.options.SocketPath(), server.Serve)
 }

@@ -60,9 +60,12 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	}
 	files, readable := openFolder(c.confDir)
 	note := noteOf(c.socket, r.uid)
-	forecast := wire.Answer{Kind: wire.Forecast, LeaveAt: began.Add(daemonGrace), Pace: lonelyPace}
+	forecast, away := wire.Answer{Kind: wire.Forecast, LeaveAt: began.Add(daemonGrace), Pace: lonelyPace}, goneOf(c.socket)
 	if since, noted := note.take(began); !since.IsZero() {
 		hello.Since, forecast = since, noted
+	}
+	if away.forGood(began) {
+		forecast.LeaveAt, forecast.Pace = began, 0
 	}
 	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
 	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
@@ -83,10 +86,15 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 		}
 		return &waiter.Outcome{Reason: folderChanged}
 	}
-	return waiter.New(waiter.Start{
-		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), Forecast: forecast,
+	w := waiter.New(waiter.Start{
+		Socket: c.socket, Hello: hello, Parent: parent, Deadline: began.Add(c.timeout), Forecast: forecast, AloneMost: aloneMost,
 		Check: check, CheckEvery: checkEvery,
-	}, began).Wait()
+	}, began)
+	o := w.Wait()
+	if o.Starts && o.Unpaced && w.Alone() {
+		away.mark()
+	}
+	return o
 }
 
 // isStatic reports whether a UID is one of a static pod, which never waits. kubelet makes it, as 32 hex digits. The UIDs

@@ -195,6 +195,38 @@ func TestWithoutADaemonTheLastTurnCounts(t *testing.T) {
 	assert.Contains(t, said, "ns/p comes up unpaced: no daemon at "+path)
 }
 
+// A daemon that never comes back delays pods for a minute only.
+func TestNoPodWaitsForADaemonThatIsGoneForGood(t *testing.T) {
+	t.Parallel()
+	path := gatetest.Socket(t)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	noteOf(path, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Forecast, LeaveAt: time.Now()})
+	assert.Contains(t, call(t, room(t, path)).passes(t), "no daemon", "the first")
+	mark := goneOf(path)
+	first, err := os.Stat(mark.path)
+	require.NoError(t, err, "it says since when no daemon decides")
+	assert.False(t, mark.forGood(time.Now()))
+	assert.True(t, mark.forGood(first.ModTime().Add(aloneMost+time.Second)))
+	mark.mark()
+	again, err := os.Stat(mark.path)
+	require.NoError(t, err)
+	assert.Equal(t, first.ModTime(), again.ModTime(), "later ones do not change it")
+
+	long := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(mark.path, long, long))
+	began := time.Now()
+	assert.Contains(t, call(t, room(t, path)).passes(t), "no daemon at ")
+	assert.Less(t, time.Since(began), daemonGrace)
+	noteOf(path, "u1").leave(noted(time.Now()), wire.Answer{Kind: wire.Forecast, LeaveAt: time.Now().Add(time.Hour), Pace: time.Minute})
+	assert.Contains(t, call(t, room(t, path)).passes(t), "no daemon at ", "whatever the last daemon forecast")
+
+	b := gatetest.NewBackend()
+	gatetest.Serve(t, path, b)
+	p := call(t, room(t, path))
+	b.Next(t).Decide(gate.Verdict{Go: true, Reason: "Reserved"})
+	assert.Empty(t, p.passes(t), "a daemon that is back decides")
+}
+
 func TestTheNextProcessOfAPodKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)

@@ -15,6 +15,9 @@ const (
 	retryMin    = 100 * time.Millisecond
 	retrySpread = 150 * time.Millisecond
 
+	// afterAlone is the longest time between two processes that leave after AloneMost.
+	afterAlone = 250 * time.Millisecond
+
 	// RuntimeGone is the reason of an outcome that is Orphaned.
 	RuntimeGone = "the container runtime that ran this hook is gone"
 )
@@ -30,6 +33,9 @@ type Start struct {
 	// Forecast says when the process leaves (its start continues unpaced) if no daemon decides, until a daemon sends
 	// another. Zero: at once. It never leaves after Deadline.
 	Forecast wire.Answer
+	// AloneMost is how long the process waits once no daemon decides. After it, the processes leave one right after the
+	// other. Zero: until the time of the forecast.
+	AloneMost time.Duration
 	// Parent is the ID of the process that ran this one.
 	Parent int
 	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
@@ -113,7 +119,7 @@ func (w *Waiter) Wait() Outcome {
 			w.disconnect(errSilent, now)
 			w.silent = true
 			continue
-		case w.Alone() && w.door.passes(now, w.due(), w.forecast.Pace):
+		case w.Alone() && w.door.passes(now, w.due(), w.pace(now)):
 			return w.unpaced("no daemon")
 		case w.daemon.fd < 0 && !now.Before(w.retryAt):
 			w.connect(now)
@@ -140,7 +146,25 @@ func (w *Waiter) unpaced(why string) Outcome {
 // noticed later that no daemon decides, after the processes before it have left.
 func (w *Waiter) due() time.Time {
 	turn := w.aloneSince.Add(time.Duration(w.forecast.Place) * w.forecast.Pace)
-	return earlier(later(w.forecast.LeaveAt, turn), w.deadline)
+	due := earlier(later(w.forecast.LeaveAt, turn), w.deadline)
+	if most, bounded := w.aloneUntil(); bounded {
+		due = earlier(due, most)
+	}
+	return due
+}
+
+// aloneUntil returns when the process has waited for AloneMost without a daemon. It is not bounded if there is no such
+// time.
+func (w *Waiter) aloneUntil() (until time.Time, bounded bool) {
+	return w.aloneSince.Add(w.start.AloneMost), w.start.AloneMost > 0 && !w.aloneSince.IsZero()
+}
+
+// pace returns the time between two processes that leave if no daemon decides.
+func (w *Waiter) pace(now time.Time) time.Duration {
+	if until, bounded := w.aloneUntil(); bounded && !now.Before(until) {
+		return min(w.forecast.Pace, afterAlone)
+	}
+	return w.forecast.Pace
 }
 
 func (w *Waiter) connect(now time.Time) {
@@ -190,13 +214,16 @@ func (w *Waiter) listen() (o Outcome, decided bool) {
 }
 
 // next returns when there is something to do even if nothing becomes readable.
-func (w *Waiter) next() time.Time {
+func (w *Waiter) next(now time.Time) time.Time {
 	next := earlier(w.deadline, w.silentAt)
 	if w.daemon.fd < 0 {
 		next = earlier(w.deadline, w.retryAt)
 	}
 	if w.Alone() {
-		next = earlier(next, w.door.next(w.due(), w.forecast.Pace))
+		next = earlier(next, w.door.next(w.due(), w.pace(now)))
+		if until, bounded := w.aloneUntil(); bounded && now.Before(until) {
+			next = earlier(next, until)
+		}
 	}
 	if w.start.Check != nil {
 		next = earlier(next, w.checkAt)
@@ -206,7 +233,7 @@ func (w *Waiter) next() time.Time {
 
 // poll blocks until the parent has ended or the daemon has sent something, or until next. It returns which happened.
 func (w *Waiter) poll(now time.Time) (orphaned, answered bool, err error) {
-	timeout := unix.NsecToTimespec(int64(max(w.next().Sub(now), 0)))
+	timeout := unix.NsecToTimespec(int64(max(w.next(now).Sub(now), 0)))
 	fds := [...]unix.PollFd{ // the kernel ignores negative ones
 		{Fd: w.parent.fd, Events: unix.POLLIN},
 		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},

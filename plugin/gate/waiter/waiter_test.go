@@ -34,16 +34,39 @@ func TestNextWakeUp(t *testing.T) {
 	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
 	w.forecast.LeaveAt = at(30 * time.Second)
 	w.daemon.fd = 5
-	assert.Equal(t, at(40*time.Second), w.next(), "with a daemon, its silence and the deadline count")
+	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline count")
 	w.silentAt = at(time.Hour)
-	assert.Equal(t, at(time.Minute), w.next())
+	assert.Equal(t, at(time.Minute), w.next(now))
 	w.silent = true
-	assert.Equal(t, at(30*time.Second), w.next(), "a daemon that hangs counts as gone")
+	assert.Equal(t, at(30*time.Second), w.next(now), "a daemon that hangs counts as gone")
 	w.silent = false
 	w.daemon.fd = -1
-	assert.Equal(t, at(time.Second), w.next())
+	assert.Equal(t, at(time.Second), w.next(now))
 	w.forecast.LeaveAt = at(time.Millisecond)
-	assert.Equal(t, at(time.Millisecond), w.next())
+	assert.Equal(t, at(time.Millisecond), w.next(now))
+}
+
+// The daemon may never come back. Its last forecast then counts for a while only.
+func TestAWaitWithoutADaemonIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := now.Add
+	w := Waiter{door: newDoor(t.TempDir() + "/gate.sock"), deadline: at(time.Hour), retryAt: at(2 * time.Hour), silentAt: at(2 * time.Hour)}
+	w.forecast = wire.Answer{LeaveAt: at(10 * time.Minute), Place: 60, Pace: 5 * time.Second}
+	w.daemon.fd, w.aloneSince = -1, now
+	assert.Equal(t, at(10*time.Minute), w.due(), "no bound is set")
+	w.start.AloneMost = time.Minute
+	assert.Equal(t, at(time.Minute), w.due())
+	assert.Equal(t, 5*time.Second, w.pace(at(59*time.Second)), "until then, the daemon's pace")
+	assert.Equal(t, afterAlone, w.pace(at(time.Minute)))
+	assert.Equal(t, at(55*time.Second), w.next(at(50*time.Second)), "it tries the door a pace before")
+	w.door.fd, w.door.since = 0, at(58*time.Second) // it holds the door
+	assert.Equal(t, at(time.Minute), w.next(at(59*time.Second)), "the pace changes")
+	assert.Equal(t, at(time.Minute), w.next(at(time.Minute)))
+	w.forecast.LeaveAt, w.forecast.Place = at(10*time.Second), 0
+	assert.Equal(t, at(10*time.Second), w.due(), "its time comes before")
+	w.aloneSince = time.Time{}
+	assert.Equal(t, at(10*time.Second), w.due(), "a daemon decides")
 }
 
 func TestRetriesSpread(t *testing.T) {
