@@ -21,7 +21,8 @@ type handler struct {
 	starts      *starts.Starts
 	waiting     *waiting.Chooser
 	observer    *observe.Observer
-	refuseLarge bool // refuse what is larger than mostListed
+	made        func(*api.PodSandbox) // called with each sandbox
+	refuseLarge bool                  // refuse what is larger than mostListed
 }
 
 var _ nri.Handler = handler{} // whose comments say when each method is called
@@ -64,6 +65,7 @@ func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	if err := h.large(pod, pod.SizeVT(), ""); err != nil {
 		return err
 	}
+	h.made(pod)
 	return h.waiting.Sandbox(ctx, pod)
 }
 

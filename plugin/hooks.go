@@ -72,6 +72,6 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
 	_ = os.Remove(filepath.Join(d.options.RunDir, wire.NoteFolder, wire.GoneFile)) // it need not be there
-	server := gate.NewServer(d.waiting, func() { d.observer.CountPanic("gate") }, d.options.Log)
+	server := gate.NewServer(roomPasses{d.waiting, d.cni}, func() { d.observer.CountPanic("gate") }, d.options.Log)
 	return rundir.Serve(ctx, d.options.SocketPath(), server.Serve)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
@@ -52,7 +53,7 @@ type Options struct {
 	StateDir string
 	// GatePath is the absolute path of the hook's program on the host. If it is empty, there is no gate.
 	GatePath string
-	// Programs is the folder of the programs that the daemon installs on the host: pacemaker-gate, and with CNI
+	// Programs is the folder of the programs that the daemon installs on the host: pacemaker-gate, and for the waiting room
 	// pacemaker-cni. A hook that is not in it must be at GatePath already. If Programs is empty, no hook is installed.
 	Programs string
 	// GateTimeout bounds one wait in the gate: from 1s to 1h, and less than kubelet's runtimeRequestTimeout.
@@ -61,9 +62,10 @@ type Options struct {
 	Gate waiting.GateUse
 	// RefuseAt is where pods are refused.
 	RefuseAt waiting.RefuseAt
-	// CNI makes the daemon install the waiting room: a CNI configuration that names pacemaker-cni in CNIConfDir, and that
-	// program in CNIBinDir. Both are absolute paths, and the same on the host.
-	CNI                   bool
+	// CNI is when the daemon installs the waiting room: a CNI configuration that names pacemaker-cni in CNIConfDir, and that
+	// program in CNIBinDir. Both are absolute paths, and the same on the host. Both may be empty unless CNI is on: then
+	// there is no room.
+	CNI                   cni.Use
 	CNIConfDir, CNIBinDir string
 	// Hold bounds one wait inside a handler: from 0s, which means none, to 1s.
 	Hold time.Duration
@@ -102,6 +104,11 @@ func (o Options) SocketPath() string { return filepath.Join(o.RunDir, "gate.sock
 
 // AdminPath returns the path of the administrator's socket.
 func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock") }
+
+// wantsRoom reports whether the daemon may install the waiting room.
+func (o Options) wantsRoom() bool {
+	return o.CNI != cni.UseOff && o.CNIConfDir != "" && o.CNIBinDir != ""
+}
 
 // bundles returns the folder of the OCI bundles of the runtime's pods and containers.
 func (o Options) bundles() string {
@@ -168,8 +175,12 @@ func (o Options) Validate() error {
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
 	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
 	fault(o.GateTimeout < time.Second || o.GateTimeout > kubelet.MostGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
-	fault(o.CNI && !filepath.IsAbs(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
-	fault(o.CNI && !filepath.IsAbs(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
+	fault(!slices.Contains([]cni.Use{cni.UseAuto, cni.UseOn, cni.UseOff}, o.CNI), "--cni: %q: must be auto, on or off", o.CNI)
+	ofRoom := func(dir string) bool { // in order
+		return filepath.IsAbs(dir) || o.CNI == cni.UseOff || o.CNI == cni.UseAuto && dir == ""
+	}
+	fault(!ofRoom(o.CNIConfDir), "--cni-conf-dir: %q: must be an absolute path", o.CNIConfDir)
+	fault(!ofRoom(o.CNIBinDir), "--cni-bin-dir: %q: must be an absolute path", o.CNIBinDir)
 	fault(o.Hold < 0 || o.Hold > maxHold, "--hold: %s: must be from 0s to %s", o.Hold, maxHold)
 	fault(!slices.Contains([]waiting.GateUse{waiting.GateAuto, waiting.GateAlways, waiting.GateNever}, o.Gate), "--gate: %q: must be auto, always or never", o.Gate)
 	fault(!slices.Contains([]waiting.RefuseAt{waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer}, o.RefuseAt), "--refuse-at: %q: must be auto, sandbox or container", o.RefuseAt)

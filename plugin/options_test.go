@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -16,7 +17,7 @@ func goodOptions() Options {
 	return Options{
 		NodeName: "node", InCluster: true, NRISocket: "/run/nri.sock", NRIIndex: "05", RunDir: "/run/pod-pacemaker",
 		GatePath: "/opt/pacemaker-gate", GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
-		Gate: waiting.GateAuto, RefuseAt: waiting.RefuseAuto, ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup",
+		Gate: waiting.GateAuto, CNI: cni.UseAuto, CNIConfDir: "/net.d", CNIBinDir: "/plugins", RefuseAt: waiting.RefuseAuto, ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup",
 	}
 }
 
@@ -30,6 +31,9 @@ func TestValidOptions(t *testing.T) {
 		"the longest hold":              func(o *Options) { o.Hold = maxHold },
 		"the shortest gate timeout":     func(o *Options) { o.GateTimeout = time.Second },
 		"the longest gate timeout":      func(o *Options) { o.GateTimeout = time.Hour },
+		"a room":                        func(o *Options) { o.CNI = cni.UseOn },
+		"no room":                       func(o *Options) { o.CNI, o.CNIConfDir = cni.UseOff, "net.d" },
+		"no folder for a room":          func(o *Options) { o.CNIConfDir, o.CNIBinDir = "", "" },
 		"another instance":              func(o *Options) { o.Instance = "blue" },
 	} {
 		o := goodOptions()
@@ -59,6 +63,11 @@ func TestInvalidOptionsNameTheFlag(t *testing.T) {
 		{"--hold", func(o *Options) { o.Hold = maxHold + 1 }},
 		{"--gate", func(o *Options) { o.Gate = "sometimes" }},
 		{"--gate", func(o *Options) { o.Gate = "" }},
+		{"--cni", func(o *Options) { o.CNI = "" }},
+		{"--cni", func(o *Options) { o.CNI = "true" }},
+		{"--cni-conf-dir", func(o *Options) { o.CNIConfDir = "net.d" }},
+		{"--cni-conf-dir", func(o *Options) { o.CNI, o.CNIConfDir = cni.UseOn, "" }},
+		{"--cni-bin-dir", func(o *Options) { o.CNI, o.CNIBinDir = cni.UseOn, "bin" }},
 		{"--refuse-at", func(o *Options) { o.RefuseAt = "image" }},
 	} {
 		o := goodOptions()

@@ -15,6 +15,6 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 	}
 	return uninstall.Run(ctx, uninstall.Options{
 		Client: d.cluster.kube, DaemonSet: o.DaemonSet, NodeName: o.NodeName, RunDir: o.RunDir, Version: o.Version,
-		Files: o.files(), Room: o.CNI, CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Log: o.Log,
+		Files: o.files(), Room: o.wantsRoom(), CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Log: o.Log,
 	})
 }

@@ -21,7 +21,7 @@ func TestADaemonWhoseDaemonSetIsGoneLeavesNoFile(t *testing.T) {
 			dir := t.TempDir()
 			d := &Daemon{cluster: &cluster{clients: clients{kube: kubetest.Of(kubefake.NewClientset())}}, options: Options{
 				Log: discard(), DaemonSet: daemonSet, Kubeconfig: "-", RunDir: filepath.Join(dir, "run"),
-				CNI: true, CNIConfDir: filepath.Join(dir, "cni"), CNIBinDir: filepath.Join(dir, "cni"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
+				CNI: cni.UseAuto, CNIConfDir: filepath.Join(dir, "cni"), CNIBinDir: filepath.Join(dir, "cni"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
 			}}
 			for _, file := range []string{
 				"run/gate.sock", "run/admin.sock", "run/lock", "state/config.json", "state/policies.json", "state/costs.json",

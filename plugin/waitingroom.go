@@ -1,33 +1,63 @@
 package plugin
 
 import (
+	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
-// roomReturns is how long the waiting room keeps every pod after the daemon begins to answer. Pods that wait since an
-// earlier daemon ask again in any order.
+// roomReturns is how long no pod is admitted after the daemon begins to answer, if an earlier daemon has left the waiting
+// room. Pods that wait there since then ask again in any order.
 const roomReturns = time.Second
 
-// newCNI returns the installer of the waiting room; nil: none is installed. The installer calls shut when no pod may wait in the room, with the reason.
+// newCNI returns the installer of the waiting room; nil: none is installed. The installer calls shut when no pod may wait
+// in the room, with the reason.
 // connected is closed once the daemon is connected to the runtime.
 func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.Installer {
-	if !o.CNI {
+	if !o.wantsRoom() {
 		return nil
 	}
 	return cni.New(cni.Options{
-		ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: filepath.Join(o.Programs, cni.ProgramName), Socket: o.SocketPath(),
+		Use: o.CNI, ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: filepath.Join(o.Programs, cni.ProgramName), Socket: o.SocketPath(),
 		// kubelet gives a sandbox twice the time that it gives a container.
 		Timeout: 2 * o.GateTimeout, Connected: connected, Log: o.Log,
 	}, shut)
 }
 
+// roomPasses tells the installer of the waiting room which pods pass through it, and which pass it by.
+type roomPasses struct {
+	gate.Backend                // that answers the processes
+	installer    *cni.Installer // nil: none is installed
+}
+
+// Wait implements gate.Backend.
+func (p roomPasses) Wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
+	if h.Room && p.installer != nil {
+		p.installer.Came()
+	}
+	return p.Backend.Wait(ctx, h, sendForecast)
+}
+
+// made tells the installer of a sandbox that the runtime makes. One in the host's network passes no CNI plugin.
+func made(installer *cni.Installer, sandbox *api.PodSandbox) {
+	own := slices.ContainsFunc(sandbox.GetLinux().GetNamespaces(), func(n *api.LinuxNamespace) bool {
+		return n.GetType() == "network" && n.GetPath() != ""
+	})
+	if installer != nil && own {
+		installer.Made(time.Now(), sandbox.GetNamespace())
+	}
+}
+
 // roomStatus returns the state of the waiting room.
 func (d *Daemon) roomStatus() admin.Room {
-	r := admin.Room{Waiters: len(d.waiting.Room.Pods())}
+	r := admin.Room{Use: string(d.options.CNI), Waiters: len(d.waiting.Room.Pods())}
 	if d.cni != nil {
 		s := d.cni.State()
 		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.CopiedFrom, d.cni.Changes()

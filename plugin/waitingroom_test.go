@@ -1,14 +1,78 @@
 package plugin
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/containerd/nri/pkg/api"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
+
+// sandboxIn returns a sandbox with this network namespace; empty: it has that of the host.
+func sandboxIn(network string) *api.PodSandbox {
+	sandbox := &api.PodSandbox{Namespace: "default", Linux: &api.LinuxPodSandbox{Namespaces: []*api.LinuxNamespace{{Type: "ipc"}}}}
+	if network != "" {
+		sandbox.Linux.Namespaces = append(sandbox.Linux.Namespaces, &api.LinuxNamespace{Type: "network", Path: network})
+	}
+	return sandbox
+}
+
+// Pods that have a network and do not come to the room show that the runtime does not use it.
+func TestPodsThatPassTheRoomByCount(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		network   string
+		comes     bool
+		installed bool
+	}{
+		"they pass by":           {"/run/netns/cni-1", false, false},
+		"in the host's network":  {"", false, true},
+		"one came":               {"/run/netns/cni-1", true, true},
+		"a hook of the gate did": {"/run/netns/cni-1", false, false},
+	} {
+		dir := t.TempDir()
+		log, _ := logtest.NewNullLogger()
+		program := filepath.Join(dir, "program")
+		for file, text := range map[string]string{
+			program: "#!/bin/true", filepath.Join(dir, "ptp"): "", filepath.Join(dir, "10-net.conflist"): `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`,
+		} {
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		}
+		connected := make(chan struct{})
+		close(connected)
+		i := cni.New(cni.Options{Use: cni.UseAuto, ConfDir: dir, BinDir: dir, Program: program, Connected: connected, Log: log}, func(string) {})
+		long := time.Now().Add(-time.Hour)
+		i.Step(long)
+		require.True(t, i.State().Installed, i.State().WhyNot)
+		passes := roomPasses{answersAll{}, i}
+		_, err := passes.Wait(t.Context(), gate.Hello{Room: c.comes}, nil)
+		require.NoError(t, err)
+		for range 3 {
+			made(i, sandboxIn(c.network))
+		}
+		i.Step(long.Add(time.Minute))
+		assert.Equal(t, c.installed, i.State().Installed, name)
+	}
+	made(nil, sandboxIn("/run/netns/cni-1")) // there is no room
+	_, err := roomPasses{answersAll{}, nil}.Wait(t.Context(), gate.Hello{Room: true}, nil)
+	require.NoError(t, err)
+}
+
+// answersAll lets every process go.
+type answersAll struct{ gate.Backend }
+
+func (answersAll) Wait(_ context.Context, _ gate.Hello, _ gate.SendForecast) (gate.Verdict, error) {
+	return gate.Verdict{Go: true}, nil
+}
 
 // A process that left the room without a daemon says since when there is none.
 func TestADaemonThatAnswersIsNotGone(t *testing.T) {

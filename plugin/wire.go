@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -38,7 +41,7 @@ func defaultTuning() tuning {
 
 // newDaemon returns a daemon that uses the API server through c; nil: it is standalone.
 func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *Daemon {
-	// The pod watch and the starts call what is made of them: these calls are bound late, to d. They come only in Run, when
+	// The pod watch, the starts and the runtime call what is made of them: these calls are bound late, to d. They come only in Run, when
 	// d is complete. Every other part is complete when it is made.
 	var d *Daemon
 	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 0 }
@@ -51,7 +54,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged
 		t.pods, t.stops, t.metadata, t.leases = cl.watch, cl.watch, cl.watch.LargeMetadata, c.kube.Leases(o.Namespace)
 	}
-	if o.CNI && t.timing.RoomReturns == 0 {
+	if o.wantsRoom() && cni.InPlace(o.CNIConfDir) && t.timing.RoomReturns == 0 {
 		t.timing.RoomReturns = roomReturns
 	}
 	board, memory := turns.NewBoard(), learning.New(o.costsPath(), machineOf(o.ProcRoot, cores), o.Log)
@@ -72,8 +75,11 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	})
 	connection := nri.New(nri.Options{
 		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
-		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments},
-		Stops:   t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause,
+		Handler: handler{
+			starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments,
+			made: func(sandbox *api.PodSandbox) { made(d.cni, sandbox) },
+		},
+		Stops: t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause,
 	})
 	d = &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,

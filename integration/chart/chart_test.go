@@ -85,7 +85,7 @@ startupTaint: {enabled: true}
 ownNode: {policy: true}
 startPolicies: {enabled: true, namespaceLabels: true, clusterScope: true}
 refuseAt: container
-waitingRoom: {enabled: true}
+waitingRoom: {mode: "on"}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
@@ -144,6 +144,7 @@ nri: {socket: /x/nri/n.sock, index: "10"}
 containerd: {state: /x/containerd}
 gate: {mode: never, timeout: 12m}
 paths: {gate: /x/bin, run: /x/run, state: /x/state}
+waitingRoom: {confDir: /x/net.d, binDir: /x/cni}
 http: {port: 9500}
 log: {level: debug, format: text}
 extraArgs: [--hold=100ms]
@@ -152,6 +153,7 @@ extraArgs: [--hold=100ms]
 	require.Equal(t, []string{
 		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--containerd-state=/x/containerd", "--instance=blue", "--run-dir=/x/run", "--state-dir=/x/state",
 		"--proc-root=/host/proc", "--gate-path=/x/bin/pacemaker-gate", "--gate=never", "--gate-timeout=12m",
+		"--cni=auto", "--cni-conf-dir=/x/net.d", "--cni-bin-dir=/x/cni",
 		"--daemonset=$(POD_NAMESPACE)/pod-pacemaker", "--http=127.0.0.1:9500", "--log-level=debug", "--log-format=text", "--hold=100ms",
 	}, container.Args)
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "POD_PACEMAKER_RUN_DIR", Value: "/x/run"}, "status and why ask this daemon")
@@ -239,19 +241,24 @@ func TestCRDsMatchTheRepositoryAndAreKept(t *testing.T) {
 	}
 }
 
-// The daemon writes to the CNI folders, by the paths of the host, only if the waiting room is
-// enabled.
+// The daemon writes to the CNI folders, by the paths of the host, unless the waiting room is off.
 func TestOnlyTheWaitingRoomMountsTheCNIFolders(t *testing.T) {
 	t.Parallel()
-	plain := daemon(t, "{}")
-	require.NotContains(t, plain.Containers[0].Args, "--cni")
-	for _, mount := range plain.Containers[0].VolumeMounts {
-		require.NotContains(t, mount.MountPath, "cni")
+	for _, off := range []string{"off", `"off"`, "false"} { // YAML reads off as false
+		plain := daemon(t, "{waitingRoom: {mode: "+off+"}}")
+		require.Contains(t, plain.Containers[0].Args, "--cni=off")
+		for _, mount := range plain.Containers[0].VolumeMounts {
+			require.NotContains(t, mount.MountPath, "cni")
+		}
+	}
+	require.Contains(t, daemon(t, "{}").Containers[0].Args, "--cni=auto")
+	for _, on := range []string{"on", `"on"`, "true"} {
+		require.Contains(t, daemon(t, "{waitingRoom: {mode: "+on+"}}").Containers[0].Args, "--cni=on")
 	}
 
-	pod := daemon(t, "{waitingRoom: {enabled: true, binDir: /usr/libexec/cni}}")
+	pod := daemon(t, "{waitingRoom: {binDir: /usr/libexec/cni}}")
 	container := pod.Containers[0]
-	require.Subset(t, container.Args, []string{"--cni", "--cni-conf-dir=/etc/cni/net.d", "--cni-bin-dir=/usr/libexec/cni"})
+	require.Subset(t, container.Args, []string{"--cni=auto", "--cni-conf-dir=/etc/cni/net.d", "--cni-bin-dir=/usr/libexec/cni"})
 	for name, path := range map[string]string{"cni-conf": "/etc/cni/net.d", "cni-bin": "/usr/libexec/cni"} {
 		require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
 		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
@@ -290,6 +297,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{startupTaint: {policy: false}}":          "policy",
 		"{refuseAt: gate}":                         "refuseAt",
 		"{waitingRoom: {confDir: net.d}}":          "confDir",
+		"{waitingRoom: {mode: sometimes}}":         "mode",
 		"{tolerations: {operator: Exists}}":        "tolerations",
 		"{resources: {claims: []}}":                "claims",
 		"{log: {level: loud}}":                     "level",

@@ -25,7 +25,7 @@ var switches = []struct {
 	{"prometheusRule.enabled", true},
 	{"dashboard.enabled", true},
 	{"startupTaint.enabled", true},
-	{"waitingRoom.enabled", true},
+	{"waitingRoom.mode", "off"},
 	{"kubeletConfig", []any{"/var/lib/kubelet/config.yaml"}},
 	{"apiServer.host", "10.0.0.1"},
 	{"gate.mode", "never"},

@@ -78,7 +78,7 @@ func startDaemonAs(t *testing.T, kubeconfig string, args ...string) *daemon {
 }
 
 // startDaemonWith runs the daemon with only these arguments and the node's folders, and waits until
-// it paces pods.
+// it paces pods. It has no waiting room unless the arguments ask for one.
 func startDaemonWith(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
@@ -88,7 +88,7 @@ func startDaemonWith(t *testing.T, args ...string) *daemon {
 	all := append([]string{
 		repository("bin", "pod-pacemaker"), "run",
 		"--nri-socket", node.NRISocket, "--containerd-state", filepath.Join(node.Dir, "containerd", "state"), "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
-		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug",
+		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug", "--cni=off",
 	}, args...)
 	d.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
 		Name: filepath.Base(dir), Args: all, HostNetwork: true,

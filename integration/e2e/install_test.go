@@ -53,6 +53,7 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	importImage(t, installImage)
 	taintNode(t)
 	in := installChart(t, map[string]any{
+		"waitingRoom":   defaultRoom(),
 		"startupTaint":  map[string]any{"enabled": true},
 		"kubeletConfig": []any{"/nowhere/kubelet.yaml", node.KubeletConfigFile()},
 	})
@@ -62,6 +63,9 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })
 	assert.Empty(t, d.status(t).Gate.WhyNot)
+	eventually(t, "the waiting room is installed", func() bool { return d.status(t).Room.Installed })
+	assert.Equal(t, "auto", d.status(t).Room.Use)
+	assert.Equal(t, "10-lab.conflist", d.status(t).Room.Source)
 	assert.Equal(t, 96*time.Second, d.status(t).Gate.TimeoutSeconds.Duration(), "0.8 of kubelet's default, from the kubelet configuration that exists")
 	in.assertPage(t)
 	assertProbed(t)
@@ -84,6 +88,13 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 
 	in.uninstall(t)
 	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
+	assertNoRoom(t)
+}
+
+// defaultRoom returns the values of a waiting room in the node's folders, on as by default.
+func defaultRoom() map[string]any {
+	configs, plugins := roomFolders()
+	return map[string]any{"confDir": configs, "binDir": plugins}
 }
 
 // otherTaint is a taint that the daemon does not own.
@@ -103,11 +114,13 @@ func importImage(t *testing.T, name string) {
 	})
 }
 
-// installChart renders the chart for this node with additional values, and applies it.
+// installChart renders the chart for this node with additional values, and applies it. The daemon has no waiting room
+// unless the values ask for one.
 func installChart(t *testing.T, more map[string]any) *install {
 	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "in")
 	require.NoError(t, err)
+	removeRoomLater(t)
 	in := &install{dir: dir, manifest: filepath.Join(t.TempDir(), "chart.yaml")}
 	image, tag, _ := strings.Cut(installImage, ":")
 	values := map[string]any{
@@ -120,6 +133,8 @@ func installChart(t *testing.T, more map[string]any) *install {
 		"paths":      map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
 		"apiServer":  map[string]any{"host": lab.NodeIP, "port": "6443"},
 		"log":        map[string]any{"level": "debug", "format": "text"},
+
+		"waitingRoom": map[string]any{"mode": "off"},
 	}
 	maps.Copy(values, more)
 	files, err := chart.Render(chart.Release{Name: installName, Namespace: installName}, values)

@@ -201,6 +201,7 @@ func followManual(t *testing.T) {
 
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
 	eventually(t, "nothing is left on the host", func() bool { return len(in.files(t)) == 0 })
+	assertNoRoom(t)
 	kubectl(t, "get", "pacemakerconfig", "jvm-nodes") // Helm leaves it
 	m.runsWith(t, install, "-f "+values)
 	d = in.awaitDaemon(t)
@@ -208,6 +209,7 @@ func followManual(t *testing.T) {
 	m.runs(t, "kubectl -n pod-pacemaker delete daemonset pod-pacemaker --cascade=foreground")
 	m.runs(t, "helm uninstall pod-pacemaker --namespace pod-pacemaker")
 	eventually(t, "nothing is left on the host again", func() bool { return len(in.files(t)) == 0 })
+	assertNoRoom(t)
 	m.runs(t, "kubectl delete namespace pod-pacemaker")
 	m.runs(t, "kubectl delete -k deploy/crds")
 	m.checksFiles(t)
@@ -217,30 +219,28 @@ func followManual(t *testing.T) {
 	}
 }
 
-// switchesTheRoom makes the chart install the waiting room and remove it from the host again.
+// switchesTheRoom makes the chart remove the waiting room from the host and install it again.
 func (m *manual) switchesTheRoom(t *testing.T, d *daemon) {
 	t.Helper()
-	const on = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled=true"
-	const off = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.enabled=false"
-	configs, programs := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
-	ours := []string{filepath.Join(configs, "00-pod-pacemaker.conflist"), filepath.Join(programs, "pacemaker-cni")}
+	const on = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.mode=auto"
+	const off = "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set waitingRoom.mode=off"
 	there := func() (n int) {
-		for _, file := range ours {
+		for _, file := range roomFiles() {
 			if _, err := os.Stat(file); err == nil {
 				n++
 			}
 		}
 		return n
 	}
-	m.runsWith(t, on, "--set waitingRoom.confDir="+configs+" --set waitingRoom.binDir="+programs)
-	eventually(t, "the waiting room is installed", func() bool {
-		s, err := d.admin.Status(t.Context())
-		return err == nil && s.Room.Installed && there() == len(ours)
-	})
 	m.runs(t, off)
 	eventually(t, "the waiting room is off the host", func() bool {
 		s, err := d.admin.Status(t.Context())
 		return err == nil && !s.Room.Wanted && there() == 0
+	})
+	m.runs(t, on)
+	eventually(t, "the waiting room is installed", func() bool {
+		s, err := d.admin.Status(t.Context())
+		return err == nil && s.Room.Installed && there() == len(roomFiles())
 	})
 	eventually(t, "the daemon is ready", func() bool { return allReady(t, installName, 1) })
 }
@@ -473,8 +473,11 @@ func (in *install) values(t *testing.T) (file string) {
 		"containerd": map[string]any{"state": filepath.Join(node.Dir, "containerd", "state")},
 		"paths":      map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
 		"apiServer":  map[string]any{"host": lab.NodeIP, "port": "6443"},
+
+		"waitingRoom": defaultRoom(),
 	})
 	require.NoError(t, err)
+	removeRoomLater(t)
 	file = filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	return file

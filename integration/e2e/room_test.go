@@ -27,15 +27,52 @@ const roomSettles = 10 * time.Second
 // there. The room is removed when the test ends.
 func startDaemonWithRoom(t *testing.T, args ...string) *daemon {
 	t.Helper()
-	configs, plugins := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
+	removeRoomLater(t)
+	d := startDaemon(t, append(roomArgs("on"), args...)...)
+	d.awaitRoom(t)
+	return d
+}
+
+// roomFolders returns the folders of the node's CNI configurations and plugins.
+func roomFolders() (configs, plugins string) {
+	return filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
+}
+
+// roomFiles returns the files of the waiting room, the configuration first.
+func roomFiles() []string {
+	configs, plugins := roomFolders()
+	return []string{filepath.Join(configs, "00-pod-pacemaker.conflist"), filepath.Join(plugins, "pacemaker-cni")}
+}
+
+// roomArgs returns the flags of a daemon that uses the waiting room like that.
+func roomArgs(use string) []string {
+	configs, plugins := roomFolders()
+	return []string{"--cni=" + use, "--cni-conf-dir", configs, "--cni-bin-dir", plugins}
+}
+
+// removeRoomLater removes the waiting room when the test ends.
+func removeRoomLater(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
-		assert.NoError(t, os.RemoveAll(filepath.Join(configs, "00-pod-pacemaker.conflist")))
-		assert.NoError(t, os.RemoveAll(filepath.Join(plugins, "pacemaker-cni")))
+		for _, file := range roomFiles() {
+			assert.NoError(t, os.RemoveAll(file))
+		}
 	})
-	d := startDaemon(t, append([]string{"--cni", "--cni-conf-dir", configs, "--cni-bin-dir", plugins}, args...)...)
+}
+
+// assertNoRoom checks that no file of the waiting room is on the node.
+func assertNoRoom(t *testing.T) {
+	t.Helper()
+	for _, file := range roomFiles() {
+		assert.NoFileExists(t, file)
+	}
+}
+
+// awaitRoom waits until the daemon has installed the waiting room, and pods may wait there.
+func (d *daemon) awaitRoom(t *testing.T) {
+	t.Helper()
 	eventually(t, "the waiting room is installed", func() bool { return d.status(t).Room.Installed })
 	after(t.Context(), roomSettles)
-	return d
 }
 
 // looks records how the pods of a namespace look to a watcher.

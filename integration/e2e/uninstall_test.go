@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,10 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
-// Plain helm uninstall, with the waiting room on and 20 pods waiting, leaves no file on the host,
+// Plain helm uninstall, with the waiting room on as by default and 20 pods waiting, leaves no file on the host,
 // and all pods start.
 func TestHelmUninstallLeavesNothing(t *testing.T) {
 	const waiting = 20
@@ -38,13 +36,10 @@ func TestHelmUninstallLeavesNothing(t *testing.T) {
 	})
 	kubectl(t, "apply", "-f", repository("deploy", "base", "namespace.yaml"))
 	image, tag, _ := strings.Cut(installImage, ":")
-	configs, programs := filepath.Join(node.Dir, "cni"), filepath.Join(node.Dir, "cni-bin")
 	helm(t.Context(), "install", installName, "deploy/chart/pod-pacemaker", "--namespace", installName, "-f", in.values(t),
-		"--set", "image.repository="+image+",image.tag="+tag+",crds.install=false",
-		"--set", "waitingRoom.enabled=true,waitingRoom.confDir="+configs+",waitingRoom.binDir="+programs)
+		"--set", "image.repository="+image+",image.tag="+tag+",crds.install=false")
 	d := in.awaitDaemon(t)
-	eventually(t, "the waiting room is installed", func() bool { return d.status(t).Room.Installed })
-	after(t.Context(), roomSettles)
+	d.awaitRoom(t)
 
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}}}")
 	ns := namespace(t)
@@ -58,10 +53,7 @@ func TestHelmUninstallLeavesNothing(t *testing.T) {
 	helm(t.Context(), "uninstall", installName, "--namespace", installName)
 	figure(t, "helm uninstall took %s with %d pods waiting", time.Since(began).Round(time.Second), waiting)
 	assert.Empty(t, in.files(t), "files of the daemon on the host")
-	for _, file := range []string{filepath.Join(configs, "00-pod-pacemaker.conflist"), filepath.Join(programs, "pacemaker-cni")} {
-		_, err := os.Stat(file)
-		require.ErrorIs(t, err, os.ErrNotExist, file)
-	}
+	assertNoRoom(t)
 	eventually(t, "the herd is ready", func() bool { return readyOf(t, ns, "herd") == waiting })
 	figure(t, "and %s after it began, all were ready", time.Since(began).Round(time.Second))
 }

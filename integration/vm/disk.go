@@ -77,7 +77,6 @@ func copyParts(root string, parts Parts) error {
 		"opt/pod-pacemaker/bin/pod-pacemaker":       filepath.Join(parts.Repository, "bin/pod-pacemaker"),
 		"opt/pod-pacemaker/bin/pacemaker-gate":      filepath.Join(parts.Repository, "bin/pacemaker-gate"),
 		"opt/pod-pacemaker/bin/pacemaker-cni":       filepath.Join(parts.Repository, "bin/pacemaker-cni"),
-		"usr/share/pod-pacemaker/waiting-room.conf": filepath.Join(parts.Repository, "deploy/systemd/waiting-room.conf"),
 		"usr/share/pod-pacemaker/process-io.conf":   filepath.Join(parts.Repository, "deploy/systemd/process-io.conf"),
 		"etc/systemd/system/pod-pacemaker.service":  filepath.Join(parts.Repository, "deploy/systemd/pod-pacemaker.service"),
 	}

@@ -52,18 +52,12 @@ func TestHerd(t *testing.T) {
 	story(t, all[len(all)-1].pod)
 }
 
-// With the waiting room, pods wait before their sandbox is created. The shipped drop-in lets the
-// unit write to CNI's folders. The room is removed as the manual says.
+// With the waiting room, pods wait before their sandbox is created. The shipped unit lets the daemon
+// write to CNI's folders. The room is removed as the manual says.
 func TestWaitingRoom(t *testing.T) {
 	const waiters = 10
-	dropIn := "/etc/systemd/system/pod-pacemaker.service.d/waiting-room.conf"
-	sh(t, "install -D -m 0644 /usr/share/pod-pacemaker/waiting-room.conf %s && systemctl daemon-reload", dropIn)
-	t.Cleanup(func() {
-		sh(t, "rm %s && systemctl daemon-reload && systemctl restart pod-pacemaker", dropIn)
-		paces(t)
-	})
 	t.Run("on", func(t *testing.T) {
-		arguments(t, access+" --cni")
+		arguments(t, access+" --cni=auto")
 		eventually(t, "the room is installed", func() bool { return status(t).Room.Installed })
 		latch := strings.TrimSpace(sh(t, "mktemp -d /var/tmp/latch-XXXXXX"))
 		t.Cleanup(func() { sh(t, "touch %s/released", latch) })

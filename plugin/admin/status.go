@@ -127,8 +127,9 @@ type Config struct {
 
 // Room describes the waiting room, where pods wait before their sandbox exists.
 type Room struct {
-	// Wanted reports whether the daemon installs it.
-	Wanted bool `json:"wanted"`
+	// Use is the flag --cni: auto, on or off. Wanted reports whether the daemon may install it.
+	Use    string `json:"use"`
+	Wanted bool   `json:"wanted"`
 	// Installed reports whether pods pass through it. WhyNot is why not, or why no pod waits there.
 	Installed bool   `json:"installed"`
 	WhyNot    string `json:"whyNot,omitempty"`

@@ -189,6 +189,26 @@ func cniFinding(dir string) Finding {
 	return ok("cni", "configured by "+filepath.Join(dir, name))
 }
 
+// roomFinding returns whether the daemon would install the waiting room, and what an earlier daemon has left of it.
+func roomFinding(ctx context.Context, o plugin.Options) Finding {
+	const check, refused = "room", "pods without a place in the gate are refused and may show an error status, unless kubelet's runtimeRequestTimeout is long, such as 15m"
+	ours := filepath.Join(o.CNIConfDir, cni.FileName)
+	if _, err := admin.NewClient(o.AdminPath()).Status(ctx); err != nil && cni.InPlace(o.CNIConfDir) {
+		if err := cni.Runnable(o.CNIBinDir); err != nil {
+			return fault(check, fmt.Sprintf("no pod of this node starts: %s runs a program that is missing: %v", ours, err), "remove "+ours+", or start the daemon, which installs both")
+		}
+		return warning(check, ours+" is there, and no daemon answers at "+o.RunDir+": a pod starts up to 10 s late, until none has answered for a minute", "start the daemon, or remove "+ours+", and after a second "+filepath.Join(o.CNIBinDir, cni.ProgramName))
+	}
+	if o.CNI == cni.UseOff {
+		return warning(check, "off: --cni=off", refused)
+	}
+	source, _, err := cni.Options{Use: o.CNI, ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir}.Plan()
+	if err != nil {
+		return warning(check, fmt.Sprintf("not installed (--cni=%s): %v", o.CNI, err), refused)
+	}
+	return ok(check, fmt.Sprintf("pods may wait there (--cni=%s): %s is a copy of %s with %s at the end", o.CNI, cni.FileName, source, cni.ProgramName))
+}
+
 // kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime: by
 // kubelet's flag, or else by its file. It sets GateTimeout if the daemon takes that from kubelet's configuration.
 func kubeletFinding(o *Options) Finding {

@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		add(f)
 	}
 	if o.CNIConfDir != "" {
-		add(cniFinding(o.CNIConfDir))
+		add(cniFinding(o.CNIConfDir), roomFinding(ctx, o.Options))
 	}
 	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
 	add(api.findings...)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -65,14 +66,15 @@ func healthy(t *testing.T) (dir string, o Options) {
 	write(t, 0o644, dir+"/proc/7/cmdline", "/usr/bin/kubelet\x00--v=2\x00--config="+kubelet+"\x00")
 	process(t, dir+"/proc", 8, "containerd")
 	write(t, 0o755, dir+"/proc/8/exe", "#!/bin/sh\necho containerd github.com/containerd/containerd/v2 v2.4.2 abc\n")
-	write(t, 0o644, dir+"/cni/10-net.conflist", "{}")
+	write(t, 0o644, dir+"/cni/10-net.conflist", `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`)
+	write(t, 0o755, dir+"/plugins/ptp", "")
 	config := write(t, 0o644, dir+"/config.yaml", "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {throttleConfig: {maxConcurrent: {value: 2}}}\n")
 	return dir, Options{
 		Options: plugin.Options{
 			Version: "v0.1.0", NodeName: "worker-3", ConfigFile: config, NRISocket: dir + "/nri.sock", RunDir: dir + "/run",
 			ProcRoot: dir + "/proc", CgroupRoot: dir, Gate: waiting.GateAuto, GateTimeout: 90 * time.Second,
-			GatePath:   write(t, 0o755, dir+"/bin/pacemaker-gate", "#!/bin/sh\necho pacemaker-gate\n"),
-			CNIConfDir: dir + "/cni",
+			GatePath: write(t, 0o755, dir+"/bin/pacemaker-gate", "#!/bin/sh\necho pacemaker-gate\n"),
+			CNI:      cni.UseAuto, CNIConfDir: dir + "/cni", CNIBinDir: dir + "/plugins",
 		},
 	}
 }
@@ -110,6 +112,7 @@ func TestAHealthyNodeHasNoFault(t *testing.T) {
 		"runtime":  "containerd 2.4.2 has no known fault",
 		"gate":     "can be executed, and a container may wait there for up to 1m30s",
 		"cni":      "10-net.conflist",
+		"room":     "pods may wait there (--cni=auto): 00-pod-pacemaker.conflist is a copy of 10-net.conflist with pacemaker-cni at the end",
 		"cgroup":   "version 1; pod-pacemaker works with it",
 		"kubelet":  "a container may wait 1m30s in the gate, and kubelet waits longer, according to ",
 		"pressure": "the kernel reports it",
@@ -148,6 +151,16 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
 		{"gate", Fault, "cannot be executed", func(_ string, o *Options) { write(t, 0o755, o.GatePath, "\x7fELF") }},
 		{"cni", Warning, "has no CNI configuration", func(dir string, o *Options) { o.CNIConfDir = dir + "/none" }},
+		{"room", Warning, "off: --cni=off", func(_ string, o *Options) { o.CNI = cni.UseOff }},
+		{"room", Warning, "not installed (--cni=auto): the daemon cannot write to", func(_ string, o *Options) { o.CNIBinDir = "/nowhere" }},
+		{"room", Warning, "not installed (--cni=on): 10-net.conflist cannot be copied: its plugin ptp is not in /nowhere", func(_ string, o *Options) {
+			o.CNI, o.CNIBinDir = cni.UseOn, "/nowhere"
+		}},
+		{"room", Fault, "no pod of this node starts: ", func(dir string, _ *Options) { write(t, 0o644, dir+"/cni/00-pod-pacemaker.conflist", "{}") }},
+		{"room", Warning, "is there, and no daemon answers at ", func(dir string, _ *Options) {
+			write(t, 0o644, dir+"/cni/00-pod-pacemaker.conflist", "{}")
+			write(t, 0o755, dir+"/plugins/pacemaker-cni", "")
+		}},
 		{"kubelet", Fault, "kubelet gives up before that", func(_ string, o *Options) { o.GateTimeout = 2 * time.Minute }},
 		{"kubelet", Warning, "was not found", func(dir string, _ *Options) { write(t, 0o644, dir+"/proc/7/comm", "other\n") }},
 		{"kubelet", Warning, "cannot be read from here", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/kubelet.yaml")) }},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -138,7 +139,7 @@ func TestRunHasTheDocumentedDefaults(t *testing.T) {
 		NodeName: strings.ToLower(host), NRISocket: "/var/run/nri/nri.sock", NRIIndex: "05",
 		RunDir: "/run/pod-pacemaker", StateDir: "/var/lib/pod-pacemaker", GatePath: "/opt/pod-pacemaker/bin/pacemaker-gate", Programs: programs(t),
 		GateTimeout: 100 * time.Second, Hold: 200 * time.Millisecond,
-		CNIConfDir: "/etc/cni/net.d", CNIBinDir: "/opt/cni/bin",
+		CNI: cni.UseAuto, CNIConfDir: "/etc/cni/net.d", CNIBinDir: "/opt/cni/bin",
 		Namespace: "pod-pacemaker",
 		Gate:      waiting.GateAuto, RefuseAt: waiting.RefuseAuto, HTTPAddress: "127.0.0.1:9464",
 		ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown", ContainerdState: "/run/containerd",
@@ -150,7 +151,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
-		Namespace: "ns", CNI: true, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
+		Namespace: "ns", CNI: cni.UseOn, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
 		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown",
 		ContainerdState: "/state", RefuseLargeEnvironments: true,
@@ -167,6 +168,13 @@ func programs(t *testing.T) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	return filepath.Dir(self)
+}
+
+func TestTheFlagOfTheRoom(t *testing.T) {
+	t.Parallel()
+	for arg, use := range map[string]cni.Use{"--cni": cni.UseOn, "--cni=on": cni.UseOn, "--cni=off": cni.UseOff, "--cni=auto": cni.UseAuto} {
+		assert.Equal(t, use, newStage(nil).options(t, arg).CNI, arg)
+	}
 }
 
 func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
@@ -27,7 +28,7 @@ type runFlags struct {
 
 // add declares the flags with their defaults. A usual node does not need those marked (advanced).
 func (f *runFlags) add(cmd *cobra.Command) {
-	f.Gate, f.RefuseAt = waiting.GateAuto, waiting.RefuseAuto
+	f.Gate, f.RefuseAt, f.CNI = waiting.GateAuto, waiting.RefuseAuto, cni.UseAuto
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no PacemakerConfig object selects this node")
@@ -46,7 +47,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.GatePath, "gate-path", "/opt/pod-pacemaker/bin/"+waiting.HookName, "(advanced) the hook's absolute `path` on the host, to which the daemon copies it from its own folder (empty: no gate)")
 	fs.DurationVar(&f.GateTimeout, "gate-timeout", 100*time.Second, "(advanced) how long a container may wait in the gate; must be less than kubelet's runtimeRequestTimeout")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "", "kubelet's configuration `file`; if --gate-timeout is not set, it becomes 0.8 of the runtimeRequestTimeout in this file, at most 1h")
-	fs.BoolVar(&f.CNI, "cni", false, "install the waiting room, in which pods wait before their sandbox exists: pacemaker-cni, and a CNI configuration that names it")
+	addChoice(cmd, &f.CNI, "cni", "", "whether to install the waiting room, in which pods wait before their sandbox exists: pacemaker-cni, and a CNI configuration that names it; auto: unless something on the node speaks against it; --cni alone: on", cni.UseAuto, cni.UseOn, cni.UseOff)
+	fs.Lookup("cni").NoOptDefVal = string(cni.UseOn)
 	fs.StringVar(&f.CNIConfDir, "cni-conf-dir", "/etc/cni/net.d", "(advanced) `folder` of the CNI configurations, under the same path on the host")
 	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "(advanced) `folder` of the CNI plugins, under the same path on the host")
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "(advanced) where pods that are far back in the queue are refused; auto: at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)

@@ -151,11 +151,11 @@ func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	for want, room := range map[string]admin.Room{
 		"off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that": {},
-		"not installed: no program":            {Wanted: true, WhyNot: "no program"},
-		"shut: it changes all the time":        {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
-		"2 waiting":                            {Waiters: 2},
-		"0 waiting; a copy of 10-net.conflist": {Wanted: true, Installed: true, Source: "10-net.conflist"},
-		"1 waiting; a copy of 10-net.conflist; emptied 1 time by changes in its folder": {Wanted: true, Installed: true, Source: "10-net.conflist", Waiters: 1, Emptied: 1},
+		"not installed (--cni=auto): no program; pods without a place in the gate are refused":                                                  {Use: "auto", Wanted: true, WhyNot: "no program"},
+		"shut: it changes all the time": {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
+		"2 waiting":                     {Waiters: 2},
+		"0 waiting (--cni=auto); a copy of 10-net.conflist":                                        {Use: "auto", Wanted: true, Installed: true, Source: "10-net.conflist"},
+		"1 waiting (--cni=on); a copy of 10-net.conflist; emptied 1 time by changes in its folder": {Use: "on", Wanted: true, Installed: true, Source: "10-net.conflist", Waiters: 1, Emptied: 1},
 	} {
 		assert.Equal(t, want, roomText(room))
 	}

@@ -131,15 +131,15 @@ func roomText(r admin.Room) string {
 	case !r.Wanted && r.Waiters == 0:
 		return "off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that"
 	case r.Wanted && !r.Installed:
-		return "not installed: " + r.WhyNot
+		return fmt.Sprintf("not installed (--cni=%s): %s; pods without a place in the gate are refused", r.Use, r.WhyNot)
 	case r.WhyNot != "":
 		return "shut: " + r.WhyNot
 	case r.Source == "":
 		return fmt.Sprintf("%d waiting", r.Waiters)
 	case r.Emptied > 0:
-		return fmt.Sprintf("%d waiting; a copy of %s; emptied %s by changes in its folder", r.Waiters, r.Source, plural(r.Emptied, "time"))
+		return fmt.Sprintf("%d waiting (--cni=%s); a copy of %s; emptied %s by changes in its folder", r.Waiters, r.Use, r.Source, plural(r.Emptied, "time"))
 	default:
-		return fmt.Sprintf("%d waiting; a copy of %s", r.Waiters, r.Source)
+		return fmt.Sprintf("%d waiting (--cni=%s); a copy of %s", r.Waiters, r.Use, r.Source)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
@@ -35,6 +37,12 @@ func First(dir string) (name string, err error) {
 		}
 	}
 	return "", errors.New("there is no CNI configuration yet")
+}
+
+// InPlace reports whether dir has the configuration of an installer.
+func InPlace(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, FileName))
+	return err == nil
 }
 
 type configuration struct {
@@ -132,7 +140,18 @@ func Remove(confDir, binDir string, pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Remove(filepath.Join(binDir, ProgramName))
+	return removeFile(filepath.Join(binDir, ProgramName))
+}
+
+// removeFile is wholefile.Remove for a folder that may be read-only if the file is not there.
+func removeFile(path string) error {
+	err := wholefile.Remove(path)
+	if errors.Is(err, unix.EROFS) {
+		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return err
 }
 
 // removeConfiguration removes the configuration. If another one names it, it lets every pod pass at once, and returns an
@@ -142,7 +161,7 @@ func removeConfiguration(dir string) error {
 	if err := named(dir, FileName); err != nil {
 		return errors.Join(err, letPass(path))
 	}
-	return wholefile.Remove(path)
+	return errors.Join(removeFile(path), removeFile(path+ciliumSuffix))
 }
 
 // named returns an error if a configuration other than FileName contains the name of a file.

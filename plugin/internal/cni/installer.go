@@ -2,6 +2,7 @@ package cni
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ const (
 
 // Options say what to install, and where.
 type Options struct {
+	// Use is UseAuto or UseOn.
+	Use Use
 	// ConfDir is the folder of the CNI configurations and BinDir that of the plugins. Both paths are absolute, and
 	// the same in the daemon's container and on the host.
 	ConfDir, BinDir string
@@ -59,14 +62,17 @@ type State struct {
 	WhyNot string
 }
 
-// Installer keeps the waiting room installed. Make it with [New]. State and Changes are safe for concurrent use
-// with Run.
+// Installer keeps the waiting room installed. Make it with [New]. State, Changes, Came and Made are safe for concurrent
+// use with Run.
 type Installer struct {
 	o      Options
 	onShut func(why string)
 
-	state   atomic.Pointer[State]
-	changes atomic.Int64 // of the folder, by others
+	state     atomic.Pointer[State]
+	changes   atomic.Int64              // of the folder, by others
+	installed atomic.Pointer[time.Time] // when the room was installed; nil: it is not
+	came      atomic.Bool               // a pod has come to the room
+	passedBy  atomic.Int64              // pods that have not
 
 	size    int64     // of the program when it was copied; 0: it was not. A new one is for the next daemon
 	written []byte    // the configuration that the installer wrote; nil: it wrote none
@@ -75,6 +81,8 @@ type Installer struct {
 	changed time.Time // when others changed the folder last
 	before  time.Time // when others changed the folder the time before
 	shut    bool
+
+	shutSince time.Time
 }
 
 // New returns an installer. Run and Step call onShut with the reason when no pod may wait in the room, and with an
@@ -107,15 +115,23 @@ func (i *Installer) Run(ctx context.Context) error {
 // writes them.
 func (i *Installer) Step(now time.Time) {
 	i.watch(now)
-	s := i.reconcile()
+	s := i.reconcile(now)
 	if s.Installed && i.shut {
 		s.WhyNot = whyShut
+	}
+	switch was := i.installed.Load(); {
+	case !s.Installed:
+		i.installed.Store(nil)
+	case was == nil:
+		i.installed.Store(&now)
 	}
 	if *i.state.Swap(&s) == s {
 		return
 	}
 	fault := i.o.Log.WithField(logrus.ErrorKey, s.WhyNot)
 	switch {
+	case !s.Installed && i.o.Use == UseAuto:
+		fault.Info("--cni=auto installs no waiting room on this node: pods do not wait before their sandbox")
 	case !s.Installed:
 		fault.Warn("the waiting room is not installed: pods do not wait before their sandbox")
 	case s.WhyNot != "":
@@ -139,7 +155,7 @@ func (i *Installer) watch(now time.Time) {
 	often := i.changed.Sub(i.before) < quietFor
 	switch {
 	case !i.shut && often && !quiet:
-		i.shut = true
+		i.shut, i.shutSince = true, now
 		i.onShut(whyShut)
 	case i.shut && quiet:
 		i.shut = false
@@ -148,7 +164,7 @@ func (i *Installer) watch(now time.Time) {
 }
 
 // reconcile installs what is missing, and removes a configuration that must not be in place.
-func (i *Installer) reconcile() State {
+func (i *Installer) reconcile(now time.Time) State {
 	path := filepath.Join(i.o.ConfDir, FileName)
 	have, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,6 +177,9 @@ func (i *Installer) reconcile() State {
 		i.gaveUp = "another program or an administrator removed or changed " + FileName + ": to have it written again, remove it and restart the daemon"
 	}
 	if i.gaveUp != "" {
+		if i.o.Use == UseAuto && have != nil {
+			return i.takeOut(errors.New(i.gaveUp))
+		}
 		why := i.gaveUp
 		if refers(have) { // the runtime calls the program
 			if err := i.program(); err != nil {
@@ -176,16 +195,13 @@ func (i *Installer) reconcile() State {
 			return State{WhyNot: "the daemon is not connected to the runtime yet"}
 		}
 	}
-	source, want, err := i.want()
+	source, want, err := i.want(now)
 	if err != nil {
 		i.written = nil
-		if have != nil {
-			if failed := removeConfiguration(i.o.ConfDir); failed != nil {
-				err = fmt.Errorf("%w; %w", err, failed)
-			}
+		if have == nil {
+			return State{WhyNot: err.Error()}
 		}
-		i.last = "" // our own change does not count
-		return State{WhyNot: err.Error()}
+		return i.takeOut(err)
 	}
 	if !bytes.Equal(have, want) {
 		if err := wholefile.Write(path, want, 0o600); err != nil {
@@ -197,23 +213,49 @@ func (i *Installer) reconcile() State {
 	return State{Installed: true, CopiedFrom: source}
 }
 
+// takeOut removes the configuration, for a reason.
+func (i *Installer) takeOut(why error) State {
+	if failed := removeConfiguration(i.o.ConfDir); failed != nil {
+		why = fmt.Errorf("%w; %w", why, failed)
+	}
+	i.last = "" // our own change does not count
+	return State{WhyNot: why.Error()}
+}
+
 // want returns the configuration that should be in place, and the name of the one that it copies. It installs the
 // program.
-func (i *Installer) want() (source string, text []byte, err error) {
-	if source, err = First(i.o.ConfDir); err != nil {
+func (i *Installer) want(now time.Time) (source string, text []byte, err error) {
+	if i.o.Use == UseAuto {
+		if err := cmp.Or(i.restless(now), i.unused()); err != nil {
+			return "", nil, err
+		}
+	}
+	if source, text, err = i.o.Plan(); err != nil {
+		return "", nil, err
+	}
+	return source, text, i.program()
+}
+
+// Plan returns the configuration that an installer with these options writes, and the name of the one that it copies. It
+// changes nothing. The error is why the installer writes none.
+func (o Options) Plan() (source string, text []byte, err error) {
+	if source, err = First(o.ConfDir); err != nil {
 		return "", nil, err
 	}
 	if source < FileName {
 		return "", nil, fmt.Errorf("%s comes before %s, so the runtime would not use that", source, FileName)
 	}
-	given, err := os.ReadFile(filepath.Join(i.o.ConfDir, source))
+	given, err := os.ReadFile(filepath.Join(o.ConfDir, source))
+	if err == nil && o.Use == UseAuto {
+		err = o.against(given)
+	}
 	if err != nil {
 		return "", nil, err
 	}
-	if text, err = i.o.conflist(source, given); err != nil {
+	if text, err = o.conflist(source, given); err != nil {
 		return "", nil, fmt.Errorf("%s cannot be copied: %w", source, err)
 	}
-	return source, text, i.program()
+	return source, text, nil
 }
 
 // program makes sure that the program is on the host and can be executed.
@@ -228,6 +270,13 @@ func (i *Installer) program() error {
 		}
 		i.size = have.Size()
 	}
+	return Runnable(i.o.BinDir)
+}
+
+// Runnable returns an error if the program in dir is missing or cannot be executed. A configuration that names it then
+// keeps every pod from starting.
+func Runnable(dir string) error {
+	target := filepath.Join(dir, ProgramName)
 	if err := unix.Access(target, unix.X_OK); err != nil {
 		return fmt.Errorf("%s cannot be executed (is its file system mounted noexec?): %w", target, err)
 	}

@@ -40,7 +40,7 @@ func newHost(t *testing.T) *host {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	o := Options{
-		ConfDir: filepath.Join(dir, "net.d"), BinDir: filepath.Join(dir, "bin"), Program: filepath.Join(dir, "program"),
+		Use: UseOn, ConfDir: filepath.Join(dir, "net.d"), BinDir: filepath.Join(dir, "bin"), Program: filepath.Join(dir, "program"),
 		Socket: "/run/gate.sock", Timeout: 200 * time.Second, Connected: connected, Log: log,
 	}
 	require.NoError(t, os.Mkdir(o.ConfDir, 0o700))

@@ -45,7 +45,7 @@ type Options struct {
 	RunDir, Version string
 	// Files are what the daemon leaves on the host, without the notes in RunDir and the files of the waiting room.
 	Files []string
-	// Room says that the daemon installed the waiting room in these folders.
+	// Room says that the daemon may have installed the waiting room in these folders.
 	Room                  bool
 	CNIConfDir, CNIBinDir string
 	Log                   logrus.FieldLogger
@@ -95,7 +95,7 @@ func uninstalled(ctx context.Context, o Options) (gone, roomless bool, err error
 	set, err := o.Client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		roomless = !slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return asksForRoom(c.Args) })
+		roomless = slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return refusesRoom(c.Args) })
 		return set.DeletionTimestamp != nil || excludes(ctx, o.Client, set, o.NodeName), roomless, nil
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		return true, true, nil
@@ -115,9 +115,14 @@ func excludes(ctx context.Context, client kube.Interface, set *appsv1.DaemonSet,
 	return err == nil && !fits
 }
 
-// asksForRoom reports whether a container's arguments ask for the waiting room.
-func asksForRoom(args []string) bool {
-	return slices.Contains(args, "--cni") || slices.Contains(args, "--cni=true")
+// refusesRoom reports whether a container's arguments switch the waiting room off. The last flag counts.
+func refusesRoom(args []string) (off bool) {
+	for _, arg := range args {
+		if flag, value, _ := strings.Cut(arg, "="); flag == "--cni" {
+			off = value == "off"
+		}
+	}
+	return off
 }
 
 // removeRoom removes the files of the waiting room, and blocks for noteGrace.

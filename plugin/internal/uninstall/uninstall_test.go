@@ -176,7 +176,9 @@ func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]bool{"alone": false, "another daemon has taken over": true} {
 		synctest.Test(t, func(t *testing.T) {
-			o, _ := ended(t, set(false)) // without --cni
+			roomless := set(false)
+			roomless.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"metrics-proxy"}}, {Args: []string{"run", "--cni", "--cni=off"}}}
+			o, _ := ended(t, roomless)
 			o.Room, o.CNIConfDir, o.CNIBinDir = true, t.TempDir(), t.TempDir()
 			list, program := filepath.Join(o.CNIConfDir, cni.FileName), filepath.Join(o.CNIBinDir, cni.ProgramName)
 			require.NoError(t, os.WriteFile(list, []byte("{}"), 0o600))
@@ -201,6 +203,20 @@ func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
 			}
 			assert.Equal(t, before, o.onHost(t), "%s: the other files stay", name)
 		})
+	}
+}
+
+// A daemon whose flags do not name the room has it, as by default.
+func TestOnlyTheLastFlagSwitchesTheRoomOff(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		off  bool
+	}{
+		{nil, false}, {[]string{"run", "--cni"}, false}, {[]string{"run", "--cni=auto"}, false}, {[]string{"run", "--cni=off"}, true},
+		{[]string{"run", "--cni=off", "--cni=on"}, false}, {[]string{"run", "--cni=off", "--cni-bin-dir=off"}, true},
+	} {
+		assert.Equal(t, c.off, refusesRoom(c.args), c.args)
 	}
 }
 

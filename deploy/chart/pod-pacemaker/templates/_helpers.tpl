@@ -106,6 +106,11 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
     - {name: kubelet-config, mountPath: /kubelet}
 {{- end -}}
 
+{{- /* When the waiting room is installed: auto, on or off. YAML reads on and off without quotes as true and false. */ -}}
+{{- define "pod-pacemaker.room" -}}
+{{- get (dict "true" "on" "false" "off") (toString .Values.waitingRoom.mode) | default .Values.waitingRoom.mode -}}
+{{- end -}}
+
 {{- /* The flags of the daemon; preflight checks the same flags. */ -}}
 {{- define "pod-pacemaker.flags" -}}
 - --nri-socket={{ .Values.nri.socket }}
@@ -134,8 +139,8 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- if .Values.kubeletConfig }}
 - --kubelet-config=/kubelet/config.yaml
 {{- end }}
-{{- if .Values.waitingRoom.enabled }}
-- --cni
+- --cni={{ include "pod-pacemaker.room" . }}
+{{- if ne (include "pod-pacemaker.room" .) "off" }}
 - --cni-conf-dir={{ .Values.waitingRoom.confDir }}
 - --cni-bin-dir={{ .Values.waitingRoom.binDir }}
 {{- end }}
