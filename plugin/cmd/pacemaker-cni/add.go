@@ -69,6 +69,7 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	}
 	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
 	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
+	hello.Brief = mayNotWait || settles
 	check := func(w *waiter.Waiter) *waiter.Outcome {
 		last, contacted := w.LastForecast()
 		early := settles && time.Now().Before(last.LeaveAt) // later, a pod leaves the room one by one

@@ -26,6 +26,7 @@ func TestAddWaitsForTheDaemon(t *testing.T) {
 	p := call(t, room(t, path))
 	w := b.Next(t)
 	assert.True(t, w.Room)
+	assert.False(t, w.Brief)
 	assert.Equal(t, []string{"u1", "s1", "ns/p"}, []string{w.PodUID, w.ContainerID, w.Name})
 	assert.WithinRange(t, w.Since, began.Truncate(time.Microsecond), time.Now())
 	assert.WithinDuration(t, began.Add(time.Hour), w.Deadline, 30*time.Second)
@@ -355,7 +356,9 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	gatetest.Serve(t, path, b)
 	p := inTime(t, func() *plugin {
 		p := call(t, soonAfter(path))
-		b.Next(t).SendForecast(time.Now().Add(time.Hour), 2, time.Second)
+		w := b.Next(t)
+		assert.True(t, w.Brief, "the daemon knows that it cannot wait")
+		w.SendForecast(time.Now().Add(time.Hour), 2, time.Second)
 		return p
 	})
 	_, msg := p.fails(t)

@@ -9,8 +9,9 @@
 //	wait 1 pod=UID container=ID name=NAMESPACE/NAME since=UNIX_US deadline=UNIX_US
 //
 // pacemaker-cni waits before the sandbox exists. It sends the same line with room=1 at the
-// end, and with the ID that the sandbox will have instead of the ID of a container. The
-// daemon answers with any number of forecasts (turn) and alive lines, then with exactly one verdict,
+// end, and with the ID that the sandbox will have instead of the ID of a container. brief=1
+// after that says that it cannot wait at this moment: without a verdict it leaves with the first
+// line. The daemon answers with any number of forecasts (turn) and alive lines, then with exactly one verdict,
 // and closes the connection:
 //
 //	turn LEAVE_AT_UNIX_US PLACE [PACE_MS]

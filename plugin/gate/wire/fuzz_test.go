@@ -14,6 +14,7 @@ import (
 func FuzzParseHello(f *testing.F) {
 	f.Add("wait 1 pod=u1 container=c1 name=ns/p since=1 deadline=2")
 	f.Add("wait 1 pod=u1 container=c1 room=1")
+	f.Add("wait 1 pod=u1 container=c1 room=1 brief=1")
 	f.Add("wait 2 pod=u1")
 	f.Add("wait 1 pod=u1 container=c1 x==y")
 	f.Fuzz(func(t *testing.T, line string) {

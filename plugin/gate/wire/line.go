@@ -49,6 +49,8 @@ type Hello struct {
 	// Room reports whether the process waits in the waiting room. Only the network of
 	// the pod exists then, and ContainerID is the ID that the sandbox will have.
 	Room bool
+	// Brief reports whether the process leaves the waiting room with the daemon's first answer, whatever that is.
+	Brief bool
 }
 
 // AppendHello appends h to b as a line. It leaves out a name that does not fit a line. Other
@@ -64,6 +66,9 @@ func AppendHello(b []byte, h Hello) []byte {
 	b = appendTime(b, h.Deadline)
 	if h.Room {
 		b = append(b, " room=1"...)
+	}
+	if h.Brief {
+		b = append(b, " brief=1"...)
 	}
 	return append(b, '\n')
 }
@@ -111,6 +116,8 @@ func (h *Hello) set(key, value string) error {
 		h.Deadline, err = parseTime(key, value)
 	case "room":
 		h.Room = value == "1"
+	case "brief":
+		h.Brief = value == "1"
 	}
 	return err
 }

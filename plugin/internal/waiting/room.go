@@ -46,6 +46,7 @@ type Room struct {
 type roomWaiter struct {
 	ticket   starts.Ticket
 	early    bool          // it leaves when its pod has a reservation in the gate, not when it has its slot
+	brief    bool          // it cannot wait at this moment
 	reserved chan struct{} // closed when its pod has that reservation
 }
 
@@ -107,7 +108,11 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 			if frozen || full && !v.Overdue || !w.early || isClosed(w.reserved) {
 				continue
 			}
-			d := w.ticket.LeaveRoom(now, min(roomAhead, r.o.Gate.Timeout))
+			ahead := min(roomAhead, r.o.Gate.Timeout)
+			if w.brief {
+				ahead = r.o.Gate.Timeout // kubelet would warn of it, so it rather waits long in the gate
+			}
+			d := w.ticket.LeaveRoom(now, ahead)
 			if d.Admitted {
 				close(w.reserved)
 			}
@@ -136,7 +141,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
-	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod, known), reserved: make(chan struct{})}
+	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod, known), brief: h.Brief, reserved: make(chan struct{})}
 	if !w.early {
 		defer t.Wait(time.Now())()
 	}

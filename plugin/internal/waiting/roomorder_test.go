@@ -63,6 +63,37 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	})
 }
 
+// Right after a change of its folder, no process may wait in the room, and kubelet warns of each that it sends away. So
+// pods leave for the gate that have to wait there longer than others.
+func TestMorePodsLeaveTheRoomWhileNoneMayWaitThere(t *testing.T) {
+	t.Parallel()
+	left := map[bool]int{}
+	for _, brief := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := aNode(t)
+			for _, name := range []string{"1", "2", "3", "4", "5"} { // the daemon learns what a start takes
+				p := n.pod(name)
+				p.runs().starts("app")
+				n.passes(4 * time.Second)
+				p.getsReady()
+			}
+			n.occupy("holder")
+			for i := range 20 {
+				p := n.pod(string(rune('a' + i)))
+				a := n.asks(gate.Hello{
+					PodUID: p.uid, ContainerID: "s-" + p.uid, Name: p.sandbox.GetNamespace() + "/" + p.uid, Deadline: time.Now().Add(time.Hour), Room: true, Brief: brief,
+				})
+				n.passes(0)
+				if a.over() {
+					left[brief]++
+				}
+			}
+		})
+	}
+	t.Log(left)
+	assert.Greater(t, left[true], left[false])
+}
+
 // Without a process that waits, a pod loses its place when kubelet has not retried it for ten minutes.
 func TestAPodKeepsItsPlaceAsLongAsItIsInTheRoom(t *testing.T) {
 	t.Parallel()
