@@ -58,6 +58,8 @@ func TestHostPathsAreTheseAndNoOthers(t *testing.T) {
 		{"pod-pacemaker", "/run/pod-pacemaker", "/run/pod-pacemaker", false},
 		{"pod-pacemaker", "/var/lib/pod-pacemaker", "/var/lib/pod-pacemaker", false},
 		{"pod-pacemaker", "/opt/pod-pacemaker/bin", "/opt/pod-pacemaker/bin", false},
+		{"pod-pacemaker", "/etc/cni/net.d", "/etc/cni/net.d", false},
+		{"pod-pacemaker", "/opt/cni/bin", "/opt/cni/bin", false},
 		{"pod-pacemaker", "/sys/fs/cgroup", "/sys/fs/cgroup", true},
 		{"pod-pacemaker", "/proc", "/host/proc", true},
 	}, got)

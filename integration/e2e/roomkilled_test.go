@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -133,4 +134,45 @@ func exists(t *testing.T, ns, name string) bool {
 	list, err := node.Client().CoreV1().Pods(ns).List(context.WithoutCancel(t.Context()), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	require.NoError(t, err)
 	return len(list.Items) > 0
+}
+
+// goneBound bounds how long 60 pods in the room take to run once the daemon is gone for good, and goneDeleted how long a
+// pod that is deleted then is there.
+const (
+	goneBound   = 150 * time.Second
+	goneDeleted = 90 * time.Second
+	lateAlone   = 3 * time.Second // how much later than usual a new pod runs then
+)
+
+// The daemon never comes back while 60 pods wait in the room for pods that take for ever. All of them run within a bound,
+// those that are deleted meanwhile go, and then pods start as without the room.
+func TestPodsInTheRoomOfADaemonThatNeverComesBack(t *testing.T) {
+	const count, leavers = 60, 3
+	d := startDaemonWithRoom(t)
+	ns := namespace(t)
+	usual := exemptStarts(t, 1, func() {})[0]
+	_, order, room := fillRoom(t, d, ns, count, func() { deploy(t, ns, "herd", count, herdPod(0.1)) }, nil)
+	require.NoError(t, d.Kill(t.Context()))
+	killed := time.Now()
+	last := order[count-leavers:]
+	for _, name := range last {
+		require.NoError(t, node.Client().CoreV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+	polled(t, 500*time.Millisecond, "the deleted pods are gone", func() bool {
+		return !slices.ContainsFunc(last, func(name string) bool { return exists(t, ns, name) })
+	})
+	gone := time.Since(killed)
+	polled(t, 500*time.Millisecond, "the herd runs", func() bool { return readyOf(t, ns, "herd") == count })
+	took := time.Since(killed)
+	after(t.Context(), time.Until(killed.Add(goneBound))) // no process waits for a daemon any more
+	began := time.Now()
+	createPod(t, ns, "late", herdPod(0, withoutProbes))
+	watched(t, "a new pod runs", func() bool { return len(runningContainers(t, ns, "late")) == 1 })
+	late := time.Since(began)
+	figure(t, "the daemon is gone with %d pods in the room: all ready after %.1f s, and the last three, which were deleted, gone after %.1f s; a pod created later runs after %.1f s, while %.1f s is usual",
+		room, took.Seconds(), gone.Seconds(), late.Seconds(), usual.Seconds())
+	assert.Less(t, took, goneBound)
+	assert.Less(t, gone, goneDeleted)
+	assert.Less(t, late, usual+lateAlone)
+	require.NoError(t, d.Start(t.Context()))
 }

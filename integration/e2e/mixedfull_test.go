@@ -1,0 +1,35 @@
+//go:build e2e && full
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A whole mixed herd: without a daemon, with a default one, and with one that has no waiting room.
+func TestAMixedHerdWaitsQuietly(t *testing.T) {
+	runs := map[string]mixedRun{}
+	for _, use := range []string{"unpaced", "auto", "off"} {
+		t.Run(use, func(t *testing.T) {
+			if use != "unpaced" {
+				removeRoomLater(t)
+				d := startDaemon(t, roomArgs(use)...)
+				d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}}}", mixedLimit))
+				if use == "auto" {
+					d.awaitRoom(t)
+				}
+			}
+			before := readMachine(t)
+			r := runMixed(t, 1)
+			runs[use] = r
+			figure(t, "%s: %s; %s", use, r, before.since(t))
+			if use == "auto" {
+				r.assertQuiet(t)
+			}
+		})
+	}
+	assert.LessOrEqual(t, runs["auto"].took.Seconds(), mixedRatio*runs["unpaced"].took.Seconds(), "makespan of the default, in seconds")
+}
