@@ -141,7 +141,7 @@ func runtimeFinding(name, version, asked string) Finding {
 		return warning(check, "its version is unknown"+asked, "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
 	}
 	const upgrade = "upgrade containerd to 2.3.3 or later; until then "
-	const atContainer = "pods are refused only at the container, and Tekton, Flyte and others give up a pod that shows this error: switch on the waiting room (--cni), as deploy/controllers.md says"
+	const atContainer = "pods are refused only at the container, and Tekton, Flyte and others give up a pod that shows this error: use the waiting room, as deploy/controllers.md says"
 	switch gate, sandbox := waiting.RuntimeFaults(name, version); {
 	case sandbox != "":
 		return warning(check, strings.Trim(gate+"; "+sandbox, "; ")+asked, upgrade+atContainer)

@@ -152,7 +152,7 @@ func gateText(g admin.Gate) string {
 
 func refusedText(r admin.Refused) string {
 	if r.NotAtSandbox != "" {
-		return fmt.Sprintf("%d at the container, where they are errors to controllers; --cni avoids that (none at the sandbox: %s)", r.Container, r.NotAtSandbox)
+		return fmt.Sprintf("%d at the container, where they are errors to controllers; the waiting room avoids that (none at the sandbox: %s)", r.Container, r.NotAtSandbox)
 	}
 	return fmt.Sprintf("%d at the sandbox (now up to %d more), %d at the container", r.Sandbox, r.SandboxesLeft, r.Container)
 }
