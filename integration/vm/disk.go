@@ -74,11 +74,11 @@ func copyParts(root string, parts Parts) error {
 		"usr/local/bin/ctr": b.CTR, "usr/local/bin/runc": b.Runc, "usr/local/bin/kubelet": b.Kubelet,
 		imageDir + "/pause.tar": b.PauseImage, imageDir + "/herd.tar": b.HerdImage,
 		// The files of the systemd unit, at the manual's paths.
-		"opt/pod-pacemaker/bin/pod-pacemaker":       filepath.Join(parts.Repository, "bin/pod-pacemaker"),
-		"opt/pod-pacemaker/bin/pacemaker-gate":      filepath.Join(parts.Repository, "bin/pacemaker-gate"),
-		"opt/pod-pacemaker/bin/pacemaker-cni":       filepath.Join(parts.Repository, "bin/pacemaker-cni"),
-		"usr/share/pod-pacemaker/process-io.conf":   filepath.Join(parts.Repository, "deploy/systemd/process-io.conf"),
-		"etc/systemd/system/pod-pacemaker.service":  filepath.Join(parts.Repository, "deploy/systemd/pod-pacemaker.service"),
+		"opt/pod-pacemaker/bin/pod-pacemaker":      filepath.Join(parts.Repository, "bin/pod-pacemaker"),
+		"opt/pod-pacemaker/bin/pacemaker-gate":     filepath.Join(parts.Repository, "bin/pacemaker-gate"),
+		"opt/pod-pacemaker/bin/pacemaker-cni":      filepath.Join(parts.Repository, "bin/pacemaker-cni"),
+		"usr/share/pod-pacemaker/process-io.conf":  filepath.Join(parts.Repository, "deploy/systemd/process-io.conf"),
+		"etc/systemd/system/pod-pacemaker.service": filepath.Join(parts.Repository, "deploy/systemd/pod-pacemaker.service"),
 	}
 	plugins, err := os.ReadDir(b.CNIDir)
 	if err != nil {
