@@ -67,8 +67,9 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	if away.forGood(began) {
 		forecast.LeaveAt, forecast.Pace = began, 0
 	}
-	mayNotWait := !readable || files.changedSince(begun(r.netns, began), began)
-	settles := !mayNotWait && files.changedSince(begun(r.netns, began).Add(-c.settle), began)
+	add := begun(r.netns, began)
+	mayNotWait := !readable || files.changedSince(add, began)
+	settles := !mayNotWait && files.changedSince(add.Add(-c.settle), began) && !readLongAgo(r.netns, time.Unix(0, files.newest), add, began)
 	hello.Brief = mayNotWait || settles
 	check := func(w *waiter.Waiter) *waiter.Outcome {
 		last, contacted := w.LastForecast()

@@ -385,6 +385,28 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	assert.Contains(t, call(t, soonAfter(alone)).passes(t), "unpaced", "no daemon has come")
 }
 
+// After a reboot, the agent of the network has just written its file, and no ADD was under way.
+func TestPodsMayWaitWhenTheRuntimeHasReadTheFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own := filepath.Join(dir, "cni-own")
+	write600(t, own, "")
+	begun := time.Unix(0, changeOf(t, own))
+	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	assert.True(t, readLongAgo(own, at(-2*time.Second), begun, begun))
+	assert.False(t, readLongAgo(own, at(-readWithin/2), begun, begun), "it began right after the change")
+	assert.False(t, readLongAgo(own, at(-2*time.Second), begun, at(2*addGrace)), "it may have waited for the lock")
+	assert.False(t, readLongAgo("", at(-2*time.Second), begun, begun))
+	assert.False(t, readLongAgo("/nowhere/own", at(-2*time.Second), begun, begun))
+
+	later := at(time.Hour) // of this ADD, as if the file were that of an earlier one
+	assert.True(t, readLongAgo(own, at(addMost+time.Second), later, later), "an ADD that was long over at the change")
+	assert.False(t, readLongAgo(own, at(addMost-time.Second), later, later), "it may have been under way")
+	assert.False(t, readLongAgo(own, at(-readWithin/2), later, later), "it began right after the change, and may hold the lock")
+	require.NoError(t, os.Symlink("/nowhere", filepath.Join(dir, "cni-gone")))
+	assert.False(t, readLongAgo(own, at(-2*time.Second), begun, begun), "one is being removed")
+}
+
 func TestBegunIsNeverAfterTheAddBegan(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

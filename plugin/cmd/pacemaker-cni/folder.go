@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,4 +103,35 @@ func begun(netns string, now time.Time) time.Time {
 		return made
 	}
 	return now.Add(-addGrace)
+}
+
+const (
+	// readWithin is how long the runtime takes at most to read the folder after a change, if no ADD keeps it from that.
+	readWithin = time.Second
+	// addMost is how long ADDs take at most that do not wait here.
+	addMost = time.Minute
+)
+
+// readLongAgo reports whether the runtime has read the folder to its end since it changed: no ADD was under way then, and
+// none began in the second after it. So nothing kept the runtime from reading, and this ADD, which began later, did not
+// have to wait for it. netns is the network namespace of this ADD, beside those of the others.
+func readLongAgo(netns string, changed, begun, now time.Time) bool {
+	if begun.Before(changed.Add(readWithin)) || now.After(begun.Add(addGrace)) {
+		return false
+	}
+	folder := netns[:strings.LastIndexByte(netns, '/')+1]
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) == 0 {
+		return false
+	}
+	for _, e := range entries {
+		var st unix.Stat_t
+		if unix.Stat(folder+e.Name(), &st) != nil {
+			return false // it may have been there at the change
+		}
+		if made := time.Unix(st.Ctim.Unix()); made.After(changed.Add(-addMost)) && made.Before(changed.Add(readWithin)) {
+			return false
+		}
+	}
+	return true
 }
