@@ -67,7 +67,7 @@ func timeoutFinding(ctx context.Context, o plugin.Options) (f Finding, wrong boo
 		return Finding{}, false
 	}
 	what, do, _ := strings.Cut(status.Runtime.TimeoutWarning, ": ")
-	return warning("runtime", what, do), true
+	return warning("timeouts", what, do), true
 }
 
 const containerd = "containerd"

@@ -77,13 +77,13 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, ctrs []*
 func (c *Connection) intercept(late *lateAnswers) ttrpc.UnaryServerInterceptor {
 	return func(ctx context.Context, decode ttrpc.Unmarshaler, call *ttrpc.UnaryServerInfo, method ttrpc.Method) (reply any, err error) {
 		begin := time.Now()
-		ends := late.begins(begin)
+		number := late.begins(begin)
 		var request any
 		defer func() {
 			now := time.Now()
 			name, pod := nameCall(call.FullMethod, request)
 			c.handler.Took(now, name, now.Sub(begin))
-			ends(now)
+			late.ends(number, now)
 			if fault := recover(); fault != nil {
 				c.handler.Panicked(name, fault, pod)
 				// A message without fields is the same for every type. It means: continue, and change nothing.

@@ -100,19 +100,22 @@ func newLateAnswers(timeout func() time.Duration) *lateAnswers {
 	return &lateAnswers{timeout: timeout, again: make(chan struct{}, 1), calls: map[int]time.Time{}}
 }
 
-// begins notes a call of the runtime that begins at now, and returns what notes its end.
-func (l *lateAnswers) begins(now time.Time) (ends func(time.Time)) {
+// begins notes a call of the runtime that begins at now, and returns its number for ends.
+func (l *lateAnswers) begins(now time.Time) (call int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began++
-	id := l.began
-	l.calls[id] = now
-	return func(end time.Time) {
-		l.mu.Lock()
-		delete(l.calls, id)
-		l.mu.Unlock()
-		l.took(end, end.Sub(now))
-	}
+	l.calls[l.began] = now
+	return l.began
+}
+
+// ends notes that a call ends at now, and counts its answer if that is late.
+func (l *lateAnswers) ends(call int, now time.Time) {
+	l.mu.Lock()
+	began := l.calls[call]
+	delete(l.calls, call)
+	l.mu.Unlock()
+	l.took(now, now.Sub(began))
 }
 
 // look counts the calls whose answers are late at now. A handler that never returns has no other end: a runtime that

@@ -108,13 +108,13 @@ func TestCallsUnderWayCountAsLate(t *testing.T) {
 	begin, timeout := time.Unix(1000, 0), 2*time.Second
 	l := newLateAnswers(func() time.Duration { return timeout })
 	hangs := l.begins(begin)
-	l.begins(begin)(begin.Add(time.Second))
+	l.ends(l.begins(begin), begin.Add(time.Second))
 	l.look(begin.Add(timeout - 1))
 	assert.Zero(t, l.late(begin.Add(timeout)))
 	l.look(begin.Add(3 * time.Second))
 	l.look(begin.Add(4 * time.Second))
 	assert.Equal(t, 1, l.late(begin.Add(4*time.Second)), "it counts once")
-	hangs(begin.Add(10 * time.Second))
+	l.ends(hangs, begin.Add(10*time.Second))
 	assert.Equal(t, 1, l.late(begin.Add(10*time.Second)), "it has counted")
 
 	l = newLateAnswers(func() time.Duration { return timeout })
