@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
 
@@ -45,12 +46,13 @@ func (p roomPasses) Wait(ctx context.Context, h gate.Hello, sendForecast gate.Se
 	return p.Backend.Wait(ctx, h, sendForecast)
 }
 
-// made tells the installer of a sandbox that the runtime makes. One in the host's network passes no CNI plugin.
+// made tells the installer of a sandbox that the runtime makes. One in the host's network passes no CNI plugin, and one of
+// a static pod passes the room without coming to the daemon.
 func made(installer *cni.Installer, sandbox *api.PodSandbox) {
 	own := slices.ContainsFunc(sandbox.GetLinux().GetNamespaces(), func(n *api.LinuxNamespace) bool {
 		return n.GetType() == "network" && n.GetPath() != ""
 	})
-	if installer != nil && own {
+	if installer != nil && own && !wire.IsStatic(sandbox.GetUid()) {
 		installer.Made(time.Now(), sandbox.GetNamespace())
 	}
 }

@@ -31,13 +31,15 @@ func TestPodsThatPassTheRoomByCount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		network   string
+		uid       string
 		comes     bool
 		installed bool
 	}{
-		"they pass by":           {"/run/netns/cni-1", false, false},
-		"in the host's network":  {"", false, true},
-		"one came":               {"/run/netns/cni-1", true, true},
-		"a hook of the gate did": {"/run/netns/cni-1", false, false},
+		"they pass by":           {"/run/netns/cni-1", "u", false, false},
+		"in the host's network":  {"", "u", false, true},
+		"one came":               {"/run/netns/cni-1", "u", true, true},
+		"a hook of the gate did": {"/run/netns/cni-1", "u", false, false},
+		"static pods":            {"/run/netns/cni-1", "d41d8cd98f00b204e9800998ecf8427e", false, true},
 	} {
 		dir := t.TempDir()
 		log, _ := logtest.NewNullLogger()
@@ -57,7 +59,9 @@ func TestPodsThatPassTheRoomByCount(t *testing.T) {
 		_, err := passes.Wait(t.Context(), gate.Hello{Room: c.comes}, nil)
 		require.NoError(t, err)
 		for range 3 {
-			made(i, sandboxIn(c.network))
+			sandbox := sandboxIn(c.network)
+			sandbox.Uid = c.uid
+			made(i, sandbox)
 		}
 		i.Step(long.Add(time.Minute))
 		assert.Equal(t, c.installed, i.State().Installed, name)

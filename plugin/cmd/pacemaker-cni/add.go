@@ -53,7 +53,7 @@ func add(r request, parent int) int {
 func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 	hello := wire.Hello{PodUID: r.uid, ContainerID: r.sandbox, Name: r.namespace + "/" + r.name, Since: began, Room: true}
 	switch {
-	case c.socket == "", r.uid == "", r.namespace == systemNamespace, isStatic(r.uid):
+	case c.socket == "", r.uid == "", r.namespace == systemNamespace, wire.IsStatic(r.uid):
 		return waiter.Outcome{Starts: true}
 	case !valid(hello):
 		return waiter.Outcome{Starts: true, Unpaced: true, Reason: "the runtime named the pod by values that the daemon does not accept"}
@@ -97,12 +97,6 @@ func wait(r request, c conf, parent int, began time.Time) waiter.Outcome {
 		away.mark()
 	}
 	return o
-}
-
-// isStatic reports whether a UID is one of a static pod, which never waits. kubelet makes it, as 32 hex digits. The UIDs
-// of the API server have dashes.
-func isStatic(uid string) bool {
-	return len(uid) == 32 && strings.Trim(uid, "0123456789abcdef") == ""
 }
 
 // valid reports whether the daemon can parse the hello, with its name.

@@ -53,6 +53,12 @@ type Hello struct {
 	Brief bool
 }
 
+// IsStatic reports whether a UID is that of a static pod, which never waits. kubelet makes it, as 32 hex digits. The UIDs
+// of the API server have dashes.
+func IsStatic(uid string) bool {
+	return len(uid) == 32 && strings.Trim(uid, "0123456789abcdef") == ""
+}
+
 // AppendHello appends h to b as a line. It leaves out a name that does not fit a line. Other
 // values that do not fit, such as an empty PodUID, make a line that ParseHello refuses.
 func AppendHello(b []byte, h Hello) []byte {

@@ -3,7 +3,6 @@ package waiting
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -136,7 +136,7 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 		return gate.Verdict{}, err
 	}
 	who := podOf(h)
-	who.Static = isHash(h.PodUID)
+	who.Static = wire.IsStatic(h.PodUID)
 	t, waits := r.o.Starts.Arrive(time.Now(), who, pod, known, h.Since)
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
@@ -161,12 +161,6 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	reason, _, _ := strings.Cut(string(v.Reason), ":")
 	r.o.Observer.Report(observe.LeftRoom{Reason: cmp.Or(reasons.Reason(reason), observe.HungUp), Waited: time.Since(began)})
 	return v, err
-}
-
-// isHash reports whether kubelet made the UID, as it does for a static pod. The UIDs of the API server have dashes.
-func isHash(uid string) bool {
-	hash, err := hex.DecodeString(uid)
-	return err == nil && len(hash) == 16
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know it yet, it waits a moment.
