@@ -173,18 +173,6 @@ func (b *Book) Release(uid, container string) { b.at(uid).release(container) }
 // end of an init container is no such end.
 func (b *Book) Undone(uid string, pod podwatch.Pod) bool { return b.at(uid).allUndone(pod) }
 
-// Making reports whether a container in the pod's present sandbox was made, and has neither begun to run nor ended. A
-// report that kubelet cannot make one is older then.
-func (b *Book) Making(uid string) bool {
-	p := b.at(uid)
-	for _, c := range p.containers {
-		if c.inCreation() && p.inSandbox(c) {
-			return true
-		}
-	}
-	return false
-}
-
 // EndContainer notes that a container's process ended, and returns its pod; empty: the pod is unknown. removed reports
 // whether the container was removed, too.
 func (b *Book) EndContainer(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, removed bool) (uid string) {

@@ -139,6 +139,7 @@ type Progress struct {
 	Made     time.Time         // when the book first knew that container
 	Begun    bool              // one of them was made for this start
 	Failed   bool              // one that was made for this start ended, or could not start
+	Making   bool              // one in the present sandbox is in creation: a report that kubelet cannot make one is older
 }
 
 // progress is [Book.Progress]. A container has failed only if the report is about that container. A container that runs
@@ -155,6 +156,7 @@ func (p *podState) progress(joined time.Time, pod podwatch.Pod) Progress {
 		if !c.running {
 			if c.exited || !reported.Running || c.id != reported.ID {
 				run.Failed = run.Failed || (ofStart && c.id == reported.ID)
+				run.Making = run.Making || c.inCreation() && p.inSandbox(c)
 				continue
 			}
 			since = c.made

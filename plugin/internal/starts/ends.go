@@ -63,7 +63,7 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 		return
 	}
 	e.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
-	if pod.CannotMake && p.Sandbox != "" && !e.book.Making(pod.UID) {
+	if pod.CannotMake && p.Sandbox != "" && !e.book.Progress(pod.UID, v.Arrived, pod).Making {
 		t.Prepare(now, false)
 	}
 }
@@ -103,7 +103,7 @@ func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.
 		return terminal(pod), now, time.Time{}
 	}
 	run := e.book.Progress(v.UID, v.Arrived, pod)
-	if pod.CannotMake && len(run.IDs) == 0 && !e.book.Making(v.UID) && !e.book.ExitedSince(v.UID, v.Admitted) {
+	if pod.CannotMake && len(run.IDs) == 0 && !run.Making && !e.book.ExitedSince(v.UID, v.Admitted) {
 		return reasons.Abandoned, now, time.Time{} // it was admitted before its image was pulled
 	}
 	if pod.CrashLooping && run.Failed {
