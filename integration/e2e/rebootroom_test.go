@@ -16,7 +16,7 @@ import (
 
 // rebootWarnings bounds the Warning events of ours after a reboot of 20 pods right after which no pod may wait in the
 // room.
-const rebootWarnings = 4
+const rebootWarnings = 2
 
 // The node is rebooted with 20 pods, and the CNI agent writes its file right before kubelet starts them. No pod may wait
 // in the room for 10 s then: most wait in the gate, and few are sent away with a warning.

@@ -141,7 +141,7 @@ func exists(t *testing.T, ns, name string) bool {
 const (
 	goneBound   = 150 * time.Second
 	goneDeleted = 90 * time.Second
-	lateAlone   = 3 * time.Second // how much later than usual a new pod runs then
+	lateAlone   = 5 * time.Second // how much later than usual a new pod runs then
 )
 
 // The daemon never comes back while 60 pods wait in the room for pods that take for ever. All of them run within a bound,
