@@ -96,7 +96,7 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 			d.slots.planned = false // the limit may be that of a smaller start, and seem to include this one
 		}
 		d.admitOverdue(now, overdue, overdue == last)
-	case c.next != nil && !slotFree && othersAllow && d.slots.lend(now, len(d.queue.arrivals)):
+	case c.next != nil && !slotFree && othersAllow && (d.slots.lentTo(now, c.next) || d.slots.lend(now, len(d.queue.arrivals))):
 		d.admitNext(now, c.next)
 	default:
 		return false
@@ -168,6 +168,12 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 		sooner(d.limits.signals[i].To.Add(readingValidFor + 1))
 	}
 	sooner(d.slots.loan.due(d.slots.jam(), d.settings.NoProgressAfter))
+	for _, t := range d.slots.inFlight {
+		of := t.flow
+		if !t.stalledSince.IsZero() && d.queue.couldStart(func(w *Ticket) bool { return w.flow != of }) > 0 {
+			sooner(t.stalledSince.Add(d.settings.NoProgressAfter))
+		}
+	}
 	for _, g := range d.queue.groups.all {
 		for i := range g.bounds {
 			sooner(g.bounds[i].loan.due(g.bounds[i].jam(), d.settings.NoProgressAfter))

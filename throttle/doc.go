@@ -123,6 +123,10 @@
 // unused loans end. When the starts are within the limit again, or three times
 // NoProgressAfter after a loan, the next loan is one slot again.
 //
+// A start that has made no progress for NoProgressAfter also leaves its slot to the pods of other
+// flows, at most as many as the limit in all. So pods of one namespace that hang do not leave the
+// others one slot at a time.
+//
 // In the same way, starts are lent beyond a bound of Starting or a pacer when no pod that
 // counts against it makes progress. On a resource, each such start is as large as the pod
 // that was held when the loan was due. Nothing is lent beyond Running or claims.

@@ -36,6 +36,32 @@ func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
 	require.Contains(t, n.kinds(), "Starting/SlotLent c")
 }
 
+// The starts of a namespace that make no progress leave the pods of others as many slots as there are, and its own none.
+func TestSlotsThatAnotherNamespaceHoldsWithoutProgressAreLent(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	joins := func(flow string, uids ...string) {
+		for _, uid := range uids {
+			n.l.Join(n.now, Request{UID: uid, Name: flow + "/" + uid, Flow: flow}).Wait(n.now)
+		}
+	}
+	joins("hangs", "a", "b", "c")
+	n.stall("a", "b")
+	n.pass(time.Second)
+	joins("herd", "d", "e", "f", "g")
+	n.requireStarting("a", "b")
+	require.Equal(t, t0.Add(10*time.Second), n.pass(9*time.Second-1))
+	n.pass(1)
+	n.requireStarting("a", "b", "d", "e")
+	n.requireState("d", Starting, reasons.SlotLent)
+	n.end("d", reasons.Ready)
+	n.requireStarting("a", "b", "e", "f")
+	n.end("e", reasons.Ready)
+	n.end("f", reasons.Ready)
+	n.requireStarting("a", "b", "g")
+	n.requireWaiting("c")
+}
+
 func TestAStartWithoutASlotDoesNotPreventALoan(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})

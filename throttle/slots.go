@@ -152,6 +152,22 @@ func (s *slots) lend(now time.Time, waiting int) bool {
 	return s.loan.lend(now, s.jam(), s.settings.NoProgressAfter, waiting, float64(s.taken()), 1)
 }
 
+// lentTo reports whether a waiting ticket may have the slot of a start of another flow that has made no progress for
+// NoProgressAfter. So pods of one namespace that hang do not leave the others a single slot at a time. In all there are at
+// most twice as many starts as the limit.
+func (s *slots) lentTo(now time.Time, t *Ticket) bool {
+	after := s.settings.NoProgressAfter
+	if after <= 0 || s.settings.NoFairness || s.taken() >= 2*s.limit {
+		return false
+	}
+	counts := 0
+	for _, o := range s.inFlight {
+		hangs := !o.stalledSince.IsZero() && now.Sub(o.stalledSince) >= after
+		counts += oneIf(o.slot && (o.flow == t.flow || !hangs))
+	}
+	return counts < s.limit
+}
+
 // repay takes back what is lent and not used.
 func (s *slots) repay() { s.loan.repay(float64(s.taken()), float64(s.limit)) }
 

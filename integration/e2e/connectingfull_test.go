@@ -44,9 +44,17 @@ func TestRollingUpdateDelaysNoPod(t *testing.T) {
 }
 
 // A pod is deleted with a grace period of years, and then by force: the API server has it no longer, kubelet and containerd
-// go on stopping it, and a plugin that registers would block all starts and stops of the node for as long. The daemon
-// names the pod, and registers when the container has ended.
+// go on stopping it, and a plugin that registers would block all starts and stops of the node for as long. The same holds
+// where the grace period is shortened: kubelet does not shorten the stop. The daemon names the pod, and registers when the
+// container has ended.
 func TestAPodDeletedByForceDoesNotFreezeTheNode(t *testing.T) {
+	for name, grace := range map[string]int64{"by force": 0, "with a shorter grace period": 1} {
+		t.Run(name, func(t *testing.T) { deletedAgainIsNotForgotten(t, grace) })
+	}
+}
+
+func deletedAgainIsNotForgotten(t *testing.T, now int64) {
+	t.Helper()
 	const years = 100_000_000 * time.Second
 	d := startDaemon(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 10}}}")
@@ -56,14 +64,16 @@ func TestAPodDeletedByForceDoesNotFreezeTheNode(t *testing.T) {
 	api := node.Client().CoreV1().Pods(ns)
 	require.NoError(t, api.Delete(t.Context(), "forced", metav1.DeleteOptions{}))
 	eventually(t, "kubelet stops it", func() bool { return hasEvent(t, ns, "Killing") })
-	now := int64(0)
 	require.NoError(t, api.Delete(t.Context(), "forced", metav1.DeleteOptions{GracePeriodSeconds: &now}))
-	eventually(t, "the API server has it no longer", func() bool { return !exists(t, ns, "forced") })
+	eventually(t, "that is known", func() bool {
+		return !exists(t, ns, "forced") || *getPod(t, ns, "forced").DeletionGracePeriodSeconds == now
+	})
+	after(t.Context(), 10*time.Second) // the shorter grace period is over
 
 	require.NoError(t, d.Stop(t.Context()))
 	d.startUnready(t)
 	eventually(t, "the status names it", func() bool {
-		return strings.Contains(d.status(t).Runtime.LastError, ns+"/forced runs, which the API server no longer has")
+		return strings.Contains(d.status(t).Runtime.LastError, ns+"/forced for as long as the pod's first grace period")
 	})
 	createPod(t, ns, "starts", herdPod(0.1))
 	eventually(t, "another pod starts", func() bool { return isReady(t, ns, "starts") })

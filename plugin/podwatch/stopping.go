@@ -24,17 +24,25 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 }
 
 // Stopping returns a pod, as "namespace/name", of which a container runs that was asked to stop, and by when its last
-// container is killed; ok is false when there is none. Of several pods it is the one that may take longest.
+// container is killed; ok is false when there is none. Of several pods it is the one that may take longest. by is zero if
+// the container should have been killed and kubelet still reports that it runs: kubelet (1.36) does not shorten a stop
+// under way when somebody shortens the grace period.
 //
 // It does not know of containers that kubelet stops by itself (a liveness probe fails, the pod is evicted or preempted, the
-// node shuts down: kubelet reports these ends once all containers have ended), of those of a static pod, and of those of a
-// pod that was deleted with a grace period of 0.
+// node shuts down: kubelet reports these ends once all containers have ended), and of those of a static pod.
 func (w *Watch) Stopping(now time.Time) (pod string, by time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.pods {
-		if end := c.pod.StopsBy.Add(killMargin); !c.pod.StopsBy.IsZero() && now.Before(end) && end.After(by) {
-			pod, by, ok = c.pod.Namespace+"/"+c.pod.Name, end, true
+		if c.pod.StopsBy.IsZero() {
+			continue
+		}
+		name, end := c.pod.Namespace+"/"+c.pod.Name, c.pod.StopsBy.Add(killMargin)
+		if !now.Before(end) {
+			return name, time.Time{}, true
+		}
+		if end.After(by) {
+			pod, by, ok = name, end, true
 		}
 	}
 	return pod, by, ok

@@ -51,7 +51,7 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 		"it has stopped":     {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
 		"deleted":            {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
 		"about to be killed": {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
-		"cannot be killed":   {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin)))}, "", time.Time{}},
+		"not killed in time": {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin))), stopped("b", true, deletedBy(now.Add(time.Hour)))}, "ns/a", time.Time{}},
 		"a mirror pod":       {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
 		"the longest": {[]*corev1.Pod{
 			stopped("a", true, deletedBy(now.Add(time.Second))), stopped("b", true, deletedBy(now.Add(time.Hour))),

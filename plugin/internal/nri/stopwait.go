@@ -30,7 +30,7 @@ type StopSource interface {
 	// Listed reports whether the pods of the node are known.
 	Listed() bool
 	// Stopping returns a pod, as "namespace/name", of which a container is being stopped, and the time at which the
-	// container is killed: of several, the last. It returns false if there is none.
+	// container is killed: of several, the last. A zero time: that is not known. It returns false if there is none.
 	Stopping(now time.Time) (pod string, by time.Time, ok bool)
 	// Known reports whether the API server has a pod with this UID that has not ended.
 	Known(uid string) bool
@@ -48,8 +48,8 @@ func (s stopUnderWay) Error() string {
 		pod = "pod " + s.pod
 	}
 	if s.by.IsZero() {
-		return fmt.Sprintf("waiting to register: a container of %s runs, which the API server no longer has: containerd may be stopping it for as long as the grace period of the pod was, and registering now would block all pods for as long; "+
-			"pods start unpaced until the container has ended (crictl stop --timeout 0 ends it)", pod)
+		return fmt.Sprintf("waiting to register: containerd may be stopping a container of %s for as long as the pod's first grace period (the pod was deleted by force, or its grace period was shortened, while the stop was under way), "+
+			"and registering now would block all pods; pods start unpaced until the container has ended ('crictl stop --timeout 0' ends it)", pod)
 	}
 	return fmt.Sprintf("waiting to register: containerd is stopping a container of %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
 		pod, s.by.UTC().Format(time.TimeOnly+"Z"))

@@ -126,7 +126,7 @@ func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLong
 	delete(known, uid)
 	now := time.Now()
 	for range 3 {
-		require.ErrorContains(t, c.checkTurn(now), "a container of pod ns/runs runs, which the API server no longer has")
+		require.ErrorContains(t, c.checkTurn(now), "a container of pod ns/runs for as long as the pod's first grace period")
 		now = now.Add(time.Hour)
 	}
 	assert.Equal(t, ContainerStops, c.Delayed())
