@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// roomAhead is how long before its turn a pod leaves the waiting room: enough to make its sandbox and
+	// roomAhead is how long before its expected turn a pod leaves the waiting room: enough to make its sandbox and
 	// to pull images that are not large.
 	roomAhead = 20 * time.Second
 	// roomRound is the longest time between two rounds while pods wait in the room.
@@ -107,7 +107,10 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 			if frozen || full && !v.Overdue || !w.early || isClosed(w.reserved) {
 				continue
 			}
-			d := w.ticket.LeaveRoom(now, min(roomAhead, r.o.Gate.Timeout))
+			if v.WaitLeft > roomAhead && !v.Overdue && (v.Held.Policy == throttle.GroupKey{}) {
+				continue
+			}
+			d := w.ticket.LeaveRoom(now, r.o.Gate.Timeout)
 			if d.Admitted {
 				close(w.reserved)
 			}
