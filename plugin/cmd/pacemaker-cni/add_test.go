@@ -392,7 +392,7 @@ func TestPodsMayWaitWhenTheRuntimeHasReadTheFolder(t *testing.T) {
 	own := filepath.Join(dir, "cni-own")
 	write600(t, own, "")
 	begun := time.Unix(0, changeOf(t, own))
-	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	at := begun.Add
 	assert.True(t, readLongAgo(own, at(-2*time.Second), begun, begun))
 	assert.False(t, readLongAgo(own, at(-readWithin/2), begun, begun), "it began right after the change")
 	assert.False(t, readLongAgo(own, at(-2*time.Second), begun, at(2*addGrace)), "it may have waited for the lock")
