@@ -90,8 +90,8 @@ func TestTheDaemonsMemoryIsBoundedWhateverThePodsAre(t *testing.T) {
 	}
 }
 
-// makePods calls make for each of n pods, a number of them at a time.
-func makePods(t *testing.T, n, atOnce int, make func(i int) error) {
+// makePods calls one for each of n pods, a number of them at a time.
+func makePods(t *testing.T, n, atOnce int, one func(i int) error) {
 	t.Helper()
 	all, ctx := errgroup.WithContext(t.Context())
 	all.SetLimit(atOnce)
@@ -99,7 +99,7 @@ func makePods(t *testing.T, n, atOnce int, make func(i int) error) {
 		if ctx.Err() != nil {
 			break // Wait says why
 		}
-		all.Go(func() error { return make(i) })
+		all.Go(func() error { return one(i) })
 	}
 	require.NoError(t, all.Wait())
 }
