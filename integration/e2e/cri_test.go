@@ -22,6 +22,9 @@ import (
 type container struct {
 	pod, name                  string
 	created, started, finished time.Time
+	// guessed: the container ended when containerd was killed, which on its return noted the present time as the end
+	// (loadContainer in its internal/cri/server/restart.go).
+	guessed bool
 }
 
 // containers returns all containers of a namespace from containerd, in the order of their starts.
@@ -46,6 +49,7 @@ func statusOf(ctx context.Context, c *runtimeapi.Container) (container, error) {
 	return container{
 		pod: c.Labels["io.kubernetes.pod.name"], name: s.Metadata.Name,
 		created: nanoseconds(s.CreatedAt), started: nanoseconds(s.StartedAt), finished: nanoseconds(s.FinishedAt),
+		guessed: s.Reason == "Unknown",
 	}, nil
 }
 
