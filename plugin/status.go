@@ -42,6 +42,7 @@ func (d *Daemon) Status() admin.Status {
 	s.Gate = admin.Gate{
 		Use: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
 		Waiters: d.waiting.Gate.Waiters(), TimeoutSeconds: admin.Seconds(d.options.GateTimeout.Seconds()),
+		Expired: d.waiting.Gate.Expired(),
 	}
 	s.Room = d.roomStatus()
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()

@@ -13,9 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// The processes in the gate reach their deadlines one after the other. This does not reverse the order: the high
-// priorities lose at most every second slot to them.
-func TestDeadlinesInTheGateTakeAtMostEverySecondSlot(t *testing.T) {
+// The processes in the gate reach their deadlines one after the other. The high priorities lose no slot to them.
+func TestDeadlinesInTheGateDoNotChangeTheOrder(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1, NoFairness: true}, map[string]time.Duration{"high": 20 * time.Second, "low": 15 * time.Second})
 	for i := range 20 {
@@ -31,26 +30,10 @@ func TestDeadlinesInTheGateTakeAtMostEverySecondSlot(t *testing.T) {
 				p.look()
 			}
 		}
-		require.LessOrEqual(t, p.admitted("low"), p.admitted("high")+1)
+		require.True(t, p.admitted("low") == 0 || p.admitted("high") == 20)
 		p.pass(time.Second)
 		require.Less(t, p.now.Sub(epoch), time.Hour)
 	}
-}
-
-// A frozen queue takes no turn, so no slot is kept for it.
-func TestAFrozenQueueTakesNoTurn(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)
-	for _, name := range []string{"holder", "a", "b", "c"} {
-		p.joinWaiting(name, throttle.Request{})
-	}
-	require.True(t, p.l.Lookup("c").DeadlineReached(p.now).Admitted)
-	p.l.SetFrozen(p.now, true)
-	p.l.Lookup("c").End(p.now, reasons.Ready)
-	require.True(t, p.l.Lookup("b").DeadlineReached(p.now).Admitted)
-	p.l.Lookup("b").End(p.now, reasons.Ready)
-	p.l.SetFrozen(p.now, false)
-	require.Equal(t, []bool{false, true}, []bool{p.admitted("a") > 0, p.l.Lookup("a").DeadlineReached(p.now).Admitted}, "it is the turn of a")
 }
 
 // The requests of the pods may be huge, and the pods many: their sum does not wrap round.

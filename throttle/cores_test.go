@@ -124,12 +124,10 @@ func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
 	n.joinKnown("great", peak(1.5))
 	n.joinKnown("light", peak(0.3))
 	late := n.l.Join(n.now, Request{UID: "late", Profile: Profile{Cost: peak(0.4)}})
-	require.Equal(t, reasons.GateDeadline, late.DeadlineReached(n.now).Reason)
-	later := n.joinAndWait("later")
-	require.Equal(t, reasons.GateExpired, later.DeadlineReached(n.now).Reason)
+	require.Equal(t, reasons.GateExpired, late.DeadlineReached(n.now).Reason)
 	n.end("light", reasons.Ready)
-	require.Equal(t, reasons.GateDeadline, later.DeadlineReached(n.now).Reason, "late fits into the cores by now")
-	n.requireStarting("great", "late", "later")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, late.DeadlineReached(n.now), "it fits into the cores by now")
+	n.requireStarting("great", "late")
 }
 
 // The next start fits into the cores that are left when it is the turn of one that is overdue and does not.

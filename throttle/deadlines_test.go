@@ -135,24 +135,26 @@ func TestMaxWaitAdmitsOnlyPresentPods(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.MaxWait}, absent.TryStart(n.now))
 }
 
-func TestDeadlineReachedAdmitsOneAboveTheLimitAndRefusesTheNext(t *testing.T) {
+func TestAProcessThatCanWaitNoLongerIsNotAdmittedOverTheLimit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.joinAndWait("holder")
 	a, b := n.joinAndWait("a"), n.joinAndWait("b")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, a.DeadlineReached(n.now))
-	d := b.DeadlineReached(n.now)
-	require.False(t, d.Admitted)
-	require.Equal(t, reasons.GateExpired, d.Reason)
-	require.Equal(t, Held{Reason: reasons.Concurrency, Measured: 2, Threshold: 1}, d.Held)
-	require.Zero(t, d.Ahead)
-	n.requireStarting("holder", "a")
-	n.requireWaiting("b")
-	require.Contains(t, n.kinds(), "Waiting/GateExpired b")
+	for ahead, ticket := range []*Ticket{a, b} {
+		d := ticket.DeadlineReached(n.now)
+		require.Equal(t, Decision{Reason: reasons.GateExpired, Held: Held{Reason: reasons.Concurrency, Measured: 1, Threshold: 1}, Ahead: ahead}, d)
+	}
+	n.requireStarting("holder")
+	n.requireWaiting("a", "b")
+	kinds := n.kinds()
+	require.Contains(t, kinds, "Waiting/GateExpired a")
+	require.Contains(t, kinds, "Waiting/GateExpired b")
 
-	n.end("a", reasons.Ready)
-	require.True(t, b.DeadlineReached(n.now).Admitted)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, b.DeadlineReached(n.now), "b asks again")
+	a.StopWaiting(n.now)
+	b.StopWaiting(n.now)
+	n.end("holder", reasons.Ready)
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a slot is free")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a asks again")
 }
 
 func TestDeadlineReachedServesTheQueueBeforeTheDeadline(t *testing.T) {
@@ -162,25 +164,13 @@ func TestDeadlineReachedServesTheQueueBeforeTheDeadline(t *testing.T) {
 	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
 	a := n.joinAndWait("a")
 	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.GateDeadline}, a.DeadlineReached(n.now))
+	require.Equal(t, reasons.GateExpired, a.DeadlineReached(n.now).Reason)
 	n.requireState("urgent", Starting, reasons.WithinLimits)
 
 	n = newNode(t, Settings{FillEvery: time.Minute})
 	n.joinAndWait("starter")
 	a = n.joinAndWait("a")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
-}
-
-// Both kinds of deadline share one slot above the limit.
-func TestBothDeadlinesShareOneSlotAboveTheLimit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Minute})
-	n.joinAndWait("a", "b", "c", "d", "e")
-	require.True(t, n.l.Lookup("c").DeadlineReached(n.now).Admitted)
-	n.pass(2 * time.Minute)
-	n.requireStarting("a", "b", "c")
-	require.False(t, n.l.Lookup("d").DeadlineReached(n.now).Admitted)
-	n.requireStarting("a", "b", "c")
 }
 
 func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {

@@ -21,14 +21,10 @@ type admission struct {
 	oldestsTurn     bool    // of the overdue tickets, the one that is overdue for longest is next
 }
 
-// try decides on a ticket that has a waiter during this call. If last is true, the waiter can wait
-// no longer.
-func (d *admission) try(now time.Time, t *Ticket, last bool) Decision {
+// try decides on a ticket that has a waiter during this call.
+func (d *admission) try(now time.Time, t *Ticket) Decision {
 	t.waiters++
 	d.admit(now)
-	if last && t.state == Waiting {
-		d.admitOne(now, t)
-	}
 	t.waiters--
 	if t.state != Waiting {
 		return t.answer()
@@ -62,17 +58,17 @@ func (d *admission) admit(now time.Time) {
 			d.overLimit = nil
 		}
 	}
-	for !d.frozen && d.admitOne(now, nil) {
+	for !d.frozen && d.admitOne(now) {
 	}
 }
 
 // admitOne admits one start, and reports whether it did: the next ticket of the queue, or the most
-// urgent of the overdue ones. If last is not nil, no other ticket counts as overdue.
+// urgent of the overdue ones.
 //
 // While there are tickets of both kinds, slots alternate between them. So overdue tickets cannot
 // reverse the order of the queue, and the queue cannot keep an overdue ticket waiting for ever.
-func (d *admission) admitOne(now time.Time, last *Ticket) bool {
-	c := d.candidates(now, last)
+func (d *admission) admitOne(now time.Time) bool {
+	c := d.candidates(now)
 	if c.next != nil {
 		d.slots.follow(c.next)
 	}
@@ -95,7 +91,7 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 			d.overLimit, d.overOtherLimits = overdue, c.held || !othersAllow
 			d.slots.planned = false // the limit may be that of a smaller start, and seem to include this one
 		}
-		d.admitOverdue(now, overdue, overdue == last)
+		d.admitOverdue(now, overdue)
 	case c.next != nil && !slotFree && othersAllow && (d.slots.lentTo(now, c.next) || d.slots.lend(now, len(d.queue.arrivals))):
 		d.admitNext(now, c.next)
 	default:
@@ -104,16 +100,11 @@ func (d *admission) admitOne(now time.Time, last *Ticket) bool {
 	return true
 }
 
-// admitOverdue admits a ticket for its deadline: that of the waiting process, or else MaxWait. The
-// next slot is for the queue.
-func (d *admission) admitOverdue(now time.Time, t *Ticket, ofProcess bool) {
-	reason := reasons.GateDeadline
-	if !ofProcess {
-		reason, d.oldestsTurn = reasons.MaxWait, !d.oldestsTurn
-	}
-	d.queuesTurn = true
+// admitOverdue admits a ticket for its MaxWait. The next slot is for the queue.
+func (d *admission) admitOverdue(now time.Time, t *Ticket) {
+	d.queuesTurn, d.oldestsTurn = true, !d.oldestsTurn
 	d.limits.take(now)
-	d.tickets.start(now, t, reason, true)
+	d.tickets.start(now, t, reasons.MaxWait, true)
 }
 
 // admitNext admits a ticket that every limit allows, some perhaps by a loan.

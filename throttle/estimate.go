@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -10,134 +11,229 @@ import (
 )
 
 const (
-	// unknownStart is the duration of a start that is assumed until one was observed.
-	unknownStart = 15 * time.Second
-	// slowdown is by how much starts may become slower while all pods near their turn still get it
-	// in time: tenfold, and two for the starts under way.
+	// unknownStart is the duration of a start that is expected until one was observed.
+	unknownStart = time.Minute
+	// slowdown is by how much starts may become slower while all pods in the gate still get their turn in time.
 	slowdown = 12
-	// slowdownAbove is how many seconds of work must be left before the quota allows for a
-	// slowdown. With less work, a slot that stays empty costs more.
-	slowdownAbove = 25
-	// lastFew is how many of the latest starts have a median of their own in the quota.
-	lastFew = 2
-	// unknownQuota is the quota if the number of admissions cannot be estimated.
-	unknownQuota = 5
+	// unlikely is how many places in the gate there are for one that runs out.
+	unlikely = 100
 )
 
-// durations holds how long the latest starts took that ended as started.
-type durations struct {
-	last [16]time.Duration
-	n    int
+// history is how long the latest starts took that ended as started.
+type history struct {
+	last  [64]endedStart
+	n     int
+	kinds map[string]seen // what is seen of last, by kind; "": of all
+	known int             // how many kinds are in last; starts of which the kind is not known are of different kinds
 }
 
-func (d *durations) add(took time.Duration) {
-	d.last[d.n%len(d.last)] = took
-	d.n++
+type endedStart struct {
+	kind     string
+	admitted time.Time
+	took     time.Duration
 }
 
-// median returns the median of the latest durations, at most as many as given. It is at least a
-// millisecond. Without a duration, it returns unknownStart and false.
-func (d *durations) median(of int) (time.Duration, bool) {
-	n := min(d.n, of)
-	if n == 0 {
-		return unknownStart, false
+// seen is what starts took.
+type seen struct {
+	starts       time.Duration // how many
+	sum, longest time.Duration
+	admitted     time.Time // of the latest
+}
+
+func (h *history) add(kind string, admitted time.Time, took time.Duration) {
+	h.last[h.n%len(h.last)] = endedStart{kind, admitted, max(took, time.Millisecond)}
+	h.n++
+	h.kinds, h.known = map[string]seen{}, 0
+	for _, e := range h.last[:min(h.n, len(h.last))] {
+		h.known += oneIf(e.kind == "" || h.kinds[e.kind].starts == 0)
+		h.see(e.kind, e)
+		if e.kind != "" {
+			h.see("", e)
+		}
 	}
-	var sorted [len(d.last)]time.Duration
+}
+
+func (h *history) see(kind string, e endedStart) {
+	s := h.kinds[kind]
+	h.kinds[kind] = seen{s.starts + 1, s.sum + e.took, max(s.longest, e.took), later(s.admitted, e.admitted)}
+}
+
+// of returns the kind and what was seen of it, or "" and what was seen of all starts if none of the kind was seen.
+func (h *history) of(kind string) (string, seen) {
+	if s, known := h.kinds[kind]; known {
+		return kind, s
+	}
+	return "", h.kinds[""]
+}
+
+// median returns the median of the latest 16 durations; zero: there are none.
+func (h *history) median() time.Duration {
+	var sorted [16]time.Duration
+	n := min(h.n, len(sorted))
+	if n == 0 {
+		return 0
+	}
 	for i := range n {
-		sorted[i] = d.last[(d.n-1-i)%len(d.last)]
+		sorted[i] = h.last[(h.n-1-i)%len(h.last)].took
 	}
 	slices.Sort(sorted[:n])
-	return max(time.Millisecond, (sorted[(n-1)/2]+sorted[n/2])/2), true
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// endRate returns how many starts end per second in a number of slots. have is how many slots there
-// are now; those that are taken were taken at the times in since. The rate of a free slot is one per
-// start, the duration. That of a taken slot is one per start, or per ages times the age of its start
-// if that is longer. Slots beyond have count as the mean of the others.
-func endRate(now time.Time, since []time.Time, have, slots int, start time.Duration, ages float64) (rate float64) {
-	for _, at := range since {
-		rate += 1 / max(start.Seconds(), ages*now.Sub(at).Seconds())
+// expected returns how long a start is expected to take, as the package documentation says. It returns false if no start
+// has ended yet.
+func (s *slots) expected(now time.Time) (time.Duration, bool) {
+	since := s.admittedAt()
+	switch median := s.took.median(); {
+	case len(since) == 0:
+		return cmp.Or(median, unknownStart), median > 0
+	case median == 0:
+		return max(unknownStart, 2*now.Sub(since[0])), false
+	default:
+		return max(median, now.Sub(since[len(since)/2])), true
 	}
-	taken := len(since)
-	if free := have - taken; free > 0 {
-		rate, taken = rate+float64(free)/start.Seconds(), have
-	}
-	return rate * float64(slots) / float64(max(1, taken))
 }
 
-// forecast is an estimate of the starts on the node within the next time, waitable.
+// forecast says when slots become free, if every start takes as long as it says.
 type forecast struct {
 	now      time.Time
-	waitable time.Duration // how long a process can wait near its turn
-	start    time.Duration // how long a start takes
-	known    bool          // start was observed
-	steady   bool          // starts are not taken to become slower
-	awaited  int           // how many tickets that have a waiter or are awaited could start
+	history  *history
+	surely   bool            // starts take as long as is nearly certain, not as long as is expected
+	expected time.Duration   // how long a start is expected to take
+	timeout  time.Duration   // after that, a start holds no slot
+	changed  []*Ticket       // starts under way that show that starts of their kind take longer than those that ended
+	slots    []time.Duration // when each slot is free, from now; nil: nothing bounds the starts
 }
 
-func (d *admission) forecast(now time.Time, waitable time.Duration) forecast {
-	f := forecast{now: now, waitable: waitable}
-	f.start, f.known = d.slots.took.median(len(d.slots.took.last))
-	lately, _ := d.slots.took.median(lastFew)
-	f.start = max(f.start, lately)
-	f.awaited = d.queue.couldStart(func(t *Ticket) bool { return t.awaited(now) })
+func (d *admission) forecast(now time.Time, surely bool) *forecast {
+	s := d.slots
+	f := &forecast{now: now, history: &s.took, surely: surely, timeout: d.settings.StartTimeout}
+	f.expected, _ = s.expected(now)
+	for _, t := range s.inFlight {
+		if _, seen := f.history.of(t.profile.Kind); f.outgrown(t, seen) && t.admitted.After(seen.admitted) {
+			f.changed = append(f.changed, t)
+		}
+	}
+	if s.limit == noLimit {
+		return f
+	}
+	f.slots = make([]time.Duration, 0, s.capacity())
+	for _, t := range s.inFlight {
+		if t.slot {
+			f.slots = append(f.slots, f.left(t))
+		}
+	}
+	slices.Sort(f.slots)
+	free := max(s.capacity()-len(f.slots), s.lentSoon())
+	if free < 0 { // the first starts that end leave no slot free
+		f.slots = f.slots[-free:]
+	}
+	for range free {
+		f.slots = append(f.slots, 0)
+	}
 	return f
 }
 
-// starts returns how many starts can begin within f.waitable: at once as many as there are free
-// slots, and then one for each start that ends. since, have and slots are as in endRate. The package
-// documentation derives the formula.
-func (f *forecast) starts(free int, since []time.Time, have, slots int) float64 {
-	if !f.known {
-		aged := endRate(f.now, since, have, slots, time.Millisecond, 2)
-		return min(float64(2*slots+1), float64(free)+f.waitable.Seconds()*aged)
-	}
-	starts := float64(free) + f.waitable.Seconds()*endRate(f.now, since, have, slots, f.start, 1)/2
-	if !f.steady && float64(f.awaited) > float64(have)*slowdownAbove/f.start.Seconds() {
-		slowed := endRate(f.now, since, have, have, slowdown*f.start, 2)
-		starts = min(starts, max(float64(free)+f.waitable.Seconds()*slowed, float64(free+slots)))
-	}
-	return starts
+// outgrown reports whether a start under way takes much longer than those that were seen.
+func (f *forecast) outgrown(t *Ticket, than seen) bool {
+	return than.starts > 0 && f.now.Sub(t.admitted) > 2*than.longest
 }
 
-// quota returns how many pods may wait near their turn: as many as each limit of the node is expected
-// to admit in time, and at least one, for the next free slot.
-func (d *admission) quota(now time.Time, f *forecast) int {
-	quota := float64(len(d.queue.arrivals) + 1)
-	half := f.waitable.Seconds() / 2
-	if d.slots.limit != noLimit {
-		since := d.slots.admittedAt()
-		free := max(0, d.slots.capacity()-len(since))
-		quota = min(quota, max(f.starts(free, since, d.slots.limit, d.slots.limitSoon), float64(d.slots.lentSoon())))
+// takes returns how long a start of the ticket takes that begins later.
+func (f *forecast) takes(t *Ticket) time.Duration {
+	if !f.surely {
+		return f.expected
 	}
+	kind, seen := f.history.of(t.profile.Kind)
+	if seen.starts == 0 {
+		return f.timeout
+	}
+	most := max(2*seen.longest, slowdown*seen.sum/seen.starts)
+	if n := time.Duration(f.history.known); kind == "" {
+		most = max(most, most*unlikely/slowdown/(n*(n+1)))
+	}
+	for _, o := range f.changed {
+		if its, _ := f.history.of(o.profile.Kind); its == kind {
+			most = max(most, unlikely*f.now.Sub(o.admitted))
+		}
+	}
+	return min(most, f.timeout)
+}
+
+// left returns how long a start still takes that is under way.
+func (f *forecast) left(t *Ticket) time.Duration {
+	age := f.now.Sub(t.admitted)
+	left := f.takes(t) - age
+	if _, seen := f.history.of(t.profile.Kind); f.surely && f.outgrown(t, seen) {
+		left = unlikely * age
+	} else if left <= 0 {
+		left = age // half of the starts of any age end before they are twice as old
+	}
+	return max(0, min(left, f.timeout-age))
+}
+
+// turn returns when the next slot is free, from now.
+func (f *forecast) turn() time.Duration {
+	if len(f.slots) == 0 {
+		return 0
+	}
+	return slices.Min(f.slots)
+}
+
+// start takes the next slot for a start of the ticket.
+func (f *forecast) start(t *Ticket) {
+	if len(f.slots) > 0 {
+		f.slots[slices.Index(f.slots, f.turn())] += f.takes(t)
+	}
+}
+
+// starts returns how many starts like that of the ticket can begin within a time in a number of slots, of which starts
+// under way have taken some.
+func (f *forecast) starts(within time.Duration, t *Ticket, taken []*Ticket, slots int) (n int) {
+	takes := max(time.Millisecond, f.takes(t))
+	for i := range slots {
+		left := time.Duration(0)
+		if i < len(taken) {
+			left = f.left(taken[i])
+		}
+		if left <= within {
+			n += 1 + int((within-left)/takes)
+		}
+	}
+	return n
+}
+
+// quota returns how many pods the rate and the limits on signals are expected to admit within a time.
+func (d *admission) quota(now time.Time, within time.Duration) int {
+	quota, half := float64(math.MaxInt32), within.Seconds()/2
 	if d.settings.FillEvery > 0 {
-		quota = min(quota, d.limits.bucket.TokensAt(now)+half/d.settings.FillEvery.Seconds())
+		quota = d.limits.bucket.TokensAt(now) + half/d.settings.FillEvery.Seconds()
 	}
 	if d.limits.boundsSignals() {
-		starts := float64(unknownQuota)
+		starts := 1.0
 		if every, known := d.admissionsEvery(now); known {
-			starts = max(starts, half/max(every, 1).Seconds())
+			starts = half / max(every, 1).Seconds()
 		}
 		quota = min(quota, starts)
 	}
 	return max(1, int(quota))
 }
 
-// allowForecast makes the bounds on the starts of a group allow what is expected to start within
-// f.waitable. Of a resource, each start counts as the mean of the starts under way.
-func (f *forecast) allowForecast(g *group) {
+// allowForecast makes the bounds on the starts of a group allow what is expected to start within a time. Of a resource,
+// each start counts as the mean of the starts under way.
+func (f *forecast) allowForecast(within time.Duration, t *Ticket, g *group) {
 	for i := range g.bounds {
 		b := &g.bounds[i]
 		if b.reason == reasons.PolicyRunning || b.limit == anyNumber {
 			continue
 		}
-		unit, starting := 1.0, float64(len(g.admittedAt))
+		unit, starting := 1.0, float64(len(g.starting))
 		if b.resource != "" {
 			unit = max(1, b.used/max(1, starting))
 		}
 		free := math.Floor(max(0, b.limit-b.used) / unit)
 		slots := int(min(b.limit/unit, starting+free))
-		b.allows = b.used + unit*math.Floor(f.starts(int(free), g.admittedAt, slots, slots))
+		b.allows = b.used + unit*float64(f.starts(within, t, g.starting, slots))
 	}
 }
 
@@ -156,21 +252,36 @@ func (p *pod) allowOneMore() {
 }
 
 // interval returns the expected time between two admissions by the slowest limit; zero if no limit is
-// set. For a limit on a signal, that is the mean time between the latest admissions. It is a guess
-// if observed is false.
+// set. It is a guess if observed is false.
 func (d *admission) interval(now time.Time) (every time.Duration, observed bool) {
-	observed = true
-	slower := func(than time.Duration, known bool) {
-		every, observed = max(every, than), observed && known
+	every, observed = d.othersInterval(now)
+	if d.slots.limit == noLimit {
+		return every, observed
 	}
-	if d.slots.limit != noLimit {
-		start, known := d.slots.took.median(len(d.slots.took.last))
-		ends := endRate(now, d.slots.admittedAt(), d.slots.limit, d.slots.limit, start, 1)
-		slower(time.Duration(math.Round(float64(time.Second)/ends)), known)
+	expected, known := d.slots.expected(now)
+	since, rate := d.slots.admittedAt(), 0.0
+	for _, at := range since {
+		total := expected
+		if age := now.Sub(at); age > expected {
+			total = 2 * age
+		}
+		rate += 1 / total.Seconds()
 	}
-	slower(d.settings.FillEvery, true)
+	taken := len(since)
+	if free := d.slots.limit - taken; free > 0 {
+		rate, taken = rate+float64(free)/expected.Seconds(), d.slots.limit
+	}
+	rate *= float64(d.slots.limit) / float64(taken)
+	return max(every, time.Duration(math.Round(float64(time.Second)/rate))), observed && known
+}
+
+// othersInterval is interval for the limits other than the number of starts at a time. For a limit on a signal, it is
+// the mean time between the latest admissions.
+func (d *admission) othersInterval(now time.Time) (every time.Duration, observed bool) {
+	every, observed = d.settings.FillEvery, true
 	if d.limits.boundsSignals() {
-		slower(d.admissionsEvery(now))
+		latest, known := d.admissionsEvery(now)
+		return max(every, latest), known
 	}
 	return every, observed
 }
@@ -211,4 +322,18 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 		}
 	}
 	return s
+}
+
+// turns returns a function that says when a ticket is expected to be admitted, from now, that has so many ahead. held: a
+// limit of the node holds the next one. The function must be called with rising numbers.
+func (d *admission) turns(now time.Time) func(ahead int, held bool) time.Duration {
+	f := d.forecast(now, false)
+	every, _ := d.othersInterval(now)
+	started := 0
+	return func(ahead int, held bool) time.Duration {
+		for ; started < ahead; started++ {
+			f.start(nil)
+		}
+		return max(f.turn(), time.Duration(ahead+oneIf(held))*every)
+	}
 }

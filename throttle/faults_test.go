@@ -117,18 +117,6 @@ func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
 	}
 }
 
-func TestAGateDeadlineIsServedWhileStartsAreAboveALoweredLimit(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, throttle.Settings{MaxConcurrent: 4}, nil)
-	for i := range 6 {
-		p.joinWaiting(fmt.Sprintf("a-%d", i), throttle.Request{})
-	}
-	p.l.Configure(p.now, throttle.Settings{MaxConcurrent: 1})
-	d := p.l.Lookup("a-4").DeadlineReached(p.now)
-	require.Equal(t, throttle.Decision{Admitted: true, Reason: reasons.GateDeadline}, d)
-	require.Equal(t, reasons.GateExpired, p.l.Lookup("a-5").DeadlineReached(p.now).Reason, "deadlines pass one at a time")
-}
-
 func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 1}, nil)

@@ -24,7 +24,7 @@ type group struct {
 // counts are counted anew from all pods after a pod has changed.
 type counts struct {
 	pods, waiting, running, ready int
-	admittedAt                    []time.Time // of the pods that start
+	starting                      []*Ticket // of the pods that start
 }
 
 // bound is a limit of a policy in one group: on pods or on a resource. Its amounts are floating
@@ -216,7 +216,7 @@ func (s *groups) count() {
 	}
 	s.counted = true
 	for _, g := range s.all {
-		g.counts = counts{admittedAt: g.admittedAt[:0]}
+		g.counts = counts{starting: g.starting[:0]}
 		for i := range g.bounds {
 			b := &g.bounds[i]
 			b.usedBefore, b.used, b.progressing, b.stalledSince = b.used, 0, 0, time.Time{}
@@ -258,7 +258,7 @@ func (p *pod) count() {
 		g.running += oneIf(p.running)
 		g.ready += oneIf(p.running && p.ready)
 		if p.inState(Starting) {
-			g.admittedAt = append(g.admittedAt, p.ticket.admitted)
+			g.starting = append(g.starting, p.ticket)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -30,6 +31,10 @@ type kubelet struct {
 	mostAbove int // most starts above the limit at a time
 	actions   int
 	pulls     time.Duration // how long images are pulled; zero: hardly any time
+	room      time.Duration // pods wait in the waiting room, and ask so often; zero: there is none, and they are refused
+	places    int           // how many waits in the gate began
+	emptied   time.Time     // since when a slot is empty, pods wait and none starts; zero: that is not so
+	empty     time.Duration // for how long that was so, at most
 }
 
 // simPod is one pod of the play.
@@ -40,6 +45,7 @@ type simPod struct {
 	works   time.Duration // how long it uses CPU, from its admission
 	needs   *simPod       // the pod that must be ready before this one; nil: none
 	groups  []Membership
+	kind    string   // of its start
 	backOff *backOff // nil: no container of the pod ran before
 	waiting bool     // in the gate
 	began   time.Time
@@ -110,11 +116,15 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups}).Reserve(k.now, waitable, RetriedSoon).Admitted {
+	if k.join(p).Reserve(k.now, waitable, RetriedSoon).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
-	k.after(k.between(10*time.Second, 15*time.Second), func() { k.sandbox(p) })
+	k.after(cmp.Or(k.room, k.between(10*time.Second, 15*time.Second)), func() { k.sandbox(p) })
+}
+
+func (k *kubelet) join(p *simPod) *Ticket {
+	return k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups, Profile: Profile{Kind: p.kind}})
 }
 
 func (k *kubelet) container(p *simPod) {
@@ -126,7 +136,7 @@ func (k *kubelet) container(p *simPod) {
 		}
 		refusal = RetriedLate
 	}
-	ticket := k.l.Join(k.now, Request{UID: p.uid, Flow: p.flow, Priority: p.prio, Groups: p.groups})
+	ticket := k.join(p)
 	if ticket.TryStart(k.now).Admitted {
 		return
 	}
@@ -134,6 +144,7 @@ func (k *kubelet) container(p *simPod) {
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 		return
 	}
+	k.places++
 	deadline := k.now.Add(waitable)
 	k.after(100*time.Millisecond, func() {
 		ticket.Wait(k.now)
@@ -187,7 +198,7 @@ func (k *kubelet) run() time.Duration {
 	k.t.Helper()
 	next := k.settle()
 	for k.left > 0 {
-		require.Less(k.t, k.now.Sub(t0), 24*time.Hour, "%d pods are left", k.left)
+		require.Less(k.t, k.now.Sub(t0), 1000*time.Hour, "%d pods are left", k.left)
 		require.True(k.t, len(k.todo) > 0 || !next.IsZero(), "no pod will come back, but %d pods are left", k.left)
 		at := next
 		if len(k.todo) > 0 && (at.IsZero() || k.todo[0].at.Before(at)) {
@@ -215,6 +226,7 @@ func (k *kubelet) happened() {
 		switch e.State {
 		case Starting:
 			k.admitted[e.Reason]++
+			k.emptied = time.Time{}
 			k.begin(p, e.Ticket)
 		case Started, Gone:
 			p.started, p.ended = true, k.now
@@ -226,4 +238,12 @@ func (k *kubelet) happened() {
 		}
 	}
 	k.mostAbove = max(k.mostAbove, k.l.slots.taken()-k.l.slots.capacity())
+	switch empty := k.l.slots.taken() < k.l.slots.capacity() && len(k.l.queue.arrivals) > 0; {
+	case !empty:
+		k.emptied = time.Time{}
+	case k.emptied.IsZero():
+		k.emptied = k.now
+	default:
+		k.empty = max(k.empty, k.now.Sub(k.emptied))
+	}
 }

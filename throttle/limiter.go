@@ -240,8 +240,8 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 }
 
 // SetFrozen freezes the queue or releases it. While it is frozen, no ticket is admitted in its turn or because its
-// MaxWait is over: pods that have yet to join may go before those that have. Exempt pods, adopted starts and processes
-// that can wait no longer ([Ticket.DeadlineReached]) may still start.
+// MaxWait is over: pods that have yet to join may go before those that have. Exempt pods and adopted starts may still
+// start.
 func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)

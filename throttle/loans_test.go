@@ -322,6 +322,7 @@ func TestOnlyAStartUnderWayStalls(t *testing.T) {
 func TestTheRoomForeseesTheLoans(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("a")
 	require.Equal(t, 3, n.reserve("pod", 9))
 	n.stall("a")

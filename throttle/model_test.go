@@ -336,7 +336,7 @@ func (o *oracle) judge(reached *modelPod) {
 		o.say("-> %s %s %s", e.State, e.Reason, p.uid)
 		switch e.State {
 		case throttle.Starting:
-			o.judgeAdmission(p, e.Reason, reached)
+			o.judgeAdmission(p, e.Reason)
 			o.pays()
 			p.state, p.admitted, p.slot, p.runs, p.ready = throttle.Starting, o.now, true, true, false
 		case throttle.Started, throttle.Gone:
@@ -372,7 +372,7 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 }
 
 // judgeAdmission fails the test for an admission that the contract does not allow.
-func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *modelPod) {
+func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason) {
 	over := o.slotsFull(p)
 	full, sure := o.nodeFull()
 	require.Equal(o.t, throttle.Waiting, p.state)
@@ -389,8 +389,6 @@ func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason, reached *mod
 		require.False(o.t, o.now.Before(p.due), "%s has not reached its deadline", p.uid)
 		o.judgeUrgency(p)
 		o.oldest = !o.oldest
-	case reasons.GateDeadline:
-		require.Same(o.t, reached, p)
 	default:
 		require.Fail(o.t, "unknown reason of an admission", reason)
 	}

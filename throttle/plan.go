@@ -17,7 +17,7 @@ func (d *admission) plan(now time.Time) {
 	}
 	all, _ := d.queue.starts(func(t *Ticket) bool { return !t.preparation.fails })
 	present, tickets := d.queue.starts((*Ticket).waits)
-	limit, soon := noLimit, noLimit
+	limit := noLimit
 	if by := d.slots.adaptive; by != nil {
 		underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
 		for _, t := range d.slots.inFlight {
@@ -28,13 +28,12 @@ func (d *admission) plan(now time.Time) {
 			tickets[i].passes = true
 		}
 		limit = found
-		soon = max(limit, by.AllowSoon(now, underWay, d.slots.taken(), all))
 	}
 	d.slots.found = limit
 	if d.settings.CountsCores() {
-		limit, soon = min(limit, d.slots.withCores(present)), min(soon, d.slots.withCores(all))
+		limit = min(limit, d.slots.withCores(present))
 	}
-	d.slots.setLimit(limit, soon)
+	d.slots.setLimit(limit)
 	d.slots.planned = true
 }
 
@@ -76,7 +75,7 @@ func (s *slots) follow(next *Ticket) {
 	if s.fits(next) {
 		limit = min(s.found, max(s.limit, s.taken()+1))
 	}
-	s.setLimit(limit, s.limitSoon)
+	s.setLimit(limit)
 }
 
 // cores returns how many cores a start is expected to keep busy at its peak.

@@ -56,6 +56,7 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: Settings{}.WithDefaults().StartTimeout, MaxPulling: 1})
+			n.observeThree()
 			n.joinAndWait("holder")
 			a := n.join("a")
 			require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
@@ -72,6 +73,7 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
 	require.True(t, n.join("a").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	b := n.join("b")
@@ -84,6 +86,7 @@ func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 10})
+	n.observeThree()
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 9))
 	require.Equal(t, 3, n.l.Snapshot(n.now).Pulling)
@@ -93,6 +96,7 @@ func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
 func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.observeThree()
 	n.joinAndWait("holder")
 	require.True(t, n.join("pulls").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	a, b := n.join("a"), n.join("b")
@@ -157,24 +161,6 @@ func TestUrgentPodsPullEarlyAndTheHerdHardlyTakesLonger(t *testing.T) {
 	t.Logf("the last urgent pod starts after %s, the herd is up after %s, without priorities %s", last/seeds, all/seeds, allAlike/seeds)
 	require.Less(t, last, seeds*90*time.Second)
 	require.Less(t, all.Seconds(), 1.15*allAlike.Seconds())
-}
-
-// A pod that left the waiting room goes on all the same.
-func TestAPodThatAFullGateDoesNotHoldKeepsItsPullPermit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
-	a := n.join("a")
-	require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	n.pass(arrivalGrace)
-	for _, name := range []string{"b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {
-		n.joinAndWait(name)
-	}
-	d := a.Reserve(n.now, waitable, NotIfFull)
-	require.Equal(t, reasons.GateFull, d.Reason)
-	require.True(t, d.Admitted)
-	require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
-	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.Zero(t, n.l.Snapshot(n.now).Pulling)
 }
 
 // Of 60 pods of a namespace, the registry never answers. They come first.

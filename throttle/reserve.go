@@ -14,6 +14,8 @@ const (
 	// returnsWithin is how long a pod that was refused is awaited: kubelet retries within 15
 	// seconds, and needs some time before it asks.
 	returnsWithin = 20 * time.Second
+	// sparedBy is how long before the end of returnsWithin a pod comes back, in the mean.
+	sparedBy = 7500 * time.Millisecond
 )
 
 // reserve decides whether t may wait near its turn. An overdue pod may in any case, unless another
@@ -35,22 +37,30 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.position(t).ahead}
 }
 
-// gateHolds returns what holds the ticket if each limit allows what it is expected to allow within waitable: a group,
-// or the quota of pods near their turn. A pod gets no reservation if as many pods as the quota go before it, if twice
-// the quota of its priority or higher occupy the gate, or if four times the quota of any priority do. Of the same
-// priority, a start of a container that exited before counts as one of a lower priority. A ticket that has the greater
-// quota of RetriedLate occupies nothing for one that has not. The rate holds the ticket while the next token comes only
-// after waitable.
+// gateHolds returns what holds the ticket if each limit allows what it allows within waitable for sure: a group, or that
+// the pod's turn may come later. Before it go the pods before it in the queue that occupy the gate or are awaited, and
+// those behind it that occupy the gate and are not of a later band. Those behind do not count if the pod had a place and
+// comes late, as after a long pull. Of the same flow and band, a pod that is awaited does not count if it is not back
+// before the turn of this one. The rate holds the ticket while the next token comes only after waitable.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
-	f := d.forecast(now, waitable)
-	f.steady = t.late
-	quota, before, occupied, occupiedByAny, passed := d.quota(now, &f), 0, 0, 0, false
+	f := d.forecast(now, !t.late)
+	turn := now.Add(d.turnBehind(now, t))
+	quota, before, places, passed := d.quota(now, waitable), 0, 0, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
-		f.allowForecast(g)
+		f.allowForecast(waitable, t, g)
 	}
 	t.pod.allowOneMore()
-	include := func(o *Ticket) bool { return o == t || o.occupies(now) || !passed && o.awaited(now) }
+	include := func(o *Ticket) bool {
+		switch {
+		case o == t || o.occupies(now):
+			return true
+		case passed || !o.awaited(now):
+			return false
+		default:
+			return o.flow != t.flow || byBand(o, t) != 0 || len(o.pod.asks) > 0 || !turn.Before(o.awaitedUntil.Add(-sparedBy))
+		}
+	}
 	d.queue.each(include, func(o *Ticket, heldBy *ask) bool {
 		switch {
 		case o == t && heldBy != nil:
@@ -58,10 +68,11 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			return false
 		case o == t:
 			passed = true
-		case heldBy == nil:
-			before += oneIf(!passed)
-			if o.occupies(now) && (t.late || !o.late) {
-				occupied, occupiedByAny = occupied+oneIf(byBand(o, t) <= 0), occupiedByAny+1
+		case heldBy == nil && (!passed || !t.reserved && byBand(o, t) <= 0):
+			before++
+			if f.turn() <= waitable {
+				places++
+				f.start(o)
 			}
 		}
 		return true
@@ -69,10 +80,24 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	if next := d.limits.heldByRate(now); held.none() && next.Until.After(now.Add(waitable)) {
 		held = next
 	}
-	if held.none() && (before >= quota || occupied >= 2*quota || occupiedByAny >= 4*quota) {
-		held = Held{Reason: reasons.GateFull, Measured: float64(max(before, occupiedByAny)), Threshold: float64(quota)}
+	promised := t.reserved && now.Before(t.awaitedUntil)
+	if held.none() && !promised && (before >= quota || f.turn() > waitable) {
+		held = Held{Reason: reasons.GateFull, Measured: float64(before), Threshold: float64(min(places, quota)), NoneEnded: d.slots.took.n == 0}
 	}
 	return held
+}
+
+// turnBehind returns when the turn of the ticket is expected, from now, behind the tickets that occupy the gate.
+func (d *admission) turnBehind(now time.Time, t *Ticket) time.Duration {
+	f, passed := d.forecast(now, false), false
+	inside := d.queue.couldStart(func(o *Ticket) bool {
+		passed = passed || o == t
+		return o != t && o.occupies(now) && (!passed || byBand(o, t) <= 0)
+	})
+	for range min(inside, 1000) {
+		f.start(t)
+	}
+	return f.turn()
 }
 
 // pulls reports whether the ticket has a pull permit. It loses the permit after StartTimeout: an image

@@ -22,83 +22,106 @@ func (n *node) reserve(prefix string, pods int) (up int) {
 	return up
 }
 
-// observe lets starts of the given duration end.
+// observe lets starts of the given duration end: so many that others of an unknown kind take at most twelve times as long.
 func (n *node) observe(d time.Duration) {
-	n.joinAndWait("observed")
-	n.pass(d)
-	n.end("observed", reasons.Ready)
+	for range 3 {
+		n.joinAndWait("observed")
+		n.pass(d)
+		n.end("observed", reasons.Ready)
+	}
 }
 
-func TestRoomBeforeAnythingWasObservedIsTwiceTheLimitPlusOne(t *testing.T) {
+// renewHolder lets the start that holds the slot begin anew: it has taken no time yet.
+func (n *node) renewHolder() {
+	n.end("holder", reasons.Deleted)
+	n.joinAndWait("holder")
+}
+
+// observeThree lets starts end, so that beside a start that begins now, three pods get a place in the gate for each slot.
+func (n *node) observeThree() { n.observe(2100 * time.Millisecond) } // 3 * 12 * 2.1 s is less than waitable, and 4 * 12 * 2.1 s is more
+
+func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 3})
-	require.Equal(t, 7, n.reserve("pod", 20))
+	require.Equal(t, 3, n.reserve("pod", 20))
 	d := n.join("late").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
-	require.Equal(t, reasons.GateFull, d.Reason)
-	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 7}, d.Held)
+	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 3, NoneEnded: true}, d.Held)
 	require.Equal(t, 20, d.Ahead)
+	n.pass(returnsWithin)
+	n.joinAndWait("a", "b", "c")
+	n.pass(time.Hour) // they outlast each bound, and end
+	require.Zero(t, n.l.Snapshot(n.now).Starting)
 }
 
-func TestAFewPodsAllGetAReservation(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.observe(10 * time.Second)
-	n.joinAndWait("a", "b") // no slot is free
-	require.Equal(t, 6, n.reserve("pod", 30), "25 s of work for 2 slots, and one more")
-}
-
-func TestTheRoomForAFewIsThePaceForHalfTheTime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.observe(10 * time.Second)
-	n.joinAndWait("a", "b")
-	up := 0
-	for i := range 5 {
-		if n.join(fmt.Sprint(i)).Reserve(n.now, 30*time.Second, RetriedSoon).Admitted {
-			up++
-		}
-	}
-	require.Equal(t, 3, up, "2 slots * 15 s / 10 s")
-}
-
-func TestOfManyPodsAFewGetAReservationInCaseOfASlowdown(t *testing.T) {
+// A start of a kind that is known takes at most twelve times the mean of those that ended.
+func TestAPlaceIsForAPodWhoseTurnComesInTimeEvenIfStartsBecomeTenTimesSlower(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(time.Second)
 	n.joinAndWait("a", "b")
-	for i := range 60 { // they come, and no pod can wait: all but one are refused
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, RetriedSoon)
-	}
-	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 100 s / (12 * 1 s)")
+	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 8 starts of 12 s in 100 s")
 }
 
-// A slot that stays empty until kubelet's back-off is over costs more than waits that expire.
-func TestNoRoomIsKeptForASlowdownIfARefusalIsRetriedLate(t *testing.T) {
+// Two of the longest say more than twelve times the mean.
+func TestAPlaceAllowsForTwiceTheLongestStart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	for range 5 {
+		n.observe(time.Second)
+	}
+	n.observe(time.Second)
+	n.joinAndWait("long")
+	n.pass(30 * time.Second)
+	n.end("long", reasons.Ready)
+	n.joinAndWait("holder")
+	require.Equal(t, 1, n.reserve("pod", 9), "turns after 60 and 120 s; twelve times the mean is 31 s")
+}
+
+// Of kinds that were not seen, the next may take much longer than those that were.
+func TestAPlaceAllowsForAnUnknownKind(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	join := func(uid, kind string) *Ticket {
+		return n.l.Join(n.now, Request{UID: uid, Profile: Profile{Kind: kind}})
+	}
+	ends := func(uid, kind string) {
+		join(uid, kind).Wait(n.now)
+		n.pass(time.Second)
+		n.end(uid, reasons.Ready)
+	}
+	places := func(kind string) (up int) {
+		join("holder", "a").Wait(n.now)
+		for i := range 20 {
+			up += oneIf(join(fmt.Sprint(kind, i), kind).Reserve(n.now, waitable, RetriedSoon).Admitted)
+		}
+		for i := range 20 {
+			n.end(fmt.Sprint(kind, i), reasons.Deleted)
+		}
+		n.end("holder", reasons.Deleted)
+		return up
+	}
+	for range 5 {
+		ends("first", "a")
+	}
+	require.Equal(t, 8, places("a"), "starts of 12 s")
+	require.Equal(t, 2, places("z"), "after one of 12 s starts of 50 s: 100/(1*2) times the mean")
+	ends("second", "b")
+	require.Equal(t, 6, places("z"), "after one of 12 s starts of 16.7 s: 100/(2*3) times the mean")
+}
+
+// A refusal costs such a pod as much as a place that runs out.
+func TestARestartGetsAPlaceIfItsTurnIsExpectedInTime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(5 * time.Second)
 	n.joinAndWait("a", "b")
-	for i := range 60 {
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, RetriedLate)
-	}
 	up := 0
 	for i := range 60 {
 		up += oneIf(n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
 	}
-	require.Equal(t, 20, up, "2 slots * 50 s / 5 s")
-	require.False(t, n.join("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted, "for it, 2 slots * 100 s / (12 * 5 s)")
-}
-
-func TestEachSlotHasAReservationForAnySpeedOfStarts(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 3})
-	n.observe(12 * time.Second)
-	n.joinAndWait("a", "b", "c")
-	for i := range 60 {
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, 0, RetriedSoon)
-	}
-	require.Equal(t, 3, n.reserve("pod", 60))
+	require.Equal(t, 40, up, "2 slots * 100 s / 5 s")
+	require.False(t, n.join("late").Reserve(n.now, waitable, RetriedSoon).Admitted, "for it, 2 slots * 100 s / (12 * 5 s)")
 }
 
 func TestRoomCountsTheFreeSlots(t *testing.T) {
@@ -108,22 +131,27 @@ func TestRoomCountsTheFreeSlots(t *testing.T) {
 	require.Equal(t, 4, n.reserve("pod", 30), "starts are slow, but four slots are free")
 }
 
-func TestRoomShrinksWithTheAgeOfAnUnfinishedStart(t *testing.T) {
+// A start that takes more than twice as long as those that ended may take a hundred times as long as until now, and so
+// may those of its kind that begin later.
+func TestAStartThatHasNotEndedTakesTheRoom(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := newNode(t, Settings{MaxConcurrent: 2, StartTimeout: time.Hour})
 	n.observe(time.Second)
 	n.joinAndWait("slow")
-	require.Equal(t, 26, n.reserve("fast", 60))
-	n.pass(25 * time.Second)
-	require.Equal(t, 2, n.reserve("later", 10), "50 s / 25 s; the earlier reservations have expired")
+	n.pass(2 * time.Second)
+	require.Equal(t, 17, n.reserve("fast", 60), "9 in the free slot, 8 in that which is busy for 10 s")
+	n.pass(arrivalGrace)
+	require.Equal(t, 1, n.reserve("later", 10), "the slot that is free")
 }
 
-func TestRoomIsNeverZero(t *testing.T) {
+func TestNoPlaceIsLeftBehindALongStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
 	n.observe(10 * time.Minute)
 	n.joinAndWait("holder")
-	require.Equal(t, 1, n.reserve("pod", 5))
+	require.Zero(t, n.reserve("pod", 5))
+	n.end("holder", reasons.Deleted)
+	require.Equal(t, 1, n.reserve("late", 5), "the slot is free")
 }
 
 func TestTheRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
@@ -151,14 +179,23 @@ func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 	n.requireState("next", Starting, reasons.WithinLimits)
 }
 
-// A full gate holds no pod that left the waiting room, but the rate does.
-func TestAFullGateDoesNotHideTheRate(t *testing.T) {
+// A full gate does not hold a pod that has a reservation, but the rate does.
+func TestAPromiseIsKeptButTheRateHolds(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
-	require.True(t, n.join("first").Reserve(n.now, waitable, RetriedSoon).Admitted)
-	room := n.join("room")
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	promised := n.join("promised")
+	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
-	require.Equal(t, reasons.Rate, room.Reserve(n.now, waitable, NotIfFull).Reason)
+	n.pass(arrivalGrace - time.Millisecond)
+	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	n.pass(arrivalGrace)
+	require.Equal(t, reasons.GateFull, promised.Reserve(n.now, waitable, RetriedSoon).Reason)
+
+	n = newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
+	promised = n.join("promised")
+	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
+	require.Equal(t, reasons.Rate, promised.Reserve(n.now, waitable, RetriedSoon).Reason)
 }
 
 func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
@@ -177,101 +214,91 @@ func TestStartsOfNoDurationLeaveTheRoomOpen(t *testing.T) {
 func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
+	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 5))
 	n.pass(arrivalGrace - time.Millisecond)
+	n.renewHolder()
 	require.Zero(t, n.reserve("late", 5))
 	n.pass(time.Millisecond)
-	require.Zero(t, n.reserve("later", 5), "the refused pods come back before them")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, n.l.Lookup("late-00").Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.False(t, n.l.Lookup("late-01").Reserve(n.now, waitable, RetriedSoon).Admitted, "pod-04 comes back before it, too")
+	require.Positive(t, n.reserve("later", 5))
 }
 
 func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder", "a", "b", "c")
-	n.pass(arrivalGrace + 5*time.Second)
 	require.Zero(t, n.reserve("late", 5))
-	n.l.Lookup("c").StopWaiting(n.now)
-	require.Zero(t, n.reserve("late", 5), "the waiting pod comes back")
 	n.end("c", reasons.Deleted)
 	require.Equal(t, 1, n.reserve("late", 5))
 }
 
-func TestPodsBehindDoNotTakeTheRoomOfAnEarlierPod(t *testing.T) {
+// Pods behind that have a place keep one that comes later from it: they were promised a turn. It gets the next place.
+func TestAPlaceThatWasGivenIsKept(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
 	early := n.join("early")
-	n.pass(time.Second)
+	n.pass(100 * time.Millisecond)
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted, "only pods behind it fill the quota")
-	require.False(t, n.join("last").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	n.end("pod-00", reasons.Deleted)
+	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 
-func TestAtMostTwiceTheRoomIsReserved(t *testing.T) {
+// A pod of a higher priority gets a place in any case, if those of its own priority or higher leave it one.
+func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
+	require.Equal(t, 3, n.reserve("pod", 9))
 	up := 0
-	for i := range 10 { // each is before all earlier ones in the queue
-		r := Request{UID: fmt.Sprint(i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
-		if n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted {
-			up++
-		}
+	for i := range 9 {
+		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted)
 	}
-	require.Equal(t, 6, up)
+	require.Equal(t, 3, up)
 }
 
-// Restarts that came while each was next fill the quota twice. First starts have a quota of their own then.
+// First starts go before restarts.
 func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
 	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted }
-	for i := range 6 {
-		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1, Arrived: t0.Add(-time.Duration(i) * time.Second)}))
+	for i := range 3 {
+		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1}))
 	}
 	require.False(t, reserve(Request{UID: "restart", Repeats: 1, Arrived: t0.Add(-time.Minute)}))
-	up := 0
-	for i := range 10 { // each is before all earlier ones in the queue
-		up += oneIf(reserve(Request{UID: fmt.Sprint("first-", i), Arrived: t0.Add(-time.Duration(i) * time.Second)}))
+	for i := range 3 {
+		require.True(t, reserve(Request{UID: fmt.Sprint("first-", i)}))
 	}
-	require.Equal(t, 6, up, "four times the quota in all")
-	require.False(t, reserve(Request{UID: "urgent", Priority: 1}))
+	require.False(t, reserve(Request{UID: "first"}))
 }
 
-// Containers that ran before fill the gate by a quota that is greater than that of others.
+// Containers that ran before fill the gate more than others may.
 func TestContainersThatRanBeforeKeepNoPodOfHigherPriorityOut(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.observe(5 * time.Second)
 	n.joinAndWait("a", "b")
 	for i := range 40 {
-		n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate)
+		require.True(t, n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
 	}
 	up := 0
 	for i := range 40 {
-		up += oneIf(n.l.Lookup(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
-	}
-	require.Equal(t, 20, up, "2 slots * 50 s / 5 s")
-	for i := range 40 { // each is before all earlier ones in the queue
-		r := Request{UID: fmt.Sprint("earlier-", i), Arrived: t0.Add(-time.Duration(i) * time.Second)}
-		up += oneIf(n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedLate).Admitted)
-	}
-	require.Equal(t, 40, up, "twice their quota")
-	up = 0
-	for i := range 40 {
 		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted)
 	}
-	require.Equal(t, 3, up, "2 slots * 100 s / (12 * 5 s)")
-	require.False(t, n.join("pod-40").Reserve(n.now, waitable, RetriedSoon).Admitted, "those before it count")
+	require.Equal(t, 2, up, "2 slots * 100 s / (12 * 5 s)")
 }
 
 func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve(n.now)
@@ -282,6 +309,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Prepare(n.now, true)
@@ -292,24 +320,28 @@ func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
 
 func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1}) // the quota is 3
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observeThree()
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
 		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
-	d := n.l.Lookup("pod-00").Reserve(n.now, waitable, RetriedSoon)
-	require.False(t, d.Admitted, "three other pods are before it now")
-	d = n.l.Lookup("pod-01").Reserve(n.now, waitable, RetriedSoon)
-	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3}, d.Held, "pod-00 comes back before this pod")
+	n.pass(arrivalGrace)
+	n.renewHolder()
+	require.True(t, urgent("a") && urgent("b") && urgent("c"))
+	n.l.Lookup("pod-00").Wait(n.now)
+	pod := n.l.Lookup("pod-01")
+	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3}, pod.Reserve(n.now, waitable, RetriedSoon).Held)
+	require.False(t, pod.occupies(n.now))
 }
 
 func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	a := n.joinAndWait("a")
-	require.Equal(t, 3, n.reserve("pod", 9))
+	require.Zero(t, n.reserve("pod", 9))
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, RetriedSoon))
 	a.End(n.now, reasons.Ready)
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, RetriedSoon))
@@ -331,10 +363,10 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 10})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
-	n.observe(10 * time.Second)
+	n.observe(2100 * time.Millisecond)
 	n.grouped("holder", in(t1, nil))
 	last, up := n.reserveGrouped("pod", 12, in(t1, nil))
-	require.Equal(t, 5, up, "one at a time, 50 s / 10 s")
+	require.Equal(t, 3, up, "one at a time, 100 s / (12 * 2.1 s)")
 	require.Equal(t, Held{Reason: reasons.PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
 	require.Equal(t, 15, n.reserve("other", 15), "they take nothing from other pods")
 
@@ -351,7 +383,7 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 		limits GroupLimits
 		up     int
 	}{
-		"no claims yet":       {GroupLimits{Claims: &Claims{}}, 3},
+		"no claims yet":       {GroupLimits{Claims: &Claims{}}, 4},
 		"more than may start": {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
 		"none ever":           {GroupLimits{Starting: pods(0)}, 0},
 		"too much to run":     {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
@@ -359,10 +391,11 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, Settings{MaxConcurrent: 1})
+			n.observeThree()
 			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": c.limits})
 			_, up := n.reserveGrouped("held", 9, in(t1, Amounts{"cpu": 200}))
 			require.Equal(t, c.up, up)
-			require.Equal(t, 3, n.reserve("other", 9))
+			require.Equal(t, 4, n.reserve("other", 9))
 		})
 	}
 }

@@ -14,13 +14,12 @@ type candidates struct {
 }
 
 // candidates scans the queue once, as the package documentation says under "A decision". It does not
-// ask the limits of the node, which hold every ticket alike. If last is not nil, no other ticket counts
-// as overdue. A frozen queue has no next ticket.
-func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
+// ask the limits of the node, which hold every ticket alike.
+func (d *admission) candidates(now time.Time) (c candidates) {
 	d.queue.begin()
 	for _, t := range d.queue.inOrder() {
 		waits := t.waits()
-		overdue := waits && (t == last || last == nil && !now.Before(t.due()))
+		overdue := waits && !now.Before(t.due())
 		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
 			continue // it reserves nothing
 		}
@@ -37,7 +36,7 @@ func (d *admission) candidates(now time.Time, last *Ticket) (c candidates) {
 			heldBy.keepFromOthers()
 		case !waits:
 			t.pod.reserveRunning(nil)
-		case !d.frozen && (c.next == nil || d.queue.fairer(t, c.next)):
+		case c.next == nil || d.queue.fairer(t, c.next):
 			c.next = t
 		}
 	}

@@ -18,17 +18,16 @@ const noLimit = math.MaxInt
 
 // slots are the starts under way, how many there may be, and what is known from those that ended.
 type slots struct {
-	settings  *Settings
-	inFlight  []*Ticket            // Starting, by admission
-	limit     int                  // starts at a time; noLimit: any number
-	limitSoon int                  // what the adaptive limit may soon grow to; at least limit
-	found     int                  // the adaptive limit; noLimit: there is none
-	adaptive  *adaptive.Controller // nil: off
-	planned   bool                 // limit is up to date; only if byKind
-	loan      loan                 // of slots
-	took      durations
-	lost      time.Time   // when the latest start was admitted that a probe may have killed; zero: none
-	scratch   []time.Time // of admittedAt
+	settings *Settings
+	inFlight []*Ticket            // Starting, by admission
+	limit    int                  // starts at a time; noLimit: any number
+	found    int                  // the adaptive limit; noLimit: there is none
+	adaptive *adaptive.Controller // nil: off
+	planned  bool                 // limit is up to date; only if byKind
+	loan     loan                 // of slots
+	took     history
+	lost     time.Time   // when the latest start was admitted that a probe may have killed; zero: none
+	scratch  []time.Time // of admittedAt
 }
 
 // configure applies the settings: it makes, changes or drops the adaptive limit.
@@ -43,23 +42,21 @@ func (s *slots) configure() {
 	}
 	s.planned = false
 	if !s.byKind() { // else the next decision plans
-		s.setLimit(noLimit, noLimit)
+		s.setLimit(noLimit)
 	}
 }
 
 // byKind reports whether the limit depends on which pods start.
 func (s *slots) byKind() bool { return s.adaptive != nil || s.settings.CountsCores() }
 
-// setLimit sets the limit to MaxConcurrent or found, whichever is lower. soon is what found may soon
-// grow to.
-func (s *slots) setLimit(found, soon int) {
+// setLimit sets the limit to MaxConcurrent or found, whichever is lower.
+func (s *slots) setLimit(found int) {
 	was := s.limit
 	most := s.settings.MaxConcurrent
 	if most <= 0 || s.settings.CountCores {
 		most = noLimit
 	}
 	s.limit = min(most, max(1, found))
-	s.limitSoon = min(most, max(s.limit, soon))
 	if s.limit != was {
 		s.repay()
 	}
@@ -112,7 +109,7 @@ func (s *slots) release(t *Ticket, reason reasons.Reason, took time.Duration) {
 	}
 	switch reason {
 	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:
-		s.took.add(took)
+		s.took.add(t.profile.Kind, t.admitted, took)
 	case reasons.Exited, reasons.CrashLoop, reasons.Failed:
 		if took >= lostAfter && (t.profile.Patience > 0 || t.profile.Kind == "") { // without a kind, its probes are unknown
 			s.lost = later(s.lost, t.admitted)

@@ -56,7 +56,7 @@ type TicketView struct {
 	Arrived, Admitted, Ended time.Time
 	// Since is since when it waits or waited: Arrived, or later by the time in which kubelet prepared the pod.
 	Since time.Time
-	// WaitLeft is the time until a Waiting ticket is admitted if Interval stays as it is. If a group holds
+	// WaitLeft is the time until a Waiting ticket is expected to be admitted. If a group holds
 	// the ticket, it is the time until its MaxWait is over, or zero if MaxWait does not help.
 	WaitLeft time.Duration
 	// Repeats is Request.Repeats.
@@ -81,8 +81,9 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	if l.slots.adaptive != nil {
 		s.Adaptive = l.slots.adaptive.Why()
 	}
+	turn := l.admission.turns(now)
 	l.queue.positions(func(t *Ticket, at position) bool {
-		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, s.Interval))
+		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, turn))
 		return true
 	})
 	for _, t := range l.slots.inFlight {
@@ -100,8 +101,7 @@ func (l *Limiter) View(now time.Time, uid string) (t *Ticket, v TicketView) {
 	case t.state != Waiting:
 		v = t.view()
 	default:
-		every, _ := l.admission.interval(now)
-		v = t.waitingView(now, l.queue.position(t), l.admission.held(now), every)
+		v = t.waitingView(now, l.queue.position(t), l.admission.held(now), l.admission.turns(now))
 	}
 	return t, v
 }
@@ -129,7 +129,7 @@ func (t *Ticket) view() TicketView {
 }
 
 // waitingView adds what a ticket waits for at its position.
-func (t *Ticket) waitingView(now time.Time, at position, node Held, every time.Duration) TicketView {
+func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(ahead int, held bool) time.Duration) TicketView {
 	v := t.view()
 	v.Held, v.Ahead, v.Overdue = t.heldBy(at, node), at.ahead, !now.Before(t.due())
 	v.Reason = v.Held.Reason
@@ -141,9 +141,9 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, every time.D
 	case at.heldBy != nil:
 		v.WaitLeft = max(0, t.due().Sub(now))
 	case v.Reason == reasons.NotPresent || v.Reason == reasons.Preparing: // it starts when it comes
-		v.WaitLeft = time.Duration(at.ahead) * every
+		v.WaitLeft = turn(at.ahead, false)
 	default:
-		v.WaitLeft = time.Duration(at.ahead+1) * every
+		v.WaitLeft = turn(at.ahead, true)
 	}
 	return v
 }
@@ -198,7 +198,7 @@ func (l *Limiter) Groups(now time.Time) []GroupView {
 	for _, g := range l.groups.all {
 		views = append(views, GroupView{
 			Key: g.key, Limits: g.limits, Ready: g.ready, Waiting: g.waiting, Claims: g.claims, Wants: l.admission.wants(now, g),
-			Starting: g.usage(reasons.PolicyStarting, len(g.admittedAt)), Running: g.usage(reasons.PolicyRunning, g.running),
+			Starting: g.usage(reasons.PolicyStarting, len(g.starting)), Running: g.usage(reasons.PolicyRunning, g.running),
 		})
 	}
 	return views
@@ -235,7 +235,7 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 		wants += oneIf(heldBy == nil && t.pod.boundIn(g))
 		return wants < free
 	})
-	return max(0, wants-max(0, g.claims-len(g.admittedAt)))
+	return max(0, wants-max(0, g.claims-len(g.starting)))
 }
 
 // boundIn reports whether the bounds of a group can hold the pod.

@@ -21,17 +21,17 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	n.pass(time.Second)
 
 	held := Held{Reason: reasons.Concurrency, Measured: 1, Threshold: 1}
-	now, interval := t0.Add(21*time.Second), 21*time.Second // the age of a, the oldest
+	now, interval := t0.Add(21*time.Second), unknownStart
 	require.Equal(t, Snapshot{
 		Settings: s.WithDefaults(), Held: held, Interval: interval, Limit: 1,
 		Waiting: []TicketView{
 			{
 				UID: "b", Name: "ns/b", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Present: true, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: interval,
+				Present: true, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: interval - 21*time.Second, // the age of a
 			},
 			{
 				UID: "absent", Name: "ns/absent", State: Waiting, Reason: reasons.Concurrency, Held: held,
-				Ahead: 1, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: 2 * interval,
+				Ahead: 1, Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), WaitLeft: 2*interval - 21*time.Second,
 			},
 		},
 		Starting: []TicketView{
@@ -106,30 +106,23 @@ func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
 		n.l.Join(n.now, Request{UID: uid, Profile: Profile{Cost: peak(0.25)}})
 	}
 	n.l.Join(n.now, Request{UID: "grouped", Groups: in(t1, nil)})
-	ahead := func() (ahead []int, soon int) {
+	ahead := func() (ahead []int) {
 		for _, uid := range []string{"light", "lighter", "grouped"} {
 			_, v := n.l.View(n.now, uid)
 			ahead = append(ahead, v.Ahead)
 		}
-		n.l.admission.plan(n.now)
-		return ahead, n.l.slots.limitSoon
-	}
-	requireAhead := func(soon int, want ...int) {
-		t.Helper()
-		have, limit := ahead()
-		require.Equal(t, want, have)
-		require.Equal(t, soon, limit)
+		return ahead
 	}
 	holds := func() GroupKey {
 		_, v := n.l.View(n.now, "grouped")
 		return v.Held.Policy
 	}
-	requireAhead(2, 1, 2, 3)
+	require.Equal(t, []int{1, 2, 3}, ahead())
 	require.Equal(t, t1, holds())
 	bad.Prepare(n.now, true)
-	requireAhead(2, 1, 2, 3)
+	require.Equal(t, []int{1, 2, 3}, ahead())
 	bad.Prepare(n.now, false)
-	requireAhead(3, 0, 1, 2)
+	require.Equal(t, []int{0, 1, 2}, ahead())
 	require.Empty(t, holds())
 	for _, uid := range []string{"light", "lighter", "grouped"} {
 		n.end(uid, reasons.Deleted)
@@ -160,16 +153,16 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Interval, s.IntervalObserved})
-	for range len(durations{}.last) {
+	for range len(history{}.last) {
 		n.observe(time.Minute) // the next loop displaces these
 	}
-	for range len(durations{}.last) {
+	for range len(history{}.last) {
 		n.observe(6 * time.Second)
 	}
 	s = n.l.Snapshot(n.now)
 	require.Equal(t, []any{2 * time.Second, true}, []any{s.Interval, s.IntervalObserved})
 
-	for range len(durations{}.last) {
+	for range len(history{}.last) {
 		n.joinAndWait("deleted") // its slot came free, but not because the pod started
 		n.end("deleted", reasons.Deleted)
 	}
@@ -203,9 +196,9 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	}
 	n := newNode(t, Settings{MaxConcurrent: 2})
 	n.joinAndWait("a", "b", "c")
-	require.Equal(t, []any{unknownStart / 2, false}, expected(n, "c"))
+	require.Equal(t, []any{unknownStart, false}, expected(n, "c"))
 	n.pass(20 * time.Second)
-	require.Equal(t, []any{10 * time.Second, false}, expected(n, "c"), "the age of the oldest")
+	require.Equal(t, []any{unknownStart - 20*time.Second, false}, expected(n, "c"))
 	n.end("a", reasons.Ready)
 	n.joinAndWait("d", "e")
 	require.Equal(t, []any{20 * time.Second, true}, expected(n, "e"), "the second of two")
@@ -228,6 +221,29 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	n.measure(SignalCPU, 99)
 	n.joinAndWait("f")
 	require.Equal(t, []any{unknownStart, false}, expected(n, "f"), "the starts of an earlier crowd do not count")
+}
+
+// A start that has run for three minutes takes as long again, whatever those took that ended.
+func TestNoTurnIsExpectedEarlierThanTheStartsUnderWayAllow(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]bool{"nothing has ended": false, "others took a second": true} {
+		n := newNode(t, Settings{MaxConcurrent: 2, StartTimeout: time.Hour, NoProgressAfter: -1})
+		if ended {
+			n.observe(time.Second)
+		}
+		n.joinAndWait("a", "b", "next", "last")
+		for range 18 {
+			n.pass(10 * time.Second)
+			age := n.now.Sub(n.l.slots.inFlight[0].admitted)
+			s := n.l.Snapshot(n.now)
+			require.Equal(t, ended, s.IntervalObserved, name)
+			require.GreaterOrEqual(t, s.Interval, age/2, name)
+			for _, v := range s.Waiting {
+				require.GreaterOrEqual(t, age+v.WaitLeft, max(age, time.Second), name)
+				require.True(t, age < unknownStart || v.WaitLeft >= age, "%s: %s is expected after %s, and starts have run for %s", name, v.UID, v.WaitLeft, age)
+			}
+		}
+	}
 }
 
 func TestAFailedStartSaysNothingAboutThePace(t *testing.T) {

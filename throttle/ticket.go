@@ -173,6 +173,8 @@ type Held struct {
 	Resource string
 	// Asks is how much more of Resource the pod would use.
 	Asks float64
+	// NoneEnded is for GateFull: no start has ended yet, so only free slots are promised.
+	NoneEnded bool
 	// Until is when the limit allows one more start by itself; zero if that is not known.
 	Until time.Time
 }
@@ -214,12 +216,9 @@ type Refusal int
 const (
 	// RetriedSoon means that kubelet tries again within 15 seconds.
 	RetriedSoon Refusal = iota
-	// RetriedLate means that kubelet counts the refusal as a crash of the container, and tries again up to five minutes
-	// later. So the quota assumes that starts stay as fast as they are: a refusal would cost the pod minutes.
+	// RetriedLate means that a refusal costs as much as a place in the gate that runs out: kubelet counts both as a crash
+	// of the container, and tries again up to five minutes later. So the pod gets a place if its turn is expected in time.
 	RetriedLate
-	// NotIfFull means that a full gate does not hold the pod. Reserve then admits it without a reservation and with the
-	// reason GateFull, and the pod keeps its pull permit.
-	NotIfFull
 )
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most waitable. A
@@ -237,9 +236,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
-		if d.Admitted = refusal == NotIfFull && d.Reason == reasons.GateFull; !d.Admitted {
-			t.pullsSince = time.Time{}
-		}
+		t.pullsSince = time.Time{}
 		return d
 	}
 	t.awaitedUntil = now.Add(arrivalGrace)
@@ -297,7 +294,7 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 	now = t.l.lock(now)
 	defer t.l.mu.Unlock()
 	t.processArrivedLocked(now)
-	return t.l.admission.try(now, t, false)
+	return t.l.admission.try(now, t)
 }
 
 // StartExempt admits the ticket at once: with a slot if every limit allows it without a loan, else without a slot. In
@@ -345,14 +342,13 @@ func (t *Ticket) StopWaiting(now time.Time) {
 	}
 }
 
-// DeadlineReached decides on the ticket because its process can wait no longer. The ticket is admitted as
-// if its MaxWait were over, or refused with GateExpired. A refused ticket keeps its position in the queue.
-// If the ticket is not Waiting, the result is that of TryStart.
+// DeadlineReached is TryStart for a process that can wait no longer. If a limit holds the ticket, the reason is
+// GateExpired, and there is an event. The ticket keeps its position in the queue.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	now = t.l.lock(now)
 	defer t.l.admitAndUnlock(now)
 	t.processArrivedLocked(now)
-	d := t.l.admission.try(now, t, true)
+	d := t.l.admission.try(now, t)
 	if t.state == Waiting {
 		d.Reason = reasons.GateExpired
 		t.l.tickets.addEvent(Event{State: Waiting, Time: now, Reason: reasons.GateExpired}, t)

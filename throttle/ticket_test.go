@@ -17,7 +17,6 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 		"tried":       func(n *node, a *Ticket) { n.end("holder", reasons.Ready); a.TryStart(n.now) },
 		"exempt":      func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":       func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
-		"expired":     func(n *node, a *Ticket) { a.DeadlineReached(n.now) },
 		"waited":      func(n *node, _ *Ticket) { n.pass(time.Hour) },
 		"deleted":     func(n *node, a *Ticket) { a.End(n.now, reasons.Deleted) },
 		"sandboxGone": func(n *node, a *Ticket) { a.End(n.now, reasons.SandboxGone) },

@@ -40,7 +40,11 @@ func HeldText(h throttle.Held) string {
 	case reasons.Deleted:
 		return "the pod is deleted"
 	case reasons.GateFull:
-		return fmt.Sprintf("%g pods before it or near their turn, %g allowed", h.Measured, h.Threshold)
+		text := fmt.Sprintf("%g pods before it or near their turn, %g allowed", h.Measured, h.Threshold)
+		if h.NoneEnded {
+			text += ": no start has ended yet, so nothing is known of how long they take"
+		}
+		return text
 	default:
 		return ""
 	}

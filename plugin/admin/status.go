@@ -153,6 +153,8 @@ type Gate struct {
 	Waiters int `json:"waiters"`
 	// TimeoutSeconds bounds one wait.
 	TimeoutSeconds Seconds `json:"timeoutSeconds"`
+	// Expired counts the waits since the daemon started that ended without a turn.
+	Expired uint64 `json:"expired"`
 }
 
 // Refused counts the refusals since the daemon started. kubelet retries, unless the pod is deleted or the node shuts

@@ -35,7 +35,7 @@ func adaptiveRun(s nodesim.Scenario, stopAfter float64) nodesim.Result {
 // pacedRun starts the herd, or what of it starts within so many seconds (0: all), by a limiter as it is.
 func pacedRun(s nodesim.Scenario, by throttle.Settings, stopAfter float64) nodesim.Result {
 	l := throttle.New(time.Now(), settings(by))
-	return nodesim.Run(s, nodesim.Pacing{Limiter: l, StopAfter: stopAfter, Observe: func(now time.Time, m nodesim.Measured) {
+	return nodesim.Run(s, nodesim.Pacing{Limiter: l, Wait: nodesim.Room, StopAfter: stopAfter, Observe: func(now time.Time, m nodesim.Measured) {
 		l.Observe(now, m.Signals(now))
 	}})
 }
@@ -43,7 +43,7 @@ func pacedRun(s nodesim.Scenario, by throttle.Settings, stopAfter float64) nodes
 // learnedRun starts the herd by a limiter that is told what is known of its starts, and learns what they take.
 func learnedRun(s nodesim.Scenario, table *costs.Table, stopAfter float64) nodesim.Result {
 	l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}}))
-	return nodesim.Run(s, nodesim.Pacing{Limiter: l, Table: table, StopAfter: stopAfter, Observe: func(now time.Time, m nodesim.Measured) {
+	return nodesim.Run(s, nodesim.Pacing{Limiter: l, Wait: nodesim.Room, Table: table, StopAfter: stopAfter, Observe: func(now time.Time, m nodesim.Measured) {
 		l.Observe(now, m.Signals(now))
 	}})
 }
@@ -175,7 +175,7 @@ func TestASteadyHerdKeepsTheLimitNearItsMean(t *testing.T) {
 			}
 			l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: cores}}))
 			limits, sum := []int{}, 0
-			nodesim.Run(s, nodesim.Pacing{Limiter: l, Observe: func(now time.Time, m nodesim.Measured) {
+			nodesim.Run(s, nodesim.Pacing{Limiter: l, Wait: nodesim.Room, Observe: func(now time.Time, m nodesim.Measured) {
 				l.Observe(now, m.Signals(now))
 				if found := l.Snapshot(now); m.At > 60 && len(found.Waiting) > 0 {
 					limits, sum = append(limits, found.Limit), sum+found.Limit

@@ -70,7 +70,7 @@ func (k *swept) write(t *testing.T) {
 	require.NoError(t, os.WriteFile(k.file, append(data, '\n'), 0o600))
 }
 
-// bestFixed gives the shortest makespan that a fixed limit makes without a kill,
+// bestFixed gives the shortest makespan that a fixed limit makes without a kill, with no slot empty while a pod waits,
 // and that limit; of a herd that no limit starts without one, an infinite time.
 func bestFixed(s nodesim.Scenario) (makespan float64, limit int) {
 	makespan, killed := math.Inf(1), math.MaxInt

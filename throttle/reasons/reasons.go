@@ -31,7 +31,6 @@ const (
 	SlotLent     Reason = "SlotLent"     // no start makes progress, so a slot was lent
 	Exempt       Reason = "Exempt"       // the pod is not made to wait
 	MaxWait      Reason = "MaxWait"      // it waited as long as a pod may; admitted over the limit
-	GateDeadline Reason = "GateDeadline" // its process could wait no longer; admitted over the limit
 	Adopted      Reason = "Adopted"      // the start was under way when the daemon learned of it
 	LastResort   Reason = "LastResort"   // it waited for too long, and nothing was admitted: a fault of the daemon
 )
@@ -51,7 +50,7 @@ const (
 	Deleted     Reason = "Deleted"     // the pod was deleted
 	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
 	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes, or cannot make its first container
-	// GateExpired ends a wait, not the ticket: the process could wait no longer, and the ticket could not be admitted over
-	// the limit. The ticket keeps its place in the queue.
+	// GateExpired ends a wait, not the ticket: the process could wait no longer, and a limit holds the ticket. The ticket
+	// keeps its place in the queue.
 	GateExpired Reason = "GateExpired"
 )

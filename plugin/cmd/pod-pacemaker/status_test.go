@@ -160,3 +160,11 @@ func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 		assert.Equal(t, want, roomText(room))
 	}
 }
+
+func TestStatusCountsTheWaitsInTheGateThatRanOut(t *testing.T) {
+	t.Parallel()
+	g := admin.Gate{Usable: true, Use: "auto", Waiters: 1, TimeoutSeconds: 100}
+	assert.Equal(t, "1 waiting, up to 100s each (auto)", gateText(g))
+	g.Expired = 3
+	assert.Equal(t, "1 waiting, up to 100s each (auto); 3 waits ran out: RunContainerError, a restart counted and a back-off; --cni, or a longer runtimeRequestTimeout, avoids that", gateText(g))
+}

@@ -147,7 +147,11 @@ func gateText(g admin.Gate) string {
 	if !g.Usable {
 		return "not used: " + g.WhyNot
 	}
-	return fmt.Sprintf("%d waiting, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Use)
+	text := fmt.Sprintf("%d waiting, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Use)
+	if g.Expired > 0 {
+		text += fmt.Sprintf("; %s ran out: RunContainerError, a restart counted and a back-off; --cni, or a longer runtimeRequestTimeout, avoids that", plural(int(g.Expired), "wait"))
+	}
+	return text
 }
 
 func refusedText(r admin.Refused) string {

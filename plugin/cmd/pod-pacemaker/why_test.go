@@ -42,7 +42,7 @@ func stories() []admin.Why {
 		admitted("too-long", throttle.Starting, reasons.MaxWait, reasons.MaxWait),
 		admitted("ready", throttle.Started, reasons.WithinLimits, reasons.Ready),
 		admitted("settled", throttle.Started, reasons.WithinLimits, reasons.Settled),
-		admitted("inferred", throttle.Started, reasons.GateDeadline, reasons.Inferred),
+		admitted("inferred", throttle.Started, reasons.MaxWait, reasons.Inferred),
 		admitted("crashing", throttle.Started, reasons.WithinLimits, reasons.CrashLoop),
 		admitted("exited", throttle.Started, reasons.SlotLent, reasons.Exited),
 		admitted("failed", throttle.Started, reasons.WithinLimits, reasons.Failed),

@@ -90,7 +90,7 @@ func afterWaiting(p admin.Pod) string {
 	switch p.Admission {
 	case "":
 		return text
-	case reasons.MaxWait, reasons.GateDeadline:
+	case reasons.MaxWait:
 		return fmt.Sprintf("%s (%s, over the limit)", text, p.Admission)
 	}
 	return fmt.Sprintf("%s (%s)", text, p.Admission)

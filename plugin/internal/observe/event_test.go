@@ -130,7 +130,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{StartEvent{Event: of(throttle.Waiting, reasons.GateExpired), Container: "c1"}, []string{
 			"log warning: the wait of pod ns/web in the gate ended without a turn: kubelet tries again, the pod keeps its place container_id=c1" + pod + " reason=GateExpired starting=1 waiting=2",
 			"metric gate_expired_total: 1",
-			"on pod u1 ns/web: Warning GateExpired: The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place",
+			"on pod u1 ns/web: Warning GateExpired: " + expiredText,
 		}},
 		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits)}, []string{
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",

@@ -42,8 +42,13 @@ type podEvents struct {
 	// budget of the other.
 	normal, rare *eventBudget
 	written      map[string]writtenEvent // the last event of each pod that waits, by UID
+	expired      map[string]bool         // UIDs of pods that wait and have the event that a wait in the gate ran out
 	last         time.Time               // when the pods were looked at last
 }
+
+// expiredText is the event on a pod whose wait in the gate ran out.
+const expiredText = "The wait in the gate ended without a turn, and the pod keeps its place. kubelet shows RunContainerError, counts a restart that never ran, " +
+	"and tries again after a back-off. The waiting room (--cni) or a longer runtimeRequestTimeout of kubelet avoids that"
 
 // writtenEvent is the last event on a pod that waits.
 type writtenEvent struct {
@@ -52,7 +57,7 @@ type writtenEvent struct {
 }
 
 func newPodEvents() *podEvents {
-	return &podEvents{normal: newEventBudget(), rare: newEventBudget(), written: map[string]writtenEvent{}}
+	return &podEvents{normal: newEventBudget(), rare: newEventBudget(), written: map[string]writtenEvent{}, expired: map[string]bool{}}
 }
 
 // happened writes the event on a pod that reports an event of the limiter, if it is to be reported.
@@ -69,12 +74,13 @@ func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 	switch {
 	case e.State == throttle.Starting && e.Reason == reasons.SlotLent:
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Got a slot beyond the limit after %s: the pods within the limit make no progress, and may depend on this pod", took)
-	case e.State == throttle.Starting && (e.Reason == reasons.MaxWait || e.Reason == reasons.GateDeadline):
+	case e.State == throttle.Starting && (e.Reason == reasons.MaxWait):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
 	case e.State == throttle.Starting && waited:
 		write(s.normal, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)
-	case e.Reason == reasons.GateExpired:
-		write(s.rare, corev1.EventTypeWarning, eventExpired, "The wait in the gate ended without a turn; kubelet tries again, the pod keeps its place")
+	case e.Reason == reasons.GateExpired && !s.expired[uid]:
+		s.expired[uid] = true
+		write(s.rare, corev1.EventTypeWarning, eventExpired, expiredText)
 	case e.Reason == reasons.Stuck:
 		write(s.rare, corev1.EventTypeWarning, eventStuck, "Not ready %s after it was admitted; the start no longer counts, and other pods may start", took)
 	}
@@ -84,6 +90,7 @@ func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 func (s *podEvents) forget(e throttle.Event) {
 	if e.State != throttle.Waiting {
 		delete(s.written, e.Ticket.UID())
+		delete(s.expired, e.Ticket.UID())
 	}
 }
 

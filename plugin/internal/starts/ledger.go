@@ -27,16 +27,16 @@ type entries struct {
 	config   *atomic.Pointer[crd.Effective]
 	waitable time.Duration // Options.Waitable
 	book     *pods.Book
-	groups   groups                      // by the policies in force
-	shadows  shadows                     // starts that continued at once in the mode Shadow
-	byRoom   map[string]*throttle.Ticket // of starts that waited in the waiting room, by UID
+	groups   groups          // by the policies in force
+	shadows  shadows         // starts that continued at once in the mode Shadow
+	byRoom   map[string]bool // UIDs of pods that came to the waiting room, and may have no sandbox
 }
 
 // newLedger returns a Ledger without policies; server is that of Options.
 func newLedger(limiter *throttle.Limiter, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
 	l := &Ledger{entries: entries{
 		limiter: limiter, config: config, waitable: waitable,
-		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]*throttle.Ticket{},
+		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]bool{},
 	}}
 	l.inForce.Store(policies.New(server))
 	return l

@@ -34,7 +34,7 @@ func discard() *logrus.Logger {
 // aStarts returns a Starts that does not run and that no limit holds. change adjusts its options.
 func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
-		Server: true, Board: turns.NewBoard(), Log: discard(), Waitable: 100 * time.Second,
+		Server: true, Board: turns.NewBoard(), Log: discard(), Waitable: time.Hour, // so that a few pods get a place in the gate before a start has ended
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
 		Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
 	}

@@ -75,15 +75,11 @@ func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
 	return d
 }
 
-// reserve asks the limiter for a reservation. A full gate holds no pod that waited in the waiting room. It had a
-// reservation when it left the room, and pods that got their reservation since then wait longer. shutdown reports
-// whether the node shuts down, and refusal is what a refusal means for a pod that did not wait in the room.
+// reserve asks the limiter for a reservation. shutdown reports whether the node shuts down, and refusal is what a
+// refusal means for the pod.
 func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool, refusal throttle.Refusal) throttle.Decision {
 	if shutdown {
 		return barred(gate.NodeShutdown)
-	}
-	if e.byRoom[t.UID()] == t {
-		refusal = throttle.NotIfFull
 	}
 	return t.Reserve(now, e.waitable, refusal)
 }

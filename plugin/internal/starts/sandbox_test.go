@@ -221,7 +221,7 @@ func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 		n.occupies("holder")
 		p := n.pod("p")
 		ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], true, time.Now())
-		require.True(t, ticket.LeaveRoom(time.Now(), 20*time.Second).Admitted)
+		require.True(t, ticket.LeaveRoom(time.Now(), time.Hour).Admitted)
 		for i := range 10 {
 			n.limiter.Join(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
 		}

@@ -35,8 +35,8 @@ func (t Ticket) Wait(now time.Time) (stop func()) {
 // TryStart asks for a slot for a process or a handler that cannot wait any longer.
 func (t Ticket) TryStart(now time.Time) throttle.Decision { return t.t.TryStart(now) }
 
-// DeadlineReached decides on the ticket because its process can wait no longer: the pod starts over the limit, or it is
-// refused and keeps its place in the queue. See [throttle.Ticket.DeadlineReached].
+// DeadlineReached decides on the ticket because its process can wait no longer. A pod that may not start now keeps its
+// place in the queue. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.DeadlineReached(now) }
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
@@ -79,7 +79,7 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 		return nil
 	}
 	t := l.entries.join(now, who, pod, request)
-	l.entries.byRoom[who.UID] = t
+	l.entries.byRoom[who.UID] = true
 	return t
 }
 

@@ -15,34 +15,28 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestOneWaitAtATimeThatEndsIsAdmittedOverTheLimit(t *testing.T) {
+func TestAWaitThatEndsIsNotAdmittedOverTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, gateTimeout(100*time.Second))
+		n.observed(2 * time.Second)
 		holder := n.occupy("holder")
-		over := n.pod("over").runs()
-		first := over.makes("app")
-		hook := first.hookAsks()
+		p := n.pod("expired").runs()
+		c := p.makes("app")
+		hook := c.hookAsks()
+		arrived := p.view().Arrived
 		n.passes(n.o.Gate.Timeout - expiryMargin - time.Second)
 		require.False(t, hook.over())
 		n.passes(time.Second)
-		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.GateDeadline}, hook.result(), "it is told before its deadline")
-		first.runs()
+		assert.Equal(t, gate.Verdict{Reason: reasons.GateExpired}, hook.result(), "it is told before its deadline")
 		_, starting := n.names()
-		assert.Len(t, starting, 2)
-
-		p := n.pod("expired").runs()
-		c := p.makes("app")
-		hook = c.hookAsks()
-		arrived := p.view().Arrived
-		n.passes(n.o.Gate.Timeout)
-		assert.Equal(t, gate.Verdict{Reason: reasons.GateExpired}, hook.result())
+		assert.Equal(t, []string{"holder"}, starting)
 		assert.Equal(t, throttle.Waiting, p.view().State, "the pod keeps its place")
 		assert.Equal(t, map[string]float64{"": 1}, n.counted("gate_expired_total"))
+		assert.EqualValues(t, 1, n.Gate.Expired())
 
 		c.isRemoved()
 		holder.getsReady()
-		over.getsReady()
 		p.starts("app")
 		assert.Equal(t, arrived, p.view().Arrived)
 	})

@@ -47,6 +47,7 @@ type Gate struct {
 	refusals *Refusals
 	breaker  *breaker
 	waiters  atomic.Int64
+	expired  atomic.Uint64         // waits that ended without a turn
 	missing  atomic.Pointer[error] // why the last Install failed; nil: it did not
 	size     int64                 // of the hook when it was installed; 0: it was not. Only Install uses it
 }
@@ -80,6 +81,9 @@ func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, t
 
 // Waiters returns how many hooks wait in the gate now.
 func (g *Gate) Waiters() int { return int(g.waiters.Load()) }
+
+// Expired returns how many waits ended without a turn.
+func (g *Gate) Expired() uint64 { return g.expired.Load() }
 
 // Off returns why no container may wait in the gate now, or "" if some may. It reads files of the host. After hooks
 // have failed it returns why, although one container at a time may try the gate again.

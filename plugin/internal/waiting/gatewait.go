@@ -11,6 +11,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // expiryMargin is how long before its deadline a hook gets its answer, so that it does not start its
@@ -57,7 +58,13 @@ func (g *Gate) waitFor(
 	stop := t.Wait(time.Now())
 	defer stop()
 	g.o.Starts.Hooks.Back(h.ContainerID)
-	return g.await(ctx, h, t, gone, sendForecast, ends, func() gate.Verdict { return expired(time.Now(), t, gone) })
+	return g.await(ctx, h, t, gone, sendForecast, ends, func() gate.Verdict {
+		v := expired(time.Now(), t, gone)
+		if v.Reason == reasons.GateExpired {
+			g.expired.Add(1)
+		}
+		return v
+	})
 }
 
 // podOf returns the pod that a process says it waits for.
@@ -135,7 +142,7 @@ func decided(t starts.Ticket, gone <-chan struct{}) gate.Verdict {
 }
 
 // expired returns the answer to a hook whose deadline comes before its turn. If nothing may start for its
-// container any more, it takes no slot over the limit.
+// container any more, no expiry is reported.
 func expired(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict {
 	if !isClosed(gone) {
 		if d := t.DeadlineReached(now); !d.Admitted {

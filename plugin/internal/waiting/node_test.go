@@ -37,6 +37,13 @@ func aNode(t *testing.T, changes ...func(*Options)) *node {
 	return n
 }
 
+// longWait is so long that twelve starts at the start timeout end within it: a few pods get a place in the gate before a
+// start has ended.
+const longWait = time.Hour
+
+// gateTimeout sets --gate-timeout.
+func gateTimeout(d time.Duration) func(*Options) { return func(o *Options) { o.Gate.Timeout = d } }
+
 // aStillNode is aNode without the loop.
 func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 	t.Helper()
@@ -46,7 +53,7 @@ func aStillNode(t *testing.T, changes ...func(*Options)) *node {
 	watch := &podWatch{pods: map[string]podwatch.Pod{}}
 	o := Options{
 		Pods: watch, Observer: anObserver(log), RefuseAt: RefuseAuto, Hold: 200 * time.Millisecond, Cores: 2, ProcRoot: "/nowhere",
-		Gate: GateOptions{Use: GateAuto, Path: hook, Socket: "/run/gate.sock", Timeout: 100 * time.Second},
+		Gate: GateOptions{Use: GateAuto, Path: hook, Socket: "/run/gate.sock", Timeout: longWait},
 	}
 	for _, change := range changes {
 		change(&o)
@@ -69,6 +76,17 @@ func (n *node) configure(spec string, settings throttle.Settings) {
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + spec))
 	require.NoError(n.t, err)
 	n.o.Starts.Configure(time.Now(), crd.FromFile(parsed.Config), settings)
+}
+
+// observed lets three pods start, one after the other, that take so long. A start of an unknown kind then takes at most
+// twelve times as long.
+func (n *node) observed(took time.Duration) {
+	for _, name := range []string{"earlier-1", "earlier-2", "earlier-3"} {
+		earlier := n.inAnother(name).runs()
+		earlier.starts("app")
+		time.Sleep(took)
+		earlier.getsReady()
+	}
 }
 
 // passes lets time pass, and a little more, until the loop has done a round and all goroutines wait.

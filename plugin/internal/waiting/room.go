@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// roomAhead is how long before its turn a pod leaves the waiting room: enough to make its sandbox and
+	// roomAhead is how long before its expected turn a pod leaves the waiting room: enough to make its sandbox and
 	// to pull images that are not large.
 	roomAhead = 20 * time.Second
 	// roomRound is the longest time between two rounds while pods wait in the room.
@@ -108,11 +108,10 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 			if frozen || full && !v.Overdue || !w.early || isClosed(w.reserved) {
 				continue
 			}
-			ahead := min(roomAhead, r.o.Gate.Timeout)
-			if w.brief {
-				ahead = r.o.Gate.Timeout // kubelet would warn of it, so it rather waits long in the gate
+			if !w.brief && v.WaitLeft > roomAhead && !v.Overdue && (v.Held.Policy == throttle.GroupKey{}) {
+				continue // a brief one rather waits long in the gate: kubelet would warn of it
 			}
-			d := w.ticket.LeaveRoom(now, ahead)
+			d := w.ticket.LeaveRoom(now, r.o.Gate.Timeout)
 			if d.Admitted {
 				close(w.reserved)
 			}

@@ -32,11 +32,8 @@ func (n *node) round() (again time.Time) {
 func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aStillNode(t)
-		earlier := n.pod("earlier").runs()
-		earlier.starts("app")
-		time.Sleep(time.Second)
-		earlier.getsReady()
+		n := aStillNode(t, gateTimeout(100*time.Second))
+		n.observed(time.Second)
 		var herd []*roomWaiter
 		for i := range 40 {
 			herd = append(herd, n.enters(fmt.Sprint(i), 0))
@@ -50,7 +47,7 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 				}
 			}
 		}
-		const room = 1 + 20/2 // the free slot, and starts of a second in half of roomAhead
+		const room = 1 + 100/12 // the free slot, and starts of 12 s before the deadline in the gate
 		leave(room)
 		leave(room)
 		time.Sleep(10 * time.Second) // those that left have not come, and are expected no longer
@@ -62,7 +59,7 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 func TestAnOverduePodLeavesTheRoomThoughTheGateIsFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aStillNode(t)
+		n := aStillNode(t, gateTimeout(100*time.Second))
 		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, MaxWait: time.Minute})
 		first, second := n.enters("first", 0), n.enters("second", 0)
 		time.Sleep(time.Minute)

@@ -53,7 +53,8 @@ func TestPodsLeaveTheRoomForTheGateAgainAfterHooksFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t)
-		n.occupy("holder")
+		n.observed(time.Second)
+		holder := n.occupy("holder")
 		failed := n.pod("failed").runs()
 		failed.makes("app").isRemoved() // its hook fails
 		n.inAnother("fails-too").runs().makes("app").isRemoved()
@@ -65,6 +66,8 @@ func TestPodsLeaveTheRoomForTheGateAgainAfterHooksFailed(t *testing.T) {
 		soon.isDeleted()
 		assert.False(t, failed.entersRoom().over(), "it gets no hook any more")
 		failed.isDeleted()
+		holder.getsReady()
+		n.occupy("next")
 		p := n.pod("tries")
 		assert.Equal(t, gate.Verdict{Go: true, Reason: gate.TurnNear}, p.entersRoom().result())
 		p.runs().waits("app")

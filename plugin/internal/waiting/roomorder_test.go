@@ -28,7 +28,8 @@ func (n *node) thaw() {
 func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, gateTimeout(100*time.Second))
+		n.observed(2800 * time.Millisecond) // three in 100 s: at once, after 34 s and after 67 s
 		names, all := []string{"a", "b", "c", "d", "e", "f"}, map[string]*asker{}
 		out := func() (left []string) {
 			for _, name := range names {
@@ -141,7 +142,8 @@ func TestTheRoomKeepsItsOrderOverARestart(t *testing.T) {
 func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, gateTimeout(100*time.Second))
+		n.observed(2100 * time.Millisecond) // three in 100 s: after 25 s, 50 s and 76 s
 		n.occupy("holder")
 		for _, name := range []string{"a", "b", "c"} {
 			require.Equal(t, gate.TurnNear, n.pod(name).entersRoom().result().Reason)
@@ -161,7 +163,8 @@ func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 func TestAPodFromTheRoomIsNotRefusedAtTheGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, func(o *Options) { o.RefuseAt = RefuseSandbox })
+		n := aNode(t, refuseAt(RefuseSandbox), gateTimeout(100*time.Second))
+		n.observed(2100 * time.Millisecond) // three in 100 s
 		n.occupy("holder")
 		p := n.pod("p")
 		assert.True(t, p.entersRoom().result().Go)

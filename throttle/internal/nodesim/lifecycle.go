@@ -11,7 +11,7 @@ import (
 // enter moves a pod whose phases are all over to its next stage.
 func (n *node) enter(p *pod, now time.Time) {
 	switch p.stage {
-	case settingUp:
+	case settingUp, inRoom:
 		n.present(p, now)
 	case refused:
 		p.stage, p.phases = settingUp, []phase{{idles, setupDelay}, {burns, setupSeconds}}
@@ -45,7 +45,14 @@ func (n *node) present(p *pod, now time.Time) {
 	}
 	p.ticket = n.limiter.Join(now, n.request(p))
 	n.byTicket[p.ticket] = p
-	if !p.ticket.Reserve(now, gateSeconds*time.Second, throttle.RetriedSoon).Admitted {
+	switch reserved := n.wait == Gate || p.ticket.Reserve(now, gateSeconds*time.Second, throttle.RetriedSoon).Admitted; {
+	case reserved && p.stage == inRoom:
+		p.stage, p.phases = settingUp, []phase{{idles, leaveDelay}}
+		return
+	case !reserved && n.wait == Room:
+		p.stage, p.phases = inRoom, []phase{{idles, roomRound}}
+		return
+	case !reserved:
 		p.stage, p.phases = refused, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}}
 		return
 	}
@@ -111,7 +118,7 @@ func (n *node) count(m *Measured) {
 			m.Slots++
 		case waiting:
 			m.Waiting++
-		case settingUp, refused, ready:
+		case settingUp, inRoom, refused, ready:
 		}
 	}
 }

@@ -15,6 +15,7 @@ type node struct {
 	scenario  Scenario
 	limiter   *throttle.Limiter // nil: the herd is not paced
 	table     *costs.Table
+	wait      Wait
 	measureAt float64 // when the starts are measured next
 	random    *rand.Rand
 	began     time.Time

@@ -23,6 +23,8 @@ const (
 	livenessDelay, livenessEvery, livenessFailures = 10.0, 3.0, 3
 	// restartDelay is the time that kubelet takes to restart a killed container.
 	restartDelay = 10.0
+	// A pod in the waiting room asks again after roomRound. Its container comes leaveDelay after it left.
+	roomRound, leaveDelay = 1.0, 0.3
 	// gateSeconds is how long a pod can wait in the gate.
 	gateSeconds = 100
 )

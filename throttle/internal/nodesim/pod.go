@@ -42,6 +42,7 @@ type stage int
 
 const (
 	settingUp stage = iota
+	inRoom          // the waiting room
 	refused
 	waiting
 	launching

@@ -20,11 +20,25 @@ type Pacing struct {
 	// Table, if given, says what starts take, and learns it. The limiter then also knows the pods' patience and the
 	// use of the starts under way.
 	Table *costs.Table
+	// Wait is where pods wait for their turn.
+	Wait Wait
 	// StopAfter ends the run at this time, seconds. 0: never.
 	StopAfter float64
 	// StopAtKill ends the run as soon as a liveness probe kills.
 	StopAtKill bool
 }
+
+// Wait is where pods wait for their turn.
+type Wait int
+
+const (
+	// Gate: all pods wait in the gate, so no slot is empty while a pod waits.
+	Gate Wait = iota
+	// Room: pods without a reservation wait in the waiting room.
+	Room
+	// Refusal: pods without a reservation are refused, and come back after a time.
+	Refusal
+)
 
 // Result is the outcome of a run.
 type Result struct {
@@ -45,7 +59,7 @@ const tooLong = 3600
 // of testing/synctest.
 func Run(s Scenario, by Pacing) Result {
 	n := newNode(s, by.Limiter, time.Now())
-	n.table = by.Table
+	n.table, n.wait = by.Table, by.Wait
 	eye := sensor{random: rand.New(rand.NewPCG(s.Seed, 2))}
 	eye.fill(n.load)
 	result, read := Result{}, 0.0
