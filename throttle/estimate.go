@@ -12,7 +12,7 @@ import (
 
 const (
 	// unknownStart is the duration of a start that is expected until one was observed.
-	unknownStart = time.Minute
+	unknownStart = 15 * time.Second
 	// slowdown is by how much starts may become slower while all pods in the gate still get their turn in time.
 	slowdown = 12
 	// unlikely is how many places in the gate there are for one that runs out.
@@ -124,7 +124,7 @@ func (d *admission) forecast(now time.Time, surely bool) *forecast {
 		}
 	}
 	slices.Sort(f.slots)
-	free := max(s.capacity()-len(f.slots), s.lentSoon())
+	free := max(max(s.capacity(), s.ifPresent)-len(f.slots), s.lentSoon())
 	if free < 0 { // the first starts that end leave no slot free
 		f.slots = f.slots[-free:]
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -18,7 +19,7 @@ func (k *kubelet) ofCost(d time.Duration) *simPod {
 }
 
 // Midway through a herd, starts take ten times as long. Pods with an earlier reservation still get their turn in
-// time. At most one in a hundred waits for its whole deadline, and no two at once.
+// time: at most one in five hundred waits for its whole deadline, and none starts over the limit.
 func TestDeadlinesAreHardlyReachedWhenStartsBecomeTenTimesSlower(t *testing.T) {
 	t.Parallel()
 	const seeds = 20
@@ -37,44 +38,52 @@ func TestDeadlinesAreHardlyReachedWhenStartsBecomeTenTimesSlower(t *testing.T) {
 				}
 				k.run()
 				name := fmt.Sprintf("%d slots, starts of %s, seed %d", slots, cost, seed)
-				require.Zero(t, k.expired, "%s: two deadlines at once", name)
-				require.LessOrEqual(t, k.mostAbove, 1, "%s: starts above the limit", name)
+				require.LessOrEqual(t, k.mostAbove, 0, "%s: starts above the limit", name)
 				starts += herd
 				reached += len(k.deadlines)
 			}
 		}
 	}
 	t.Logf("%d deadlines reached of %d starts", reached, starts)
-	require.LessOrEqual(t, 100*reached, starts)
+	require.LessOrEqual(t, 500*reached, starts)
 }
 
-// The rule that keeps pods from their deadlines costs little: a herd takes hardly longer than its work.
+// The rule that keeps pods from their deadlines costs little: a herd takes hardly longer than its work. A short herd by
+// refusal loses the time until kubelet tries again, as nothing is known of its first starts.
 func TestAHerdTakesHardlyLongerThanItsWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pods   int
 		cost   time.Duration
-		atMost float64
+		room   float64 // at most, in the waiting room
+		atMost float64 // by refusal
 	}{
-		{pods: 16, cost: 5 * time.Second, atMost: 1.12}, // two slots, 40 s: the last start and the first round weigh most
-		{pods: 100, cost: time.Second, atMost: 1.06},
-		{pods: 100, cost: 4 * time.Second, atMost: 1.12},
-		{pods: 100, cost: 10 * time.Second, atMost: 1.06},
+		{pods: 16, cost: 5 * time.Second, room: 1.15, atMost: 1.45}, // two slots, 40 s: the last start and the first round weigh most
+		{pods: 100, cost: time.Second, room: 1.06, atMost: 1.1},
+		{pods: 100, cost: 4 * time.Second, room: 1.06, atMost: 1.06},
+		{pods: 100, cost: 10 * time.Second, room: 1.12, atMost: 1.2},
 	} {
-		const seeds = 20
-		var took, work time.Duration
-		for seed := range uint64(seeds) {
-			k := newKubelet(t, seed, Settings{MaxConcurrent: 2, MaxWait: 24 * time.Hour})
-			for i := range c.pods {
-				p := k.create(time.Duration(i)*200*time.Millisecond, k.ofCost(c.cost))
-				work += p.works
+		for _, room := range []time.Duration{0, time.Second} {
+			atMost := c.atMost
+			if room > 0 {
+				atMost = c.room
 			}
-			took += k.run()
-			require.Empty(t, k.deadlines)
+			const seeds = 20
+			var took, work time.Duration
+			for seed := range uint64(seeds) {
+				k := newKubelet(t, seed, Settings{MaxConcurrent: 2, MaxWait: 24 * time.Hour})
+				k.room = room
+				for i := range c.pods {
+					p := k.create(time.Duration(i)*200*time.Millisecond, k.ofCost(c.cost))
+					work += p.works
+				}
+				took += k.run()
+				require.Empty(t, k.deadlines)
+			}
+			ratio := 2 * took.Seconds() / work.Seconds()
+			t.Logf("%d pods of %s, room %s: %.3f times their work", c.pods, c.cost, room, ratio)
+			assert.LessOrEqual(t, ratio, atMost, "%d pods of %s, room %s", c.pods, c.cost, room)
 		}
-		ratio := 2 * took.Seconds() / work.Seconds()
-		t.Logf("%d pods of %s: %.3f times their work", c.pods, c.cost, ratio)
-		require.LessOrEqual(t, ratio, c.atMost, "%d pods of %s", c.pods, c.cost)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAHerdThatRanBeforeTakesHardlyLongerThanItsWork(t *testing.T) {
 	}{
 		{slots: 1, pods: 16, cost: 5 * time.Second, median: 1.05},
 		{slots: 2, pods: 40, cost: 5 * time.Second, median: 1.05},
-		{slots: 2, pods: 20, cost: 20 * time.Second, median: 1.15},
+		{slots: 2, pods: 20, cost: 20 * time.Second, median: 1.6}, // nothing may exceed the limit, and kubelet backs off for minutes
 		{slots: 4, pods: 16, cost: 20 * time.Second, median: 1.1},
 	} {
 		const seeds = 60
@@ -43,7 +43,7 @@ func TestAHerdThatRanBeforeTakesHardlyLongerThanItsWork(t *testing.T) {
 			}
 			ratios = append(ratios, float64(c.slots)*k.run().Seconds()/work.Seconds())
 			reached, expired = reached+len(k.deadlines), expired+k.expired
-			require.LessOrEqual(t, k.mostAbove, 1)
+			require.LessOrEqual(t, k.mostAbove, 0)
 		}
 		slices.Sort(ratios)
 		t.Logf("%d slots, %d pods of %s: the median is %.2f times their work, the most %.2f; %.2f deadlines, %.2f expired",

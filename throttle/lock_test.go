@@ -35,7 +35,7 @@ const own = "github.com/pod-pacemaker/pod-pacemaker/throttle/"
 // foreignMethods are the methods of types of those packages that are called.
 var foreignMethods = strings.Fields("Abs Add After Before Compare Equal IsZero Seconds Sub" + // time
 	" AllowN SetBurstAt SetLimitAt TokensAt" + // rate
-	" Allow Configure Observe AllowSoon Spend Why" + // adaptive
+	" Allow AllowAll Configure Observe Spend Why" + // adaptive
 	" Lock Unlock") // sync
 
 // funcValues are the functions that are called as values, and why they may be.

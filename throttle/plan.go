@@ -17,7 +17,7 @@ func (d *admission) plan(now time.Time) {
 	}
 	all, _ := d.queue.starts(func(t *Ticket) bool { return !t.preparation.fails })
 	present, tickets := d.queue.starts((*Ticket).waits)
-	limit := noLimit
+	limit, comes := noLimit, noLimit
 	if by := d.slots.adaptive; by != nil {
 		underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
 		for _, t := range d.slots.inFlight {
@@ -27,13 +27,13 @@ func (d *admission) plan(now time.Time) {
 		for _, i := range passing {
 			tickets[i].passes = true
 		}
-		limit = found
+		limit, comes = found, by.AllowAll(now, underWay, d.slots.taken(), all)
 	}
 	d.slots.found = limit
 	if d.settings.CountsCores() {
-		limit = min(limit, d.slots.withCores(present))
+		limit, comes = min(limit, d.slots.withCores(present)), min(comes, d.slots.withCores(all))
 	}
-	d.slots.setLimit(limit)
+	d.slots.setLimit(limit, comes)
 	d.slots.planned = true
 }
 
@@ -75,7 +75,7 @@ func (s *slots) follow(next *Ticket) {
 	if s.fits(next) {
 		limit = min(s.found, max(s.limit, s.taken()+1))
 	}
-	s.setLimit(limit)
+	s.setLimit(limit, s.ifPresent)
 }
 
 // cores returns how many cores a start is expected to keep busy at its peak.

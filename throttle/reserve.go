@@ -38,14 +38,18 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 }
 
 // gateHolds returns what holds the ticket if each limit allows what it allows within waitable for sure: a group, or that
-// the pod's turn may come later. Before it go the pods before it in the queue that occupy the gate or are awaited, and
-// those behind it that occupy the gate and are not of a later band. Those behind do not count if the pod had a place and
-// comes late, as after a long pull. Of the same flow and band, a pod that is awaited does not count if it is not back
-// before the turn of this one. The rate holds the ticket while the next token comes only after waitable.
+// the pod's turn may come later, or that the pod would make one behind it late that has a place. Before it go the pods
+// before it in the queue that occupy the gate or are awaited. Of the same flow and band, a pod that is awaited does not
+// count if it is not back before the turn of this one. Behind it, pods of a later band do not count, and none if the pod
+// had a place and comes late, as after a long pull. The rate holds the ticket while the next token comes only after waitable.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
 	f := d.forecast(now, !t.late)
 	turn := now.Add(d.turnBehind(now, t))
-	quota, before, places, passed := d.quota(now, waitable), 0, 0, false
+	quota := d.quota(now, waitable)
+	if t.late {
+		waitable /= 2 // what is expected may be wrong
+	}
+	inside, places, fits, passed := 0, 0, false, false
 	d.queue.begin()
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(waitable, t, g)
@@ -67,13 +71,18 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			held = heldBy.describe()
 			return false
 		case o == t:
-			passed = true
-		case heldBy == nil && (!passed || !t.reserved && byBand(o, t) <= 0):
-			before++
+			passed, fits = true, f.turn() <= waitable
+			f.start(t)
+		case heldBy == nil && !passed:
+			inside++
 			if f.turn() <= waitable {
 				places++
 				f.start(o)
 			}
+		case heldBy == nil && !t.reserved && byBand(o, t) <= 0:
+			inside++
+			fits = fits && !o.misses(now, f.turn())
+			f.start(o)
 		}
 		return true
 	})
@@ -81,8 +90,8 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 		held = next
 	}
 	promised := t.reserved && now.Before(t.awaitedUntil)
-	if held.none() && !promised && (before >= quota || f.turn() > waitable) {
-		held = Held{Reason: reasons.GateFull, Measured: float64(before), Threshold: float64(min(places, quota)), NoneEnded: d.slots.took.n == 0}
+	if held.none() && !promised && (inside >= quota || !fits) {
+		held = Held{Reason: reasons.GateFull, Measured: float64(inside), Threshold: float64(min(places, quota)), NoneEnded: d.slots.took.n == 0}
 	}
 	return held
 }

@@ -18,16 +18,17 @@ const noLimit = math.MaxInt
 
 // slots are the starts under way, how many there may be, and what is known from those that ended.
 type slots struct {
-	settings *Settings
-	inFlight []*Ticket            // Starting, by admission
-	limit    int                  // starts at a time; noLimit: any number
-	found    int                  // the adaptive limit; noLimit: there is none
-	adaptive *adaptive.Controller // nil: off
-	planned  bool                 // limit is up to date; only if byKind
-	loan     loan                 // of slots
-	took     history
-	lost     time.Time   // when the latest start was admitted that a probe may have killed; zero: none
-	scratch  []time.Time // of admittedAt
+	settings  *Settings
+	inFlight  []*Ticket            // Starting, by admission
+	limit     int                  // starts at a time; noLimit: any number
+	ifPresent int                  // what limit would be if all that wait were present; at least limit
+	found     int                  // the adaptive limit; noLimit: there is none
+	adaptive  *adaptive.Controller // nil: off
+	planned   bool                 // limit is up to date; only if byKind
+	loan      loan                 // of slots
+	took      history
+	lost      time.Time   // when the latest start was admitted that a probe may have killed; zero: none
+	scratch   []time.Time // of admittedAt
 }
 
 // configure applies the settings: it makes, changes or drops the adaptive limit.
@@ -42,21 +43,23 @@ func (s *slots) configure() {
 	}
 	s.planned = false
 	if !s.byKind() { // else the next decision plans
-		s.setLimit(noLimit)
+		s.setLimit(noLimit, noLimit)
 	}
 }
 
 // byKind reports whether the limit depends on which pods start.
 func (s *slots) byKind() bool { return s.adaptive != nil || s.settings.CountsCores() }
 
-// setLimit sets the limit to MaxConcurrent or found, whichever is lower.
-func (s *slots) setLimit(found int) {
+// setLimit sets the limit to MaxConcurrent or found, whichever is lower. ifPresent is what found would be if all that wait
+// were present.
+func (s *slots) setLimit(found, ifPresent int) {
 	was := s.limit
 	most := s.settings.MaxConcurrent
 	if most <= 0 || s.settings.CountCores {
 		most = noLimit
 	}
 	s.limit = min(most, max(1, found))
+	s.ifPresent = min(most, max(s.limit, ifPresent))
 	if s.limit != was {
 		s.repay()
 	}

@@ -90,16 +90,18 @@ type Ticket struct {
 	reserved     bool
 	late         bool // a refusal of it is RetriedLate
 	awaitedUntil time.Time
-	pullsSince   time.Time // since when it has a pull permit; zero: it has none
-	pulled       bool      // its images are there: it has asked for a container
-	lacksPermit  bool      // when it asked for a reservation last, only a pull permit was missing
-	preparation  preparation
-	admitted     time.Time
-	stalledSince time.Time // since when it makes no progress; zero: it makes progress
-	ended        time.Time
-	slot         bool // it holds a slot
-	profile      Profile
-	use          adaptive.Use // since it was admitted
+	// promisedUntil is when a process with the latest reservation can wait no longer; zero: there was none.
+	promisedUntil time.Time
+	pullsSince    time.Time // since when it has a pull permit; zero: it has none
+	pulled        bool      // its images are there: it has asked for a container
+	lacksPermit   bool      // when it asked for a reservation last, only a pull permit was missing
+	preparation   preparation
+	admitted      time.Time
+	stalledSince  time.Time // since when it makes no progress; zero: it makes progress
+	ended         time.Time
+	slot          bool // it holds a slot
+	profile       Profile
+	use           adaptive.Use // since it was admitted
 }
 
 // preparation is the work of kubelet between a pod's sandbox and its first container: it pulls images, and may fail to.
@@ -210,6 +212,11 @@ func (t *Ticket) occupies(now time.Time) bool {
 	return t.waits() || (t.reserved && now.Before(t.awaitedUntil))
 }
 
+// misses reports whether a turn that comes after a time is too late for the reservation of the ticket.
+func (t *Ticket) misses(now time.Time, turn time.Duration) bool {
+	return t.promisedUntil.After(now) && now.Add(turn).After(t.promisedUntil)
+}
+
 // Refusal is what a refusal by [Ticket.Reserve] means for the pod.
 type Refusal int
 
@@ -236,10 +243,10 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
 	if !d.Admitted {
-		t.pullsSince = time.Time{}
+		t.pullsSince, t.promisedUntil = time.Time{}, time.Time{}
 		return d
 	}
-	t.awaitedUntil = now.Add(arrivalGrace)
+	t.awaitedUntil, t.promisedUntil = now.Add(arrivalGrace), now.Add(waitable)
 	if !t.pulled && t.pullsSince.IsZero() {
 		t.pullsSince = now
 	}

@@ -30,7 +30,7 @@ func startsThatOutlastTheGate(t *testing.T, pods int, idle time.Duration, args .
 	ns := namespace(t)
 	seen, stop := watchLooks(t, ns)
 	begin := time.Now()
-	deploy(t, ns, "long", pods, herdPod(0, sleeping(idle.String())))
+	deploy(t, ns, "long", int32(pods), herdPod(0, sleeping(idle.String())))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, pods) })
 	stop()
 

@@ -11,7 +11,6 @@ type Controller struct {
 	settings Settings
 	limit    int
 	idle     float64   // load of the node while nothing started
-	hasRoom  bool      // for many starts; true until the node shows that it has none
 	seen     time.Time // time of the last sample
 	began    time.Time // when the herd began: nothing started or waited until then
 	past     exposure
@@ -26,7 +25,7 @@ type Controller struct {
 
 // New returns a Controller. It takes the node to be idle until the first sample.
 func New(s Settings) *Controller {
-	c := &Controller{settings: s.complete(), hasRoom: true, why: "nothing measured yet"}
+	c := &Controller{settings: s.complete(), why: "nothing measured yet"}
 	c.limit = c.first()
 	return c
 }
@@ -53,7 +52,6 @@ func (c *Controller) first() int {
 func (c *Controller) Observe(s Sample) (limit int) {
 	load, goal := c.settings.load(s)
 	if goal == 0 {
-		c.hasRoom = false
 		return c.set(c.settings.startsAtGoal(), "CPU use and pressure are not known")
 	}
 	if s.Window <= 0 || !c.past.add(s) {
@@ -71,10 +69,9 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		// The load may be that of setting up the pods of a herd, which will be over. So it counts as lasting only
 		// little by little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
-		c.hasRoom, c.began = true, s.At
+		c.began = s.At
 		return c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
-	c.hasRoom = load < pressureFrom || c.settingUp(s)
 	exposed := c.past.mean(s.At, s.Window)
 	want := c.settings.want(s, exposed, load, goal)
 	limit = int(math.Round(want))

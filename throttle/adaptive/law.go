@@ -14,9 +14,6 @@ const (
 	ioPressure = 50
 	// nearly is the fraction of a load, such as the goal, at which a measured load counts as having reached it.
 	nearly = 0.90
-	// Below a load of pressureFrom, the limit may soon come to soonPerCore starts for each core. So it may while the
-	// pods of a herd are set up, as the load may be that of their setup.
-	soonPerCore = 8
 	// In the first setUp windows of a herd, the load may be that of setting its pods up.
 	setUp = 3
 	// lasting is how long a load has to last to count as that of other work.

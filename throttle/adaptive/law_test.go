@@ -236,24 +236,3 @@ func TestConfigureKeepsWhatWasLearnedWithinTheNewBounds(t *testing.T) {
 	p.Configure(adaptive.Settings{Cores: 2, Min: 12})
 	assert.Equal(t, 12, p.Limit())
 }
-
-func TestReachIsWhatALimitMayComeTo(t *testing.T) {
-	t.Parallel()
-	p := newPlant(adaptive.Settings{Cores: 4})
-	assert.Equal(t, 32, p.AllowSoon(time.Time{}, nil, 0, nil), "nothing is known yet")
-	p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.CPUPressure = 100, 60 })
-	assert.Equal(t, p.Limit(), p.AllowSoon(time.Time{}, nil, 0, nil), p.Why())
-	p.feed(4*10, func(s *adaptive.Sample) { s.CPU = 30 })
-	assert.Equal(t, max(32, p.Limit()), p.AllowSoon(time.Time{}, nil, 0, nil), p.Why())
-	p.Configure(adaptive.Settings{Cores: 4, Max: 8})
-	assert.Equal(t, 8, p.AllowSoon(time.Time{}, nil, 0, nil))
-
-	busy := newPlant(adaptive.Settings{Cores: 4})
-	busy.feed(10, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU, s.CPUPressure = 0, 0, 100, 90 })
-	assert.Equal(t, 32, busy.AllowSoon(time.Time{}, nil, 0, nil), "a herd may begin: its own setup may fill the node")
-	full := func(s *adaptive.Sample) { s.CPU, s.CPUPressure = 100, 90 }
-	busy.feed(2*int(window/sampleEvery), full)
-	assert.Equal(t, 32, busy.AllowSoon(time.Time{}, nil, 0, nil), "its pods are being set up")
-	busy.feed(2*int(window/sampleEvery), full)
-	assert.Equal(t, busy.Limit(), busy.AllowSoon(time.Time{}, nil, 0, nil), "other work fills the node")
-}

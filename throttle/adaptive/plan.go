@@ -52,37 +52,29 @@ type Start struct {
 // start now. passing are indices of present: these starts may start before all others of their band. The limit includes
 // them.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
-	p := c.newPlan(at, underWay, costMargin)
+	p := c.newPlan(at, underWay)
 	c.planned = c.settings.bound(p.allows(slots, present, waiting))
 	c.held = p.held
 	return c.planned, p.passing
 }
 
-// AllowSoon returns how many starts at a time Allow may allow within seconds, so that this many pods can get a
-// reservation. It takes what Allow takes. The result is at least Limit. AllowSoon trusts the expected cost of a kind
-// also before a start of this kind has ended. While the node has room, the result is at least 8 starts for each core,
-// or the bound after killed starts if that is lower.
-func (c *Controller) AllowSoon(at time.Time, underWay []Start, slots int, waiting []Start) int {
-	soon := c.newPlan(at, underWay, 1).allows(slots, waiting, waiting)
-	if c.hasRoom {
-		soon = max(soon, c.loss.bound(soonPerCore*c.settings.Cores))
-	}
-	return max(c.limit, c.settings.bound(soon))
+// AllowAll returns the limit that Allow would return if all that wait could start now. It changes nothing.
+func (c *Controller) AllowAll(at time.Time, underWay []Start, slots int, waiting []Start) (limit int) {
+	return c.settings.bound(c.newPlan(at, underWay).allows(slots, waiting, waiting))
 }
 
 // plan is the forecast of the starts under way, and of those that it lets join them.
 type plan struct {
 	*Controller
-	at         time.Time
-	costMargin float64 // how many times its CPU time a start of a kind that is not proven may take
-	free       float64 // cores that other work leaves
-	goal       float64 // cores that starts are to keep busy or wait for, and half a core for rounding
-	demands    []demand
-	burning    float64 // cores that the starts under way keep busy, as measured
-	readers    int     // starts that read from the disk, or will
-	kinds      map[string]*kind
-	held       string // why the first one that must wait does; empty: none must
-	passing    []int  // indices of those that pass it
+	at      time.Time
+	free    float64 // cores that other work leaves
+	goal    float64 // cores that starts are to keep busy or wait for, and half a core for rounding
+	demands []demand
+	burning float64 // cores that the starts under way keep busy, as measured
+	readers int     // starts that read from the disk, or will
+	kinds   map[string]*kind
+	held    string // why the first one that must wait does; empty: none must
+	passing []int  // indices of those that pass it
 }
 
 // kind is what was measured of the starts of one kind that are under way.
@@ -106,8 +98,8 @@ func (p *plan) kind(of string) *kind {
 	return p.kinds[of]
 }
 
-func (c *Controller) newPlan(at time.Time, underWay []Start, costMargin float64) *plan {
-	p := &plan{Controller: c, at: at, costMargin: costMargin, kinds: map[string]*kind{}}
+func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
+	p := &plan{Controller: c, at: at, kinds: map[string]*kind{}}
 	cores := float64(c.settings.Cores)
 	p.free = max((1-nearly)*cores, cores-c.elsewhere())
 	p.goal = max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5
@@ -261,7 +253,7 @@ func (p *plan) restFits(waiting []Start) bool {
 	for i := range all.demands {
 		one := &all.demands[i]
 		if !one.proven {
-			one.cpu *= p.costMargin
+			one.cpu *= costMargin
 		}
 		one.until = one.restUntil
 	}

@@ -108,7 +108,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 // kubelet counts the refusal of a container that ran before as a crash, and tries again minutes later.
 func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 	t.Parallel()
-	for ran, most := range map[bool]int{false: 2, true: 25} { // in 100 s, starts of 48 s, or of 4 s
+	for ran, most := range map[bool]int{false: 2, true: 12} { // starts of 48 s in 100 s, or of 4 s in 50 s
 		t.Run(fmt.Sprint(ran), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

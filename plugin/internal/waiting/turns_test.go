@@ -21,7 +21,7 @@ func TestAHookIsToldOnlyChangesOfItsTurn(t *testing.T) {
 			hook := n.pod(name).runs().waits("app")
 			require.Len(t, hook.told(), 1)
 			assert.Equal(t, i+1, hook.told()[0].place, "counted from one")
-			assert.WithinDuration(t, time.Now().Add(turns.RestartGrace+time.Duration(i+1)*time.Minute), hook.told()[0].leaveAt, time.Second)
+			assert.WithinDuration(t, time.Now().Add(turns.RestartGrace+time.Duration(i+1)*15*time.Second), hook.told()[0].leaveAt, time.Second)
 			hooks = append(hooks, hook)
 		}
 		for range 100 {
@@ -31,7 +31,7 @@ func TestAHookIsToldOnlyChangesOfItsTurn(t *testing.T) {
 		for _, hook := range hooks {
 			assert.Len(t, hook.told(), 1, "nothing changed in all these rounds")
 		}
-		n.passes(time.Minute) // the turn of the first should have come
+		n.passes(15 * time.Second) // the turn of the first should have come
 		last := func(i int) time.Time {
 			told := hooks[i].told()
 			return told[len(told)-1].leaveAt
