@@ -91,3 +91,34 @@ func longStarts(t *testing.T, room bool, name string, cost time.Duration, of her
 	}
 	return sum
 }
+
+// Starts of five minutes, of which half take longer than startTimeout, in a herd that takes far longer than maxWait. What
+// ends first: from maxWait on, one start at a time is over the limit; a start that outlasts startTimeout gives up its slot,
+// and goes on. No place in the gate runs out. With a longer maxWait and startTimeout, the limit holds.
+func TestFortyStartsOfFiveMinutes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		maxWait, startTimeout time.Duration
+		most                  int // processes at a time
+	}{
+		{4 * time.Minute, 5 * time.Minute, 5},
+		{4 * time.Minute, 15 * time.Minute, 3},
+		{24 * time.Hour, 15 * time.Minute, 2},
+	} {
+		k := newKubelet(t, 1, Settings{MaxConcurrent: 2, MaxWait: c.maxWait, StartTimeout: c.startTimeout, NoProgressAfter: -1})
+		for i := range 40 {
+			k.create(time.Duration(i)*50*time.Millisecond, &simPod{works: k.between(270*time.Second, 330*time.Second), kind: "a"})
+		}
+		took, most := k.run(), 0
+		for _, p := range k.pods {
+			n := 0
+			for _, o := range k.pods {
+				n += oneIf(!o.began.After(p.began) && o.began.Add(o.works).After(p.began))
+			}
+			most = max(most, n)
+		}
+		t.Logf("maxWait %s, startTimeout %s: %s, %v, %d processes at a time, %d places ran out", c.maxWait, c.startTimeout, took.Round(time.Second), k.admitted, most, k.expired)
+		require.LessOrEqual(t, most, c.most)
+		require.Zero(t, k.expired)
+	}
+}

@@ -105,6 +105,8 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted, "overdue pods get a permit one at a time")
 	require.True(t, b.TryStart(n.now).Admitted, "this is over the limit")
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted, "only one start at a time is over the limit")
+	n.end("b", reasons.Ready)
 	require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
 

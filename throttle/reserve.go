@@ -18,9 +18,8 @@ const (
 	sparedBy = 7500 * time.Millisecond
 )
 
-// reserve decides whether t may wait near its turn. An overdue pod may in any case, unless another
-// overdue pod does already. A pod that a bound of Running holds may not, because it may be held for
-// hours.
+// reserve decides whether t may wait near its turn. An overdue pod may in any case if it starts at once. A pod that a
+// bound of Running holds may not, because it may be held for hours.
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	held := d.gateHolds(now, t, waitable)
 	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
@@ -29,12 +28,18 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	if !hours && !pulling.none() {
 		held = pulling
 	}
-	overdue := func(o *Ticket) bool { return o != t && o.occupies(now) && !now.Before(o.due()) }
-	passes := !hours && !now.Before(t.due()) && !slices.ContainsFunc(d.queue.arrivals, overdue)
+	passes := !hours && !now.Before(t.due()) && d.overdueGoesNext(now, t)
 	if held.none() || passes {
 		return Decision{Admitted: true}
 	}
 	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.position(t).ahead}
+}
+
+// overdueGoesNext reports whether an overdue ticket starts at once, over the limit if need be, when its process comes.
+func (d *admission) overdueGoesNext(now time.Time, t *Ticket) bool {
+	return d.overLimit == nil && !slices.ContainsFunc(d.queue.arrivals, func(o *Ticket) bool {
+		return o != t && o.occupies(now) && (d.queuesTurn || !now.Before(o.due()))
+	})
 }
 
 // gateHolds returns what holds the ticket if each limit allows what it allows within waitable for sure: a group, or that

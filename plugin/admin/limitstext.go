@@ -70,9 +70,14 @@ func short(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.Round(time.Millisecond).String())
 }
 
-// MaxWaitWarning returns a warning if pods may wait for so long that others give them up; empty if not.
-func MaxWaitWarning(maxWait time.Duration) string {
-	if maxWait <= 5*time.Minute {
+// MaxWaitWarning returns a warning if pods may wait for so long that others give them up, or if maxWait is over before
+// starts that may be as long as startTimeout; empty if neither is so. startTimeout counts if it is longer than usual.
+func MaxWaitWarning(maxWait, startTimeout time.Duration) string {
+	const usual = 5 * time.Minute
+	switch {
+	case maxWait <= usual && startTimeout > max(maxWait, usual):
+		return fmt.Sprintf("behind starts that take longer than the maxWait of %s, one start at a time is over the limit all the time; only a longer maxWait avoids that", short(maxWait))
+	case maxWait <= usual:
 		return ""
 	}
 	return fmt.Sprintf("with a maxWait of %s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait", short(maxWait))

@@ -77,8 +77,8 @@ func configFinding(o plugin.Options, file crd.Documents, api inAPI) Finding {
 	}
 	inForce := cmp.Or(api.config, file.Config)
 	if inForce != nil {
-		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait()); says != "" {
-			return warning(check, configText(inForce)+": "+says, "set maxWait to 5m or less, or the deadlines of rollouts above it")
+		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait(), inForce.Spec.GetStartTimeout()); says != "" {
+			return warning(check, configText(inForce)+": "+says, "set maxWait to 5m or less, or longer than the herd and the deadlines of rollouts above it")
 		}
 	}
 	switch {

@@ -197,9 +197,9 @@
 //	                 again      1.24   1.35    0
 //	                 misled     1.26   1.37    0
 //	                 unwatched  1.47   1.85    24
-//	60 loading herds, first     1.37   2.03    1
+//	60 loading herds, first     1.37   2.03    0
 //	                 again      1.42   1.62    0
-//	                 misled     1.45   1.66    0
+//	                 misled     1.62   1.75    0
 //	                 unwatched  1.62   2.03    8
 //
 // The way from the room to the start takes a second or more. That is what herds that are known lose: while all pods waited

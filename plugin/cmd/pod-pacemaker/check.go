@@ -142,7 +142,7 @@ func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
 	if spec.GetMode() == v1alpha1.ModeShadow {
 		text += "\nIts mode is Shadow: no pod is held back, but the daemon reports what Enforce would do."
 	}
-	if warning := admin.MaxWaitWarning(spec.GetMaxWait()); warning != "" {
+	if warning := admin.MaxWaitWarning(spec.GetMaxWait(), spec.GetStartTimeout()); warning != "" {
 		text += "\nWarning: " + warning + "."
 	}
 	return text

@@ -51,6 +51,12 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 				"Warning: with a maxWait of 5m1s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait.\n",
 		},
 		{
+			"spec: {startTimeout: 15m, throttleConfig: {maxConcurrent: {value: 2}}}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
+				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 4m, a start counts for 15m at most.\n" +
+				"Warning: behind starts that take longer than the maxWait of 4m, one start at a time is over the limit all the time; only a longer maxWait avoids that.\n",
+		},
+		{
 			"spec: {}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\nIt sets no limit: no pod is held back.\n",
 		},
