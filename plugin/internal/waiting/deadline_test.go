@@ -46,7 +46,8 @@ func TestAWaitThatEndsIsNotAdmittedOverTheLimit(t *testing.T) {
 func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+		n := aNode(t, gateTimeout(100*time.Second))
+		n.observed(2 * time.Second)
 		n.occupy("holder")
 		p := n.pod("p").runs()
 		c := p.makes("app")
@@ -55,7 +56,7 @@ func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
 		h.Deadline = h.Deadline.Add(time.Hour)
 		hook := n.asks(h)
 		n.passes(n.o.Gate.Timeout)
-		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.GateDeadline}, hook.result())
+		assert.Equal(t, gate.Verdict{Reason: reasons.GateExpired}, hook.result())
 		for _, told := range hook.told() {
 			assert.False(t, told.leaveAt.After(time.Now()), "without a daemon, too, it leaves in time")
 		}
