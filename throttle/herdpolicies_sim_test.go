@@ -44,7 +44,7 @@ func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const seeds = 10
+			const seeds = 20
 			var with, without time.Duration
 			for seed := range uint64(seeds) {
 				with += behind(t, seed, 100, limits)

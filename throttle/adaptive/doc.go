@@ -190,13 +190,13 @@
 //	                            ratio          herds
 //	                            95 %   99 %    with a kill
 //	300 plain herds, first      1.27   1.59    0
-//	                 again      1.12   1.17    0
-//	                 misled     1.13   1.21    0
-//	                 unwatched  1.29   1.53    18
-//	200 broad herds, first      1.30   1.54    1
-//	                 again      1.24   1.35    0
-//	                 misled     1.26   1.37    0
-//	                 unwatched  1.47   1.85    24
+//	                 again      1.10   1.15    0
+//	                 misled     1.11   1.18    0
+//	                 unwatched  1.31   1.53    18
+//	200 broad herds, first      1.30   1.50    0
+//	                 again      1.18   1.25    0
+//	                 misled     1.22   1.35    2
+//	                 unwatched  1.47   1.85    25
 //	60 loading herds, first     1.37   2.03    0
 //	                 again      1.42   1.62    0
 //	                 misled     1.62   1.75    0
