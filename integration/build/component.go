@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ func (c Cache) Component(ctx context.Context, comp Component) (string, error) {
 		return "", err
 	}
 	label := comp.Name + " " + comp.Version
-	ingredients := append([]string{comp.Module, comp.Version, comp.Sum, release, runtime.GOARCH}, r.ingredients(comp)...)
+	ingredients := append([]string{comp.Module, comp.Version, comp.Sum, release, runtime.GOARCH}, slices.Concat(r.ingredients(comp), comp.With)...)
 	dir, err := c.Entry(ctx, comp.Name+"-"+comp.Version, ingredients, func(dir string) error {
 		return c.compile(ctx, comp, r, label, dir)
 	})
@@ -52,7 +53,7 @@ func (c Cache) compile(ctx context.Context, comp Component, r recipe, label, dir
 		}
 	}
 	mode := "-mod=mod"
-	if r.completeSums {
+	if r.completeSums && len(comp.With) == 0 {
 		mode = "-mod=readonly"
 	}
 	common := []string{mode, "-modfile=" + src.modfile, "-trimpath", "-buildvcs=false"}

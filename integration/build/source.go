@@ -42,7 +42,7 @@ func fetch(ctx context.Context, c Component, work string) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	if mod, err = standalone(mod, c.Version); err != nil {
+	if mod, err = standalone(mod, c.Version, c.With); err != nil {
 		return source{}, fmt.Errorf("go.mod of %s: %w", c.Module, err)
 	}
 	sum, err := os.ReadFile(filepath.Join(got.Dir, "go.sum"))
@@ -83,8 +83,8 @@ func edited(original, dir string, edits []edit) (string, error) {
 //
 // Kubernetes requires its staging repositories as v0.0.0 and publishes them under its own version
 // with 0 for 1: v1.36.3 goes with k8s.io/api v0.36.3. Others (etcd) already name the published
-// version.
-func standalone(mod []byte, version string) ([]byte, error) {
+// version. newer are modules to require instead of older versions, each as path@version.
+func standalone(mod []byte, version string, newer []string) ([]byte, error) {
 	f, err := modfile.Parse("go.mod", mod, nil)
 	if err != nil {
 		return nil, err
@@ -103,6 +103,12 @@ func standalone(mod []byte, version string) ([]byte, error) {
 			continue
 		}
 		if err := f.AddRequire(r.Mod.Path, staging); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range newer {
+		path, at, _ := strings.Cut(n, "@")
+		if err := f.AddRequire(path, at); err != nil {
 			return nil, err
 		}
 	}

@@ -17,6 +17,7 @@ go 1.26.0
 
 require (
 	example.com/other v1.2.3
+	example.com/newer v1.1.0
 	k8s.io/api v0.0.0
 	k8s.io/kubelet v0.0.0 // indirect
 )
@@ -26,7 +27,7 @@ replace (
 	k8s.io/api => ./staging/src/k8s.io/api
 	k8s.io/kubelet => ../kubelet
 )
-`), "v1.36.3")
+`), "v1.36.3", []string{"example.com/newer@v1.2.0"})
 	require.NoError(t, err)
 	f, err := modfile.Parse("go.mod", mod, nil)
 	require.NoError(t, err)
@@ -34,14 +35,14 @@ replace (
 	for _, r := range f.Require {
 		versions[r.Mod.Path] = r.Mod.Version
 	}
-	require.Equal(t, map[string]string{"example.com/other": "v1.2.3", "k8s.io/api": "v0.36.3", "k8s.io/kubelet": "v0.36.3"}, versions)
+	require.Equal(t, map[string]string{"example.com/other": "v1.2.3", "example.com/newer": "v1.2.0", "k8s.io/api": "v0.36.3", "k8s.io/kubelet": "v0.36.3"}, versions)
 	require.Len(t, f.Replace, 1)
 	require.Equal(t, "example.com/fork", f.Replace[0].New.Path)
 }
 
 func TestStandaloneRefusesNonsense(t *testing.T) {
 	t.Parallel()
-	_, err := standalone([]byte("modul x"), "v1.0.0")
+	_, err := standalone([]byte("modul x"), "v1.0.0", nil)
 	require.Error(t, err)
 }
 

@@ -22,6 +22,9 @@ type Component struct {
 	Version string
 	// Sum is the module's h1: checksum.
 	Sum string
+	// With are modules that it is built with in newer versions than it asks for, each as path@version. Go's checksum
+	// database verifies them.
+	With []string
 }
 
 // recipe returns the name of the component's recipe.
@@ -54,10 +57,10 @@ func parseVersions(r io.Reader) ([]Component, error) {
 			continue
 		}
 		f := strings.Fields(line)
-		if len(f) != 4 {
-			return nil, fmt.Errorf("line %d: want name, module, version and checksum, got %d fields", n, len(f))
+		if len(f) < 4 {
+			return nil, fmt.Errorf("line %d: want name, module, version and checksum, then newer modules if any; got %d fields", n, len(f))
 		}
-		c := Component{Name: f[0], Module: f[1], Version: f[2], Sum: f[3]}
+		c := Component{Name: f[0], Module: f[1], Version: f[2], Sum: f[3], With: append([]string(nil), f[4:]...)}
 		switch {
 		case seen[c.Name]:
 			return nil, fmt.Errorf("line %d: %s stands twice", n, c.Name)

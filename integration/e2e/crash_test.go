@@ -39,7 +39,7 @@ func TestCrashStorm(t *testing.T) {
 	const limit = 2
 	// With the usual time in the gate, fewer pods may wait there the longer the slow pods hold the slots. How long that
 	// is depends on when kubelet restarts 10 pods.
-	d := startDaemon(t, "--gate-timeout", "1h")
+	d := startDaemon(t, placesForAll...)
 	// Slots are not lent, and a pod without probes does not count as started before it has crashed.
 	d.configure(t, "{settleTime: 2m, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
 	ns := namespace(t)
@@ -54,6 +54,7 @@ func TestCrashStorm(t *testing.T) {
 	})
 	slow := newLatch(t)
 	deploy(t, ns, "slow", limit, herdPod(0, slow.holds))
+	eventually(t, "the slow pods hold the slots", func() bool { return begunOf(t, ns, "slow-") == limit })
 	waiting := func(name string) int {
 		return len(slices.DeleteFunc(d.waitingNames(t), func(pod string) bool { return !strings.HasPrefix(pod, name+"-") }))
 	}

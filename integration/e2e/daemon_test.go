@@ -81,12 +81,18 @@ func startDaemonAs(t *testing.T, kubeconfig string, args ...string) *daemon {
 // it paces pods. It has no waiting room unless the arguments ask for one.
 func startDaemonWith(t *testing.T, args ...string) *daemon {
 	t.Helper()
+	return startProgram(t, repository("bin", "pod-pacemaker"), args...)
+}
+
+// startProgram is startDaemonWith for a daemon that was built otherwise.
+func startProgram(t *testing.T, program string, args ...string) *daemon {
+	t.Helper()
 	dir, err := os.MkdirTemp(node.Dir, "pp")
 	require.NoError(t, err)
 	d := &daemon{runDir: filepath.Join(dir, "run"), gate: installGate(t, dir), http: freeAddress(t)}
 	d.admin = admin.NewClient(filepath.Join(d.runDir, "admin.sock"))
 	all := append([]string{
-		repository("bin", "pod-pacemaker"), "run",
+		program, "run",
 		"--nri-socket", node.NRISocket, "--containerd-state", filepath.Join(node.Dir, "containerd", "state"), "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
 		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug", "--cni=off",
 	}, args...)
@@ -195,7 +201,13 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // polled is eventually with another poll interval.
 func polled(t *testing.T, every time.Duration, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	polledFor(t, patience, every, what, holds)
+}
+
+// polledFor is polled for a condition that may take longer than patience.
+func polledFor(t *testing.T, most, every time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(most)
 	for !holds() {
 		if time.Now().After(deadline) {
 			logCluster(t)

@@ -18,7 +18,7 @@ import (
 // one after the other. The exempt pods are of a DaemonSet, in kube-system and of a critical class.
 // The most important waiting pod is created last.
 func TestPriorityAndExemptions(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}, exemptions: {daemonSets: {namespaces: ['*']}, criticalPods: {namespaces: ['*']}}}")
 	ns, slow := namespace(t), newLatch(t)
 	createPod(t, ns, "holds", herdPod(0.1, slow.holds))

@@ -49,7 +49,7 @@ func heldUp(t *testing.T) (longer, known time.Duration, waited int) {
 	other, herd := namespace(t), namespace(t)
 	without := rounds(t, other)
 
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", other, slots))
 	deploy(t, herd, "holds", slots, herdPod(0.1, sleeping("1h")))
 	eventually(t, "the slots are taken", func() bool { return len(d.status(t).Starting) == slots })

@@ -19,14 +19,14 @@ func idealHerd() time.Duration {
 }
 
 // The herd, a Deployment with readiness and liveness probes but no startup probe, is paced two at a
-// time: the liveness probe kills no pod and the makespan stays near the ideal.
+// time, as by default with the waiting room: the liveness probe kills no pod and the makespan stays near the ideal.
 func TestHerd(t *testing.T) {
 	pacedHerd(t, withLiveness)
 }
 
 // pacedHerd runs the herd with two starts at a time.
 func pacedHerd(t *testing.T, shapes ...shape) {
-	d := startDaemon(t)
+	d := startDaemonWithRoom(t)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	repeated(t, func(t *testing.T) string {
 		h := runHerd(t, d, shapes...)

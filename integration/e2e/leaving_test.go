@@ -23,7 +23,7 @@ const deletionRatio = 2
 func TestDeleteWhileWaiting(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
 		const herd, limit = 8, 3
-		d := startDaemon(t)
+		d := startDaemon(t, placesForAll...)
 		ns := namespace(t)
 		deploy(t, ns, "runs", herd, herdPod(0, newLatch(t).holds))
 		eventually(t, "all run", func() bool { return len(begun(t, ns)) == herd })

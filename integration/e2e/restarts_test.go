@@ -28,7 +28,7 @@ const mostUnpaced = 2
 // pod fails, and the order and the limit hold. The pods that hold the slots have an init container:
 // a restarted kubelet would report other pods ready, see TestKubeletIsRestartedWhileAPodStarts.
 func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	ns := namespace(t)
 	begin := time.Now()
 	slow := newLatch(t)

@@ -27,7 +27,7 @@ func (d *daemon) standBy(t *testing.T) *daemon {
 		Args: []string{
 			repository("bin", "pod-pacemaker"), "run", "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName,
 			"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", t.TempDir(),
-			"--gate-path", d.gate, "--http", second.http, "--log-level", "debug", "--cni=off",
+			"--gate-path", d.gate, "--gate-timeout", "1h", "--http", second.http, "--log-level", "debug", "--cni=off",
 		},
 		Ready: func(ctx context.Context) error {
 			said, err := readyz(ctx, second.http)
@@ -63,7 +63,7 @@ func readyz(ctx context.Context, address string) (string, error) {
 // Two daemons share one folder, as in an upgrade or with a systemd unit beside the DaemonSet: the
 // second stands by, and takes over all waiting pods when the first ends.
 func TestStandbyTakesOver(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	second := d.standBy(t)
 	ns := namespace(t)
 	begin, slow := time.Now(), newLatch(t)

@@ -24,6 +24,10 @@ const (
 // drainLimit is how many pods start at a time when a scenario checks the order of the starts.
 const drainLimit = 3
 
+// placesForAll are flags of a daemon at whose gate all pods wait: for sure, a start holds no slot after startTimeout,
+// which is much less than an hour. kubelet ends a wait after its runtimeRequestTimeout, as with the default.
+var placesForAll = []string{"--gate-timeout", "1h"}
+
 // limit changes the limit of the config and waits until it is in force.
 func (d *daemon) limit(t *testing.T, n int) {
 	t.Helper()
@@ -32,8 +36,8 @@ func (d *daemon) limit(t *testing.T, n int) {
 	eventually(t, fmt.Sprintf("the limit is %d", n), func() bool { return d.status(t).Limit == n })
 }
 
-// crowd fills the slots with slow pods and makes the others wait at the gate. slow says how they
-// are slow.
+// crowd fills the slots with slow pods and makes the others wait at the gate of a daemon with placesForAll. slow says
+// how they are slow.
 func crowd(t *testing.T, d *daemon, namespace string, slow shape) {
 	t.Helper()
 	hold(t, d, namespace, slow)
@@ -91,7 +95,7 @@ func assertUnharmed(t *testing.T, all []life) {
 // The daemon is killed while 20 pods wait at the gate, and starts again after three seconds: the
 // pods find it, keep their order, and no pod starts without a turn.
 func TestDaemonKilledWhilePodsWait(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	ns := namespace(t)
 	begin, slow := time.Now(), newLatch(t)
 	crowd(t, d, ns, slow.holds)

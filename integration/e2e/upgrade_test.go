@@ -25,7 +25,7 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	const made = 3
 	importImage(t, installImage)
 	importImage(t, upgradedImage)
-	in := installChart(t, nil)
+	in := installChart(t, map[string]any{"gate": map[string]any{"timeout": "1h"}})
 	eventually(t, "the DaemonSet's pod is ready", func() bool { return allReady(t, installName, 1) })
 	d := &daemon{admin: admin.NewClient(filepath.Join(in.dir, "run", "admin.sock"))}
 	eventually(t, "the daemon is ready", func() bool { return d.status(t).Ready })

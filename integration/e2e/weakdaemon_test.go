@@ -39,11 +39,7 @@ const (
 // minute before, and while a pod is being stopped. containerd's metrics report how long it waited,
 // and how many waits timed out.
 func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
-	const metrics = "127.0.0.1:1338"
-	onNode(t, "containerd", fmt.Sprintf("[metrics]\n  address = %q\n", metrics))
-	address, err := node.Forward(t.Context(), metrics)
-	require.NoError(t, err)
-	witness := "http://" + address + "/v1/metrics"
+	witness := measuredNode(t, "containerd")
 	for name, c := range map[string]struct {
 		weaken func(ctx context.Context, t *testing.T, d *daemon)
 		// stopping adds a pod that is being stopped. No daemon registers before the stop ends.
@@ -91,6 +87,16 @@ func TestAWeakDaemonMakesNoWeakRuntime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// measuredNode is onNode for a containerd whose metrics are served at the URL that it returns.
+func measuredNode(t *testing.T, containerd string) (metrics string) {
+	t.Helper()
+	const address = "127.0.0.1:1338"
+	onNode(t, containerd, fmt.Sprintf("[metrics]\n  address = %q\n", address))
+	forwarded, err := node.Forward(t.Context(), address)
+	require.NoError(t, err)
+	return "http://" + forwarded + "/v1/metrics"
 }
 
 // waits is how many of containerd's requests to an NRI plugin timed out, and for how many seconds
