@@ -212,13 +212,13 @@ func (c *Connection) serve(ctx context.Context) (served life, err error) {
 	return served, err
 }
 
-// newStub returns a stub that serves a connection. Its failure policy keeps the plugin registered after a request that
-// took too long, because each new registration may hold up the node, see checkStops. A runtime whose NRI does not know
-// the policy ignores it.
+// newStub returns a stub that serves a connection. It has NRI's default failure policy: the runtime goes on without the
+// answer and ends the connection after a request that took too long. With KeepConnected, each request of the node would
+// wait for its time-out while the daemon is stopped and cannot leave.
 func newStub(p any, name, index string, conn *watchedConn, intercept ttrpc.UnaryServerInterceptor, log logrus.FieldLogger) (stub.Stub, error) {
 	st, err := stub.New(p,
 		stub.WithPluginName(name), stub.WithPluginIdx(index),
-		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }), stub.WithFailurePolicy(&api.FailurePolicy{KeepConnected: true}),
+		stub.WithConnection(conn), stub.WithOnClose(func() { conn.Close() }),
 		stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(intercept)}),
 		stub.WithLogger(stubLog{log}))
 	if err != nil {
@@ -240,8 +240,7 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 
 // watch blocks until the connection has to end. It returns the reason; nil: the stub returns it. It does not end a
 // connection by its own decision while a container of the node is being stopped, because the daemon could not register
-// again before the stop is over, see checkStops. A runtime that ignores the failure policy ends the connection after the
-// first late answer. Another runtime waits for its timeout at each late answer.
+// again before the stop is over, see checkStops. The runtime ends it after an answer later than its time-out.
 func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers) error {
 	registration, still, listed := time.After(registrationLimit), time.Tick(stillEvery), conn.listed
 	before := time.Now()
