@@ -124,7 +124,7 @@ func (d *admission) forecast(now time.Time, surely bool) *forecast {
 		}
 	}
 	slices.Sort(f.slots)
-	free := max(max(s.capacity(), s.ifPresent)-len(f.slots), s.lentSoon())
+	free := max(max(s.capacity(), s.ifPresent)-len(f.slots), s.lentSoon(now))
 	if free < 0 { // the first starts that end leave no slot free
 		f.slots = f.slots[-free:]
 	}

@@ -212,6 +212,17 @@ func TestALentSlotIsKeptForPodsThatComeBack(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, c.TryStart(n.now))
 }
 
+// Any start makes no progress for a moment. A place in the gate is promised for a loan only when that is near.
+func TestAMomentWithoutProgressMakesNoPlacesInTheGate(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.joinAndWait("a")
+	n.stall("a")
+	require.Zero(t, n.reserve("pod", 9))
+	n.pass(5 * time.Second)
+	require.Equal(t, 7, n.reserve("later", 9))
+}
+
 func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})

@@ -86,7 +86,8 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			}
 		case heldBy == nil && !t.reserved && byBand(o, t) <= 0:
 			inside++
-			fits = fits && !o.misses(now, f.turn())
+			late := o.promisedUntil.After(now) && now.Add(f.turn()).After(o.promisedUntil)
+			fits = fits && !late
 			f.start(o)
 		}
 		return true

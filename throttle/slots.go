@@ -172,9 +172,11 @@ func (s *slots) lentTo(now time.Time, t *Ticket) bool {
 func (s *slots) repay() { s.loan.repay(float64(s.taken()), float64(s.limit)) }
 
 // lentSoon returns how many starts loans allow within half a minute: the present or next loan, and two
-// more, each twice as large.
-func (s *slots) lentSoon() int {
-	if s.loan.size == 0 && (s.settings.NoProgressAfter <= 0 || s.jam().IsZero()) {
+// more, each twice as large. The next one is near when half of the time until then has passed: any start makes no progress
+// for a moment.
+func (s *slots) lentSoon(now time.Time) int {
+	after, jam := s.settings.NoProgressAfter, s.jam()
+	if s.loan.size == 0 && (after <= 0 || jam.IsZero() || now.Sub(jam) < after/2) {
 		return 0
 	}
 	return 7 * max(1, s.loan.size)

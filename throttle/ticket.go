@@ -212,11 +212,6 @@ func (t *Ticket) occupies(now time.Time) bool {
 	return t.waits() || (t.reserved && now.Before(t.awaitedUntil))
 }
 
-// misses reports whether a turn that comes after a time is too late for the reservation of the ticket.
-func (t *Ticket) misses(now time.Time, turn time.Duration) bool {
-	return t.promisedUntil.After(now) && now.Add(turn).After(t.promisedUntil)
-}
-
 // Refusal is what a refusal by [Ticket.Reserve] means for the pod.
 type Refusal int
 

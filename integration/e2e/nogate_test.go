@@ -63,8 +63,8 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 	require.True(t, d.status(t).Gate.Usable, "the gate counts as usable before the first hook")
 	ns, another := namespace(t), namespace(t)
 	begin := time.Now()
+	deploy(t, another, "herd", 1, herdPod(2, withLiveness)) // before the others: only pods with a slot get a hook at first
 	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
-	deploy(t, another, "herd", 1, herdPod(2, withLiveness))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) && allReady(t, another, 1) })
 	d.idle(t)
 	all := lives(t, ns)
