@@ -29,7 +29,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim fuzz vulns generate alerts page api demo e2e e2e-full e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim fuzz vulns generate alerts page api demo e2e e2e-full e2e-lab verdicts e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,14 +104,24 @@ demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away co
 e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in about 20 minutes plus the builds (root)
 	$(E2E) -tags e2e -timeout 2h $(E2EFLAGS) ./e2e/...
 
-e2e-full: build lab $(GOTESTSUM) ## Run every scenario, the long ones too, and the tests of the lab itself (root)
-	$(E2E) -tags e2e,full -timeout 3h $(E2EFLAGS) ./cmd/... ./lab/... ./apiserver ./e2e/...
+# A run that was cut off goes on: what is in VERDICTS at this commit and passed is not run again.
+SHARD ?= 1/1
+VERDICTS ?= bin/verdicts-$(subst /,of,$(SHARD)).jsonl
+SHARDED := mkdir -p bin && cd integration && $(GO) run ./cmd/verdicts -shard $(SHARD) -out $(abspath $(VERDICTS))
+e2e-full: build lab ## Run every scenario, the long ones too, or a part that ends within an hour: make e2e-full SHARD=2/8 (root)
+	$(SHARDED) -package ./e2e -tags e2e,full -known e2e/verdicts.jsonl $(E2EFLAGS)
+
+e2e-lab: build lab $(GOTESTSUM) ## Run the tests of the lab itself, and all of the API server (root)
+	$(E2E) -tags e2e,full -timeout 1h $(E2EFLAGS) ./cmd/... ./lab/... ./apiserver
+
+verdicts: ## Write into the list of scenarios when they passed: make verdicts FILES="bin/verdicts-*.jsonl"
+	cd integration && $(GO) run ./cmd/verdicts merge e2e/verdicts.jsonl $(abspath $(wildcard $(or $(FILES),bin/verdicts-*.jsonl))) && $(GO) run ./cmd/scenarios
 
 e2e-vm: build lab $(GOTESTSUM) ## Run the scenarios that need a node with systemd and cgroup v2: a Debian guest in QEMU (root)
 	$(E2E) -tags vm -timeout 60m $(E2EFLAGS) ./vm
 
-e2e-vm-full: build lab $(GOTESTSUM) ## The same, and the scenarios that boot another system: SELinux, cgroup v1 (root)
-	$(E2E) -tags vm,full -timeout 90m $(E2EFLAGS) ./vm
+e2e-vm-full: build lab ## The same, and the scenarios that boot another system: SELinux, cgroup v1 (root)
+	$(SHARDED) -package ./vm -tags vm,full -timeout 100m $(E2EFLAGS)
 
 chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
 	export CHAOS_SEED=$(or $(SEED),$$(date -u +%Y%m%d)) CHAOS_MINUTES=$(or $(MINUTES),5) && \

@@ -15,10 +15,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/verdicts"
 )
 
-// file is the list's name, in the folder of the scenarios.
-const file = "README.md"
+// file is the list's name, in the folder of the scenarios, and passed that of their verdicts.
+const (
+	file   = "README.md"
+	passed = "verdicts.jsonl"
+)
 
 // end is the line after the list. What follows it is written by hand, and kept.
 const end = "\n<!-- end of the list -->\n"
@@ -36,15 +42,20 @@ func run(folder string, check bool) error {
 	if err != nil {
 		return err
 	}
+	found, err := verdicts.Read(filepath.Join(folder, passed))
+	if err != nil {
+		return err
+	}
+	latest := verdicts.Latest(slices.DeleteFunc(found, func(v verdicts.Verdict) bool { return !v.Passed }))
 	path := filepath.Join(folder, file)
-	found, err := os.ReadFile(path)
+	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, kept, _ := strings.Cut(string(found), end)
-	text := string(list(all)) + end + kept
+	_, kept, _ := strings.Cut(string(old), end)
+	text := string(list(all, latest)) + end + kept
 	switch {
-	case text == string(found):
+	case text == string(old):
 		return nil
 	case check:
 		return fmt.Errorf("%s is not current: `make generate` writes it", path)
@@ -112,8 +123,8 @@ func holds(c constraint.Expr, tags ...string) bool {
 	return c.Eval(func(tag string) bool { return slices.Contains(tags, tag) })
 }
 
-// list returns the text of the list.
-func list(all []scenario) []byte {
+// list returns the text of the list. latest has the latest verdict of each scenario that passed.
+func list(all []scenario, latest map[string]verdicts.Verdict) []byte {
 	var text bytes.Buffer
 	count, rows := 0, []string{}
 	for _, s := range all {
@@ -121,10 +132,15 @@ func list(all []scenario) []byte {
 		if s.short {
 			where, count = "`e2e`", count+1
 		}
-		rows = append(rows, fmt.Sprintf("| [%s](%s) | %s | %s |", "`"+s.name+"`", s.file, where, strings.ReplaceAll(s.says, "|", `\|`)))
+		when := "not yet"
+		if v, ok := latest[s.name]; ok {
+			when = fmt.Sprintf("%s, %s, %.0f s", v.At.Format(time.DateOnly), v.Commit, v.Seconds)
+		}
+		rows = append(rows, fmt.Sprintf("| [%s](%s) | %s | %s | %s |", "`"+s.name+"`", s.file, where, when, strings.ReplaceAll(s.says, "|", `\|`)))
 	}
 	fmt.Fprintf(&text, "# The scenarios\n\nWritten by `make generate` from the scenarios' own comments: change them there.\n\n"+
-		"%d scenarios run on the node. `make e2e` runs %d of them, `make e2e-full` all.\n\n"+
-		"| scenario | run by | what it shows |\n|---|---|---|\n%s\n", len(all), count, strings.Join(rows, "\n"))
+		"%d scenarios run on the node. `make e2e` runs %d of them, `make e2e-full` all. When each passed last is read from\n"+
+		"`verdicts.jsonl`, which `make verdicts` writes.\n\n"+
+		"| scenario | run by | passed | what it shows |\n|---|---|---|---|\n%s\n", len(all), count, strings.Join(rows, "\n"))
 	return text.Bytes()
 }

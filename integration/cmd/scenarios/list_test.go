@@ -3,10 +3,14 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/verdicts"
 )
 
 // write writes a file with a scenario into a new folder.
@@ -27,7 +31,7 @@ func TestBuildTagsDecideWhichTargetRunsAScenario(t *testing.T) {
 		require.NoError(t, run(folder, true))
 		text, err := os.ReadFile(filepath.Join(folder, file))
 		require.NoError(t, err)
-		assert.Contains(t, string(text), "| [`TestHerd`](herd_test.go) "+runBy+" TestHerd paces. |\n")
+		assert.Contains(t, string(text), "| [`TestHerd`](herd_test.go) "+runBy+" not yet | TestHerd paces. |\n")
 		assert.NotContains(t, string(text), "TestMain")
 	}
 	all, err := scenarios(write(t, "//go:build e2e && record"+rest))
@@ -41,6 +45,18 @@ func TestAListThatIsNotCurrentIsRefused(t *testing.T) {
 	require.NoError(t, run(folder, false))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "new_test.go"), []byte("//go:build e2e\n\npackage e2e\n\n// It waits.\nfunc TestNew() {}\n"), 0o600))
 	require.ErrorContains(t, run(folder, true), "make generate")
+}
+
+func TestTheListSaysWhenAScenarioPassed(t *testing.T) {
+	t.Parallel()
+	folder, at := write(t, "//go:build e2e\n\npackage e2e\n\n// It paces.\nfunc TestHerd() {}\n"), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, ok := range []bool{true, true, false} {
+		require.NoError(t, verdicts.Append(filepath.Join(folder, passed), verdicts.Verdict{Scenario: "TestHerd", Passed: ok, Seconds: 4.6, Commit: "c" + strconv.Itoa(i), At: at.AddDate(0, 0, i)}))
+	}
+	require.NoError(t, run(folder, false))
+	text, err := os.ReadFile(filepath.Join(folder, file))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "| `e2e` | 2026-01-03, c1, 5 s | It paces. |\n")
 }
 
 func TestWhatFollowsTheListIsKept(t *testing.T) {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/integration/verdicts"
+)
+
+const scenarios = `package e2e
+
+import (
+	"os"
+	"testing"
+)
+
+func TestPasses(t *testing.T) { t.Run("part", func(t *testing.T) { t.Logf("%s: 3 pods", t.Name()) }) }
+
+func TestSkips(t *testing.T) { t.Skip("no") }
+
+func TestFails(t *testing.T) {
+	if _, err := os.Stat("mended"); err != nil {
+		t.Fatal("not mended")
+	}
+}
+`
+
+// aRepository makes a repository with a package of scenarios the working directory.
+func aRepository(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("e2e", 0o700))
+	for file, text := range map[string]string{"go.mod": "module example.com/m\n\ngo 1.26\n", ".gitignore": "mended\n", "e2e/x_test.go": scenarios} {
+		require.NoError(t, os.WriteFile(filepath.FromSlash(file), []byte(text), 0o600))
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "m"}} {
+		out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+}
+
+func TestEachScenarioGetsAVerdictAndWhatPassedIsNotRunAgain(t *testing.T) {
+	aRepository(t)
+	out := filepath.Join(t.TempDir(), "out")
+	var shown bytes.Buffer
+	r := run{show: &shown, out: out, pkg: "./e2e", timeout: time.Minute, part: 1, parts: 1}
+	require.ErrorContains(t, r.all(t.Context()), "not passed: TestSkips, TestFails")
+	assert.Contains(t, shown.String(), "not mended")
+	all, err := verdicts.Read(out)
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	assert.Equal(t, "TestPasses", all[0].Scenario)
+	assert.Equal(t, []string{"3 pods"}, all[0].Figures)
+	assert.True(t, all[0].Passed)
+	assert.False(t, all[1].Passed)
+	assert.NotEmpty(t, all[0].Commit)
+
+	require.NoError(t, os.WriteFile("e2e/mended", nil, 0o600))
+	require.ErrorContains(t, r.all(t.Context()), "not passed: TestSkips")
+	all, err = verdicts.Read(out)
+	require.NoError(t, err)
+	assert.Len(t, all, 5, "TestPasses did not run again")
+	assert.True(t, verdicts.Latest(all)["TestFails"].Passed)
+
+	require.NoError(t, os.WriteFile("e2e/new_test.go", []byte("package e2e\n"), 0o600))
+	require.NoError(t, exec.CommandContext(t.Context(), "git", "add", "-A").Run())
+	r.match = "Passes|Fails"
+	require.NoError(t, r.all(t.Context()))
+	all, err = verdicts.Read(out)
+	require.NoError(t, err)
+	assert.Len(t, all, 7, "the sources have changes")
+}
+
+func TestAShardThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, shard := range []string{"0/2", "3/2", "x", "1"} {
+		require.ErrorContains(t, start(t.Context(), []string{"-shard", shard, "-out", "x"}), "-shard "+shard)
+	}
+	require.ErrorContains(t, start(t.Context(), nil), "-out")
+}
