@@ -3,5 +3,5 @@
 // own etcd and kube-apiserver.
 //
 // The files of the tests have the build tag e2e; `make api` runs them. With the tag full, `make
-// e2e-full` runs the long ones, too.
+// e2e-lab` runs the long ones, too.
 package apiserver
