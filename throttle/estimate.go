@@ -149,8 +149,8 @@ func (f *forecast) takes(t *Ticket) time.Duration {
 		return f.timeout
 	}
 	most := max(2*seen.longest, slowdown*seen.sum/seen.starts)
-	if n := time.Duration(f.history.known); kind == "" {
-		most = max(most, most*unlikely/slowdown/(n*(n+1)))
+	if n := f.history.known; kind == "" {
+		most = max(most, most*unlikely/slowdown/time.Duration(n*(n+1)))
 	}
 	for _, o := range f.changed {
 		if its, _ := f.history.of(o.profile.Kind); its == kind {

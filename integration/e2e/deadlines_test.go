@@ -36,7 +36,7 @@ func TestDeadlines(t *testing.T) {
 	all := lives(t, ns)
 	logLives(t, begin, all)
 	assert.Len(t, all, slow+herd)
-	assert.LessOrEqual(t, mostStarting(all), limit+1, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), limit+1, "pods between the start of their process and ready")
 	d.assertOrder(t, ns, all, gateWaits)
 
 	s := d.status(t)

@@ -58,7 +58,7 @@ func TestPriorityAndExemptions(t *testing.T) {
 		order = append(order, l.pod.Name)
 	}
 	assert.Equal(t, waiting, order, "the order of the starts")
-	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
+	assert.Equal(t, 1, mostStarting(t, all), "pods between the start of their process and ready")
 	assertUnharmed(t, all)
 }
 

@@ -53,9 +53,9 @@ func TestKubeletIsRestartedWhileAPodStarts(t *testing.T) {
 				return !first.served.IsZero()
 			})
 			logLives(t, said, all)
-			assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready, with a limit of 1")
+			assert.LessOrEqual(t, mostStarting(t, all), 2, "pods between the start of their process and ready, with a limit of 1")
 			figure(t, "%s: kubelet reported the pod ready %.1f s too early; %d started at a time with a limit of 1",
-				name, first.served.Sub(said).Seconds(), mostStarting(all))
+				name, first.served.Sub(said).Seconds(), mostStarting(t, all))
 		})
 	}
 }

@@ -17,10 +17,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Bounds of the effect of waiting pods on others. heldUpMost bounds how much longer the fastest rounds
-// take: kubelet tries the refused ones of 30 pods again in waves, which take both CPUs for some seconds.
+// Bounds of the effect of waiting pods on others: how much longer the median round takes, and the second slowest one.
+// kubelet tries the refused ones of 30 pods again in waves, which take both CPUs for some seconds: measured 0.33 and
+// 1.67 s on a busy machine. A runtime that is held up takes 2 s longer for each of its time-outs.
 const (
 	heldUpMost    = 500 * time.Millisecond
+	heldUpSecond  = 2 * time.Second
 	statsWithin   = 15 * time.Second
 	heldUpRounds  = 7
 	heldUpWaiting = 30
@@ -32,18 +34,19 @@ const (
 // its deadline during the measurement.
 func TestTheRuntimeIsNotHeldUp(t *testing.T) {
 	repeated(t, func(t *testing.T) string {
-		longer, known, waited := heldUp(t)
+		longer, second, known, waited := heldUp(t)
 		if waited != heldUpWaiting {
 			return fmt.Sprintf("%d of %d pods waited to the end", waited, heldUpWaiting)
 		}
 		return cmp.Or(above("seconds longer to create or to remove a pod", longer.Seconds(), heldUpMost.Seconds()),
+			above("seconds longer in the second slowest round", second.Seconds(), heldUpSecond.Seconds()),
 			above("seconds until the statistics list a container", known.Seconds(), statsWithin.Seconds()))
 	})
 }
 
-// heldUp returns how much longer an unrelated pod takes while others wait, when the statistics list
-// its container, and how many pods waited to the end.
-func heldUp(t *testing.T) (longer, known time.Duration, waited int) {
+// heldUp returns how much longer an unrelated pod takes while others wait, at the median and in the second slowest round,
+// when the statistics list its container, and how many pods waited to the end.
+func heldUp(t *testing.T) (longer, second, known time.Duration, waited int) {
 	t.Helper()
 	const slots = 2
 	other, herd := namespace(t), namespace(t)
@@ -69,9 +72,9 @@ func heldUp(t *testing.T) (longer, known time.Duration, waited int) {
 	known = time.Since(began)
 
 	s := d.status(t)
-	longer = with.heldUpBeside(without)
+	longer, second = with.longerAt(heldUpRounds/2, without), with.longerAt(heldUpRounds-2, without)
 	figure(t, "an exempt pod is %s, without the daemon %s; in the statistics after %.1f s; %d at the gate", with, without, known.Seconds(), s.Gate.Waiters)
-	return longer, known, heldUpWaiting - begunOf(t, herd, "waits-")
+	return longer, second, known, heldUpWaiting - begunOf(t, herd, "waits-")
 }
 
 // roundTimes are how long it took to create pods, until their processes ran, and then to remove them, until
@@ -83,11 +86,9 @@ func (r roundTimes) String() string {
 		r.created[0].Seconds(), middle(r.created), slices.Max(r.created).Seconds(), r.removed[0].Seconds(), middle(r.removed), slices.Max(r.removed).Seconds())
 }
 
-// heldUpBeside returns how much longer the fastest rounds took than those without the daemon. kubelet
-// removes a pod after its next look at the runtime, once a second, so a removal takes up to a second less
-// by chance: the fastest one must not take longer than the slowest one of the others.
-func (r roundTimes) heldUpBeside(without roundTimes) time.Duration {
-	return max(r.created[0]-without.created[0], r.removed[0]-slices.Max(without.removed))
+// longerAt returns how much longer the round took that is so many from the fastest, to create or to remove a pod.
+func (r roundTimes) longerAt(n int, without roundTimes) time.Duration {
+	return max(r.created[n]-without.created[n], r.removed[n]-without.removed[n])
 }
 
 // rounds creates and removes pods, one after the other. It uses no probe, because a probe's period would

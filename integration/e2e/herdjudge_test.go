@@ -84,7 +84,7 @@ func (h herd) unjudged(ratio, bound float64) string {
 
 func (h herd) String() string {
 	return fmt.Sprintf("%d pods all ready after %.1f s, ratio %.2f (ideal on an idle machine %.1f s); %d restarts; at most %d starting at a time, %.2f on average; %s",
-		herdPods, h.took().Seconds(), h.ratio(), idealHerd().Seconds(), restarted(h.all), mostStarting(h.all), meanStarting(h.all), h.machine)
+		herdPods, h.took().Seconds(), h.ratio(), idealHerd().Seconds(), restarted(h.all), mostOfStarted(h.all), meanStarting(h.all), h.machine)
 }
 
 // meanStarting returns how many pods were between the start of their process and ready on average,
@@ -136,7 +136,7 @@ func (h herd) assertEachStartedOnce(t *testing.T) {
 // by too much other work.
 func (h herd) assertConcurrency(t *testing.T) (discarded string) {
 	t.Helper()
-	assert.Equal(t, 2, mostStarting(h.all), "pods between the start of their process and ready")
+	assert.Equal(t, 2, mostStarting(t, h.all), "pods between the start of their process and ready")
 	mean := meanStarting(h.all)
 	if mean < leastStarting && h.machine.share() > tolerableForeign {
 		return fmt.Sprintf("%.2f pods starting on average, less than %.2f", mean, leastStarting)

@@ -73,7 +73,7 @@ func TestAHostileNamespaceHoldsUpNoOther(t *testing.T) {
 			len(hanging), beside, ratio, peak/mib)
 		assert.Equal(t, runtime, node.Containerd.PID(), "containerd ended")
 		assert.Less(t, peak, float64(peakRSS))
-		assert.LessOrEqual(t, mostStarting(beside.all), 2*hostileLimit, "the limit, and as many slots as hang and are lent")
+		assert.LessOrEqual(t, mostStarting(t, beside.all), 2*hostileLimit, "the limit, and as many slots as hang and are lent")
 		beside.assertEachStartedOnce(t)
 		if share := max(alone.machine.share(), beside.machine.share()); ratio > tolerableHostile && share > tolerableForeign {
 			return above("times as long as alone", ratio, tolerableHostile)

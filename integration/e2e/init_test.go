@@ -41,7 +41,7 @@ func TestHerdWithInitContainersAndSidecars(t *testing.T) {
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	all := wholeStarts(t, ns)
 	logLives(t, all[0].started, all)
-	assert.Equal(t, limit, mostStarting(all), "pods between the start of their first process and ready")
+	assert.Equal(t, limit, mostStarting(t, all), "pods between the start of their first process and ready")
 	assert.Len(t, containers(t, ns), herd*each, "every container was created once")
 	for _, l := range all {
 		for _, c := range append(l.pod.Status.InitContainerStatuses, l.pod.Status.ContainerStatuses...) {
@@ -65,5 +65,5 @@ func TestAppsWhoseInitContainersWaitedStartAtTheLimit(t *testing.T) {
 	all := startsFrom(t, ns, "app")
 	logLives(t, all[0].started, all)
 	// One slot may be lent just when the apps come: the daemon measures each start once a second.
-	assert.LessOrEqual(t, mostStarting(all), limit+1, "pods between the start of their app and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), limit+1, "pods between the start of their app and ready")
 }

@@ -74,7 +74,7 @@ func TestInstallPaceAndUninstall(t *testing.T) {
 	ns := namespace(t)
 	deploy(t, ns, "herd", 6, herdPod(1))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 6) })
-	assert.LessOrEqual(t, mostStarting(lives(t, ns)), 2, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, lives(t, ns)), 2, "pods between the start of their process and ready")
 	d.idle(t)
 	assertTaintPolicy(t)
 

@@ -41,7 +41,7 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 5) })
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready, by the narrow limit")
+	assert.Equal(t, 1, mostStarting(t, all), "pods between the start of their process and ready, by the narrow limit")
 	for _, l := range all {
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
 	}
@@ -52,7 +52,7 @@ func TestTwoInstancesOnOneNode(t *testing.T) {
 	ns = namespace(t)
 	deploy(t, ns, "one", 6, herdPod(1, sleeping("4s")))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, 6) })
-	most := mostStarting(lives(t, ns))
+	most := mostStarting(t, lives(t, ns))
 	assert.LessOrEqual(t, most, 3, "pods starting at a time, by the limit of the remaining daemon")
 	assert.Greater(t, most, 1, "pods starting at a time, without the narrow limit")
 }

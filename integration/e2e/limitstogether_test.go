@@ -40,7 +40,7 @@ func TestAStartThatOneLimitRefusesTakesNothing(t *testing.T) {
 	eventually(t, "all pods are ready", func() bool { return allReady(t, rest, more) })
 	all := append(lives(t, ns), lives(t, rest)...)
 	logLives(t, all[0].started, all)
-	assert.Equal(t, 1, mostStarting(all[:burst]), "pods between the start of their process and ready, with one slot")
-	assert.Equal(t, more-1, mostStarting(all[burst:]), "pods between the start of their process and ready, without the rate")
+	assert.Equal(t, 1, mostStarting(t, all[:burst]), "pods between the start of their process and ready, with one slot")
+	assert.Equal(t, more-1, mostStarting(t, all[burst:]), "pods between the start of their process and ready, without the rate")
 	assertUnharmed(t, all)
 }

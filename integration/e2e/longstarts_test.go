@@ -71,7 +71,7 @@ func (s *longStarts) assertQuiet(t *testing.T, limit int) {
 	for _, state := range s.seen.all() {
 		states[state] = len(s.seen.pods(state))
 	}
-	most := mostStarting(all)
+	most := mostOfStarted(all)
 	figure(t, "%d pods, at most %d starting at a time; pods that showed a state: %v; %v waits in the gate expired", len(all), most, states, s.d.metric(t, gateExpired))
 	for _, state := range []string{"RunContainerError", "CrashLoopBackOff", string(corev1.PodFailed)} {
 		assert.Zero(t, states[state], state)

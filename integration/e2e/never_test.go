@@ -45,7 +45,7 @@ func TestNeverRestartedPods(t *testing.T) {
 		assert.NotEqual(t, corev1.PodFailed, l.pod.Status.Phase, "%s: %s %s", l.pod.Name, l.pod.Status.Reason, l.pod.Status.Message)
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
 	}
-	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready or done")
+	assert.LessOrEqual(t, mostStarting(t, all), limit, "pods between the start of their process and ready or done")
 	d.idle(t)
 	assert.Positive(t, d.status(t).Refused.Sandbox, "refusals at the sandbox, instead of waits in the gate")
 	figure(t, "%d pods, %d of them never restarted, done after %.1f s, none failed", 3*each, 2*each, lastReady(all).Sub(begin).Seconds())

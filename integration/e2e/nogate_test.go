@@ -69,7 +69,7 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 	d.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), limit, "pods between the start of their process and ready")
 	for _, l := range all {
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
 	}
@@ -150,7 +150,7 @@ func refusedHerd(t *testing.T, d *daemon, version string) {
 
 func assertPacedLives(t *testing.T, all []life, limit int) {
 	t.Helper()
-	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), limit, "pods between the start of their process and ready")
 	for _, l := range all {
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)
 	}

@@ -139,11 +139,11 @@ func assertPacedBoot(t *testing.T, d *daemon, ns string, begin time.Time) {
 	d.idle(t)
 	logLives(t, begin, all)
 	assert.Len(t, all, rebooted)
-	assert.LessOrEqual(t, mostStarting(all), 2, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), 2, "pods between the start of their process and ready")
 	assertAllPaced(t, d)
 	s := d.status(t)
 	figure(t, "%d pods all ready %.1f s after containerd began; at most %d starting; %d refused at the sandbox, %d at the container",
-		rebooted, lastReady(all).Sub(begin).Seconds(), mostStarting(all), s.Refused.Sandbox, s.Refused.Container)
+		rebooted, lastReady(all).Sub(begin).Seconds(), mostStarting(t, all), s.Refused.Sandbox, s.Refused.Container)
 }
 
 // wire is a connection to the API server that can be cut.

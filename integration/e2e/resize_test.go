@@ -49,7 +49,7 @@ func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
 	all := lives(t, r.ns)
 	logLives(t, all[0].started, all)
 	assertUnharmed(t, all)
-	assert.Equal(t, 2, mostStarting(all[5:]), "of the last pods, those between the start of their process and ready")
+	assert.Equal(t, 2, mostStarting(t, all[5:]), "of the last pods, those between the start of their process and ready")
 }
 
 // run waits until n pods of a group run.

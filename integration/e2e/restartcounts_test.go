@@ -59,7 +59,7 @@ func TestRestartCounts(t *testing.T) {
 	assert.Zero(t, restarts(pods(t, jobs)[0]), "restarts of the Job's pod")
 	all := lives(t, ns)
 	logLives(t, all[0].started, all)
-	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
+	assert.Equal(t, 1, mostStarting(t, all), "pods between the start of their process and ready")
 	d.idle(t)
 }
 

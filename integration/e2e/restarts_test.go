@@ -95,7 +95,7 @@ func TestKubeletAndContainerdRestartedWhilePodsWait(t *testing.T) {
 			all[i].started = whole.started
 		}
 	}
-	most := mostStarting(all)
+	most := mostStarting(t, all)
 	assert.GreaterOrEqual(t, most, crowdLimit, "pods between the start of their first process and ready")
 	assert.LessOrEqual(t, most, crowdLimit+unpaced, "pods between the start of their first process and ready")
 	figure(t, "at most %d pods were starting, the limit is %d; %d began before the daemon was connected to containerd again, %.1f s after that was stopped",

@@ -211,7 +211,7 @@ func roomHerd(t *testing.T, count int) {
 func assertInTurn(t *testing.T, order []string, all []life) {
 	t.Helper()
 	assert.Len(t, all, len(order)+roomLimit)
-	assert.LessOrEqual(t, mostStarting(all), roomLimit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), roomLimit, "pods between the start of their process and ready")
 	assertStartsInOrder(t, order, all, roomLimit)
 	assertUnharmed(t, all)
 }

@@ -77,7 +77,7 @@ func assertInRoomsTurn(t *testing.T, killed string, order []string, all []life) 
 		return
 	}
 	assert.Len(t, all, len(order)+roomLimit)
-	assert.LessOrEqual(t, mostStarting(all), roomLimit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), roomLimit, "pods between the start of their process and ready")
 	assertStartsInOrder(t, order, all, roomLimit)
 	for _, l := range all {
 		assert.LessOrEqual(t, restarts(l.pod), int32(1), "restarts of %s", l.pod.Name)

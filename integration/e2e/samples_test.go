@@ -45,7 +45,7 @@ func TestSampleForJVMNodes(t *testing.T) {
 	d.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), limit, "pods between the start of their process and ready")
 	assert.Zero(t, restarted(all), "killed by probes")
 	figure(t, "%d pods of %.0f CPU-seconds, each on one core: %d at a time, all ready after %.1f s, 0 killed",
 		jvms, cpuSeconds, limit, lastReady(all).Sub(begin).Seconds())
@@ -74,9 +74,9 @@ func TestSampleForBigNodes(t *testing.T) {
 	took := lastReady(all).Sub(begin)
 	assert.Zero(t, restarted(all), "killed by probes")
 	assert.Greater(t, most, least, "the highest number of starts: it grows while the node has CPU to spare")
-	assert.Greater(t, mostStarting(all), least, "pods between the start of their process and ready")
+	assert.Greater(t, mostStarting(t, all), least, "pods between the start of their process and ready")
 	figure(t, "%d pods that sleep for %s and %d of 2 CPU-seconds: from %d to %d at a time, %d starting at most, all ready after %.1f s, 0 killed",
-		each, sleep, each, least, most, mostStarting(all), took.Seconds())
+		each, sleep, each, least, most, mostStarting(t, all), took.Seconds())
 }
 
 // The sample for image pull storms, on a node that pulls in parallel, allows two image pulls at a

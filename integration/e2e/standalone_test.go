@@ -32,7 +32,7 @@ spec: {throttleConfig: {maxConcurrent: {value: 2}}}
 	d.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)
-	assert.LessOrEqual(t, mostStarting(all), limit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), limit, "pods between the start of their process and ready")
 	ended := d.ended(t, ns)
 	assert.Len(t, ended, herd)
 	for name, pod := range ended {

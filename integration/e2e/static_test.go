@@ -41,7 +41,7 @@ func TestStaticPodFreesItsSlot(t *testing.T) {
 	logLives(t, begin, all)
 	require.Len(t, all, 2)
 	assert.Equal(t, static, all[0].pod.Name, "the first to start")
-	assert.Equal(t, 1, mostStarting(all), "pods between the start of their process and ready")
+	assert.Equal(t, 1, mostStarting(t, all), "pods between the start of their process and ready")
 	ended := d.ended(t, ns)
 	assert.Equal(t, reasons.Ready, ended[static].Reason)
 	figure(t, "the static pod's slot ended %.2f s after kubelet found it ready", ended[static].Ended.Sub(all[0].ready).Seconds())

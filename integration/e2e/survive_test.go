@@ -165,7 +165,7 @@ func (d *daemon) assertTookOver(t *testing.T, ns string, begin time.Time, order 
 	idle := longestIdle(all, drainLimit)
 	figure(t, "no slot was free for more than %.1f s while a pod waited", idle.Seconds())
 	assert.Less(t, idle, forgottenFor, "longest time that a slot was free while a pod waited")
-	assert.LessOrEqual(t, mostStarting(all), crowdLimit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), crowdLimit, "pods between the start of their process and ready")
 }
 
 // readyOf counts the ready pods of a Deployment.

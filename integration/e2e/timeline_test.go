@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,8 +188,17 @@ func outageFrom(t *testing.T, from time.Time) (o outage) {
 }
 
 // mostStarting returns the highest number of pods that were between the start of their process and
-// ready at the same time.
-func mostStarting(all []life) (most int) {
+// ready at the same time. Each pod must have a start.
+func mostStarting(t *testing.T, all []life) int {
+	t.Helper()
+	for _, l := range all {
+		assert.False(t, l.started.IsZero(), "%s has no start", l.pod.Name)
+	}
+	return mostOfStarted(all)
+}
+
+// mostOfStarted is mostStarting for pods of which some have not started.
+func mostOfStarted(all []life) (most int) {
 	type edge struct {
 		at   time.Time
 		step int

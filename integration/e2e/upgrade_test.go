@@ -64,8 +64,8 @@ func TestUpgradeWhilePodsWait(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, len(s.Starting), crowdLimit+unpaced, "starts under way that hold a slot")
 	waited := slices.DeleteFunc(slices.Clone(all), func(l life) bool { return strings.HasPrefix(l.pod.Name, "gap-") })
-	assert.LessOrEqual(t, mostStarting(waited), crowdLimit, "pods between the start of their process and ready")
-	assert.LessOrEqual(t, mostStarting(all), crowdLimit+unpaced, "pods between the start of their process and ready, including those that started without a daemon")
+	assert.LessOrEqual(t, mostStarting(t, waited), crowdLimit, "pods between the start of their process and ready")
+	assert.LessOrEqual(t, mostStarting(t, all), crowdLimit+unpaced, "pods between the start of their process and ready, including those that started without a daemon")
 	eventually(t, "no hook and no runc is left", func() bool { return len(hooks(t)) == 0 })
 	figure(t, "the next daemon had all %d waiting pods %.1f s after the last one ended; %d of %d pods created meanwhile had started, and were counted",
 		crowded, gap.Seconds(), unpaced, made)

@@ -43,11 +43,7 @@ func TestSlotsAreLentByCgroups(t *testing.T) {
 	eventually(t, "both slots are taken", func() bool { return len(status(t).Starting) == 2 })
 	createPods(t, "next", 1, herdPod(0.1))
 	eventually(t, "the next pod is ready", func() bool { return ready(t, "next") == 1 })
-	for _, p := range status(t).Ended {
-		if strings.HasPrefix(p.Name, "next-") {
-			figure(t, "admitted: %s", p.Admission)
-		}
-	}
+	admittedFor(t, reasons.SlotLent, "next-")
 	assert.Zero(t, ready(t, "idle"))
 	if sh(t, "stat -f -c %%T /sys/fs/cgroup") == "cgroup2fs" {
 		slice := sh(t, "dirname /sys/fs/cgroup$(cut -d: -f3 /proc/$(pgrep -x herd | head -n 1)/cgroup)")
@@ -103,11 +99,21 @@ func TestAThrottledPodClosesNoPressureLimit(t *testing.T) {
 	// The creation of a pod uses all of the slow guest for seconds. The limit may hold the pod back
 	// meanwhile, but not for longer.
 	eventually(t, "the next pod is ready", func() bool { return ready(t, "free") == 1 })
+	admittedFor(t, reasons.WithinLimits, "free-")
+}
+
+// admittedFor checks why the only pod whose name begins like that was admitted.
+func admittedFor(t *testing.T, why reasons.Reason, prefix string) {
+	t.Helper()
+	found := 0
 	for _, p := range status(t).Ended {
-		if strings.HasPrefix(p.Name, "free-") {
-			figure(t, "waited %s, admitted: %s", p.WaitedSeconds.Duration(), p.Admission)
+		if strings.HasPrefix(p.Name, prefix) {
+			found++
+			figure(t, "%s waited %s, admitted: %s", p.Name, p.WaitedSeconds.Duration(), p.Admission)
+			assert.Equal(t, why, p.Admission, "why %s was admitted", p.Name)
 		}
 	}
+	assert.Equal(t, 1, found, "starts of %s that ended", prefix)
 }
 
 // signalOf returns the value of a signal, or 0 if it is not measured.

@@ -32,11 +32,11 @@ type Pacing struct {
 type Wait int
 
 const (
-	// Gate: all pods wait in the gate, so no slot is empty while a pod waits.
+	// Gate means that all pods wait in the gate, so no slot is empty while a pod waits.
 	Gate Wait = iota
-	// Room: pods without a reservation wait in the waiting room.
+	// Room means that pods without a reservation wait in the waiting room.
 	Room
-	// Refusal: pods without a reservation are refused, and come back after a time.
+	// Refusal means that pods without a reservation are refused, and come back after a time.
 	Refusal
 )
 
