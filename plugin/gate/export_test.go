@@ -20,3 +20,6 @@ func (s *Server) WithAliveEvery(d time.Duration) *Server {
 	s.aliveEvery = d
 	return s
 }
+
+// AliveEvery returns the time between two alive lines.
+func (s *Server) AliveEvery() time.Duration { return s.aliveEvery }

@@ -485,3 +485,9 @@ func TestServerServesManyAtOnce(t *testing.T) {
 		assert.Equal(t, "go \n", line)
 	}
 }
+
+// A hook takes a daemon for gone that is silent for three times as long.
+func TestTheTimeBetweenAliveLines(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, 5*time.Second, gate.NewServer(gatetest.NewBackend(), func() {}, gatetest.Quiet()).AliveEvery())
+}

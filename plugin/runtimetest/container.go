@@ -69,6 +69,9 @@ type Container struct {
 	process  *process // while it runs
 }
 
+// Hooks returns the container's createRuntime hooks. They must not be changed.
+func (c *Container) Hooks() []*api.Hook { return c.hooks }
+
 // CreateContainer makes a container. It wraps the error of a plugin that refuses the container, whose Stop- and
 // RemoveContainer events have been sent by then. It blocks while the plugins do. The sandbox must be ready.
 func (p *Pod) CreateContainer(ctx context.Context, spec ContainerSpec) (*Container, error) {

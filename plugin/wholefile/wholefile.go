@@ -37,6 +37,9 @@ func Ensure(path string, content []byte, mode fs.FileMode) (wrote bool, err erro
 	return true, Write(path, content, mode)
 }
 
+// syncFile is replaced by a test, which cannot cut the power.
+var syncFile = (*os.File).Sync
+
 // Write replaces the file at path, whose folder must exist, and returns when the content is on disk. A reader finds
 // either the old or the new content, also after a power cut. The file belongs to the user of this process. Write writes
 // a temporary file beside path, and renames it. After an error it removes the temporary file. If the process is killed,
@@ -48,7 +51,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 		return err
 	}
 	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(mode), syncFile(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

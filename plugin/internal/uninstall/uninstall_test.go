@@ -232,3 +232,17 @@ func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
 		assert.Equal(t, before, o.onHost(t))
 	})
 }
+
+// The runtime begins a hook within seconds of the answer that named it.
+func TestTheFilesStayUntilTheLastHookHasBegun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, _ := ended(t)
+		before, meanwhile := o.onHost(t), make(chan int, 1)
+		time.AfterFunc(2900*time.Millisecond, func() { meanwhile <- o.onHost(t) })
+		require.NoError(t, Run(t.Context(), o))
+		require.Len(t, meanwhile, 1)
+		assert.Equal(t, before, <-meanwhile)
+		assert.NotEqual(t, before, o.onHost(t))
+	})
+}

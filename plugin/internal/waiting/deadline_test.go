@@ -25,7 +25,7 @@ func TestAWaitThatEndsIsNotAdmittedOverTheLimit(t *testing.T) {
 		c := p.makes("app")
 		hook := c.hookAsks()
 		arrived := p.view().Arrived
-		n.passes(n.o.Gate.Timeout - expiryMargin - time.Second)
+		n.passes(n.o.Gate.Timeout - 500*time.Millisecond - time.Second)
 		require.False(t, hook.over())
 		n.passes(time.Second)
 		assert.Equal(t, gate.Verdict{Reason: reasons.GateExpired}, hook.result(), "it is told before its deadline")

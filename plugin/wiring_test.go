@@ -1,0 +1,134 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+)
+
+// What the daemon makes of its options, and passes on to its parts, in the values on which users count.
+
+// A hook gets the deadline of --gate-timeout.
+func TestAHookHasTheGatesTimeout(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "spec: {startTimeout: 20s, throttleConfig: {maxConcurrent: {value: 1}}}", with(func(o *Options) { o.GateTimeout = 100 * time.Second }))
+	n.pod("first").runs().startsNow("app")
+	before := time.Now()
+	second := n.pod("second").runs().creates("app")
+	require.Len(t, second.Hooks(), 1)
+	_, hello, _, _, err := wire.ParseArgv(second.Hooks()[0].GetArgs()[1:])
+	require.NoError(t, err)
+	assert.WithinRange(t, hello.Deadline, before.Add(99*time.Second), time.Now().Add(100*time.Second))
+}
+
+// A pod gets a place in the gate only for that long: with starts that hold their slot for up to 5 min, none in 100 s.
+func TestNoPlaceInTheGateIsPromisedBeyondItsTimeout(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, with(func(o *Options) { o.GateTimeout = 100 * time.Second }))
+	n.pod("first").runs().startsNow("app")
+	second := n.pod("second")
+	err := second.run()
+	if err == nil {
+		_, err = second.create("app")
+	}
+	require.ErrorContains(t, err, "pod-pacemaker")
+}
+
+// kubelet reports a shutdown only in its Node.
+func TestTheDaemonFollowsTheShutdownOfItsNode(t *testing.T) {
+	t.Parallel()
+	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.Gate = waiting.GateAlways })})
+	c.starts()
+	c.isWatched()
+	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
+	c.strangePod("holder").runs().startsNow("app")
+	a := c.strangePod("waits").runs().waitsAtGate("app")
+	_, err := c.kube.CoreV1().Nodes().UpdateStatus(c.ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: "2"},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "node is shutting down"},
+		}},
+	}, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.ErrorContains(t, a.result(), string(gate.NodeShutdown))
+}
+
+// What the API server says of a pod that is being stopped keeps the daemon from registering.
+func TestTheDaemonWaitsForTheStopsThatTheAPIServerKnows(t *testing.T) {
+	t.Parallel()
+	now, grace := metav1.Now(), int64(60)
+	c := unstartedAPINodeWith(t, nil, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slow", UID: "u", DeletionTimestamp: &now, DeletionGracePeriodSeconds: &grace},
+		Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "app"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "app", ContainerID: "containerd://c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}},
+	})
+	require.NoError(t, c.rt.Start())
+	c.runs(c.d)
+	c.eventually("the daemon says for which pod it waits", func() bool {
+		why := c.d.connection.State().Err
+		return why != nil && strings.Contains(why.Error(), "is stopping a container of pod ns/slow")
+	})
+	assert.False(t, c.d.connection.State().Connected)
+}
+
+// Each node holds its Leases under its own name.
+func TestTheHolderOfALeaseIsTheNode(t *testing.T) {
+	t.Parallel()
+	server := newLeaseServer()
+	n := claims(t, server)
+	n.pod("first", factsOf(nil, nil)).runs().startsNow("app")
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	require.Len(t, server.holders, 1)
+	for lease, holder := range server.holders {
+		assert.Equal(t, "node", holder, lease)
+	}
+}
+
+// A pod waits in the room for at most twice as long as in the gate.
+func TestTheRoomWaitsForTwiceTheGatesTimeout(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{cni.ProgramName: "#!/bin/true", "ptp": "x", "10-net.conflist": `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	connected := make(chan struct{})
+	close(connected)
+	i := newCNI(Options{CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: filepath.Join(dir, "."), Programs: dir, RunDir: dir, GateTimeout: 100 * time.Second, Log: discard()}, connected, func(string) {})
+	i.Step(time.Now().Add(-time.Hour))
+	require.True(t, i.State().Installed, i.State().WhyNot)
+	text, err := os.ReadFile(filepath.Join(dir, "00-pod-pacemaker.conflist"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"timeoutMillis": 200000,`)
+}
+
+// Where the room is in place when the daemon starts, pods may wait there that have not asked again: nobody is admitted
+// before they could.
+func TestADaemonThatFindsTheRoomWaitsForThoseInIt(t *testing.T) {
+	t.Parallel()
+	for _, found := range []bool{false, true} {
+		dir := t.TempDir()
+		if found {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "00-pod-pacemaker.conflist"), []byte("{}"), 0o600))
+		}
+		o := Options{NodeName: "node", CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: dir, Programs: dir, RunDir: dir, Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}
+		d := newDaemon(o, 1, crd.Documents{}, nil, defaultTuning())
+		d.starts.Runtime.Synchronize(nil, nil)
+		assert.Equal(t, found, d.starts.Hooks.Freeze())
+	}
+}
