@@ -115,7 +115,7 @@ func mixedLong(t *testing.T, before func(t *testing.T, s *longStarts), midway fu
 			idles[name] = idle
 			createPod(t, s.ns, name, herdPod(0, sleeping(idle.String())))
 		}
-		require.Equal(t, long, len(slices.DeleteFunc(slices.Collect(maps.Values(idles)), func(d time.Duration) bool { return d < time.Minute })))
+		require.Len(t, slices.DeleteFunc(slices.Collect(maps.Values(idles)), func(d time.Duration) bool { return d < time.Minute }), long)
 		if midway != nil {
 			eventually(t, "a long start is under way", func() bool { return ageOfOldest(d.status(t)) > 20*time.Second })
 			midway(t, d)

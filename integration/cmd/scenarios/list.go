@@ -20,10 +20,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/verdicts"
 )
 
-// file is the list's name, in the folder of the scenarios, and passed that of their verdicts.
+// file is the list's name, in the folder of the scenarios, and ended that of their verdicts.
 const (
 	file   = "README.md"
-	passed = "verdicts.jsonl"
+	ended  = "verdicts.jsonl"
 )
 
 // end is the line after the list. What follows it is written by hand, and kept.
@@ -42,7 +42,7 @@ func run(folder string, check bool) error {
 	if err != nil {
 		return err
 	}
-	found, err := verdicts.Read(filepath.Join(folder, passed))
+	found, err := verdicts.Read(filepath.Join(folder, ended))
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func TestTheListSaysWhenAScenarioPassed(t *testing.T) {
 	t.Parallel()
 	folder, at := write(t, "//go:build e2e\n\npackage e2e\n\n// It paces.\nfunc TestHerd() {}\n"), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, ok := range []bool{true, true, false} {
-		require.NoError(t, verdicts.Append(filepath.Join(folder, passed), verdicts.Verdict{Scenario: "TestHerd", Passed: ok, Seconds: 4.6, Commit: "c" + strconv.Itoa(i), At: at.AddDate(0, 0, i)}))
+		require.NoError(t, verdicts.Append(filepath.Join(folder, ended), verdicts.Verdict{Scenario: "TestHerd", Passed: ok, Seconds: 4.6, Commit: "c" + strconv.Itoa(i), At: at.AddDate(0, 0, i)}))
 	}
 	require.NoError(t, run(folder, false))
 	text, err := os.ReadFile(filepath.Join(folder, file))

@@ -19,8 +19,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := start(ctx, os.Args[1:])
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "verdicts:", err)
 		os.Exit(1)
@@ -43,8 +43,8 @@ func start(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if n, err := fmt.Sscanf(*shard, "%d/%d", &r.part, &r.parts); n != 2 || r.part < 1 || r.part > r.parts {
-		return fmt.Errorf("-shard %s: want a part and how many there are, such as 2/4 (%v)", *shard, err)
+	if n, _ := fmt.Sscanf(*shard, "%d/%d", &r.part, &r.parts); n != 2 || r.part < 1 || r.part > r.parts {
+		return fmt.Errorf("-shard %s: want a part and how many there are, such as 2/4", *shard)
 	}
 	if r.out == "" {
 		return fmt.Errorf("-out: want a file for the verdicts")
