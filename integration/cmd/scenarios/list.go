@@ -22,8 +22,8 @@ import (
 
 // file is the list's name, in the folder of the scenarios, and ended that of their verdicts.
 const (
-	file   = "README.md"
-	ended  = "verdicts.jsonl"
+	file  = "README.md"
+	ended = "verdicts.jsonl"
 )
 
 // end is the line after the list. What follows it is written by hand, and kept.
