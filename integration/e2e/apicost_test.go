@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Pods that wait change nothing that kubelet would have to report again: a minute of waiting costs the API server hardly a
@@ -22,7 +24,7 @@ func TestRefusalsCostTheAPIServerLittle(t *testing.T) {
 		return len(s.Waiting)+len(s.Preparing)+len(s.Starting) == waiting+2 && int(s.Refused.Sandbox+s.Refused.Container)+s.Gate.Waiters >= waiting
 	})
 	after(t.Context(), 15*time.Second) // the longest time until kubelet tries again
-	before, refused := readAPIMetrics(t), d.status(t).Refused
+	before, refused, had := readAPIMetrics(t), d.status(t).Refused, eventsByReason(t, ns)
 	after(t.Context(), span)
 	now, then := d.status(t).Refused, readAPIMetrics(t)
 	writes := func(verb string, labels ...string) float64 {
@@ -31,11 +33,27 @@ func TestRefusalsCostTheAPIServerLittle(t *testing.T) {
 	}
 	status := writes("PATCH", "resource", "pods", "subresource", "status")
 	events := writes("POST", "resource", "events") + writes("PATCH", "resource", "events")
+	wrote := eventsByReason(t, ns)
+	for reason, n := range had {
+		wrote[reason] -= n
+	}
 	tries := now.Sandbox + now.Container - refused.Sandbox - refused.Container
-	figure(t, "%d pods that wait for %s, refused %d times (%d at the sandbox): %.0f PATCHes of pods/status, %.0f events",
-		waiting, span, tries, now.Sandbox-refused.Sandbox, status, events)
+	figure(t, "%d pods that wait for %s, refused %d times (%d at the sandbox): %.0f PATCHes of pods/status, %.0f events: %v",
+		waiting, span, tries, now.Sandbox-refused.Sandbox, status, events, wrote)
 	assert.LessOrEqual(t, status, 60.0, "writes of the status of pods")
 	assert.LessOrEqual(t, events, 2*float64(tries)+60, "writes of events: a try at the container is two events of kubelet, Pulled and Failed; the others are the daemon's")
 	hold.release(t)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, waiting+2) })
+}
+
+// eventsByReason returns how often each event was written in a namespace, by its component and reason.
+func eventsByReason(t *testing.T, ns string) map[string]int32 {
+	t.Helper()
+	list, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	all := map[string]int32{}
+	for _, e := range list.Items {
+		all[e.Source.Component+"/"+e.Reason] += max(1, e.Count)
+	}
+	return all
 }
