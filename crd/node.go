@@ -51,12 +51,13 @@ func (n *nodeFollower) labels() map[string]string {
 	return nil
 }
 
-// trimNode keeps the name, UID, version, labels, taints and conditions of a Node.
+// trimNode keeps the name, UID, version, time of creation, labels, taints and conditions of a Node.
 func trimNode(object runtime.Object) *corev1.Node {
 	node, _ := object.(*corev1.Node) // the informer checks that
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp,
 		},
 		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{Conditions: node.Status.Conditions},

@@ -34,6 +34,7 @@ func Validate(config *v1alpha1.PacemakerConfig) (faults field.ErrorList) {
 	c.whole("priority", &spec.Priority, -maxPriority, maxPriority)
 	c.at("throttleConfig").throttle(spec.ThrottleConfig)
 	c.times(spec)
+	validateStartAfter(c.at("startAfter"), spec.StartAfter)
 	exempt, exemptions := c.at("exemptions"), spec.Exemptions
 	exempt.at("namespaces").namespaces(exemptions.Namespaces, checker.namespace)
 	exempt.at("daemonSets", "namespaces").namespaces(exemptions.DaemonSets.Namespaces, checker.pattern)

@@ -23,6 +23,7 @@ var (
 	fillSpan   = span{time.Millisecond, time.Hour, false, `must be a duration from 1ms to 1h in whole h, m, s or ms, like "1s"`}
 	loanSpan   = span{time.Second, time.Hour, true, `must be 0s, or a duration from 1s to 1h in whole h, m, s or ms, like "10s"`}
 	windowSpan = span{500 * time.Millisecond, time.Minute, false, `must be a duration from 500ms to 1m in whole h, m, s or ms, like "2s"`}
+	afterSpan  = span{time.Second, time.Hour, false, `must be a duration from 1s to 1h in whole h, m, s or ms, like "2m"`}
 	openSpan   = span{time.Second, time.Hour, false, `must be a duration from 1s to 1h in whole h, m, s or ms, like "30s"`}
 )
 

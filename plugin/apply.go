@@ -6,6 +6,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
@@ -31,7 +32,7 @@ func (a *applier) configure(e crd.Effective) {
 	a.starts.Configure(time.Now(), e, s)
 	a.signals.Wake()
 	a.observer.Report(observe.Configured{
-		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), Limits: s,
+		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), Limits: admin.ConfigText(s, e.Spec),
 	})
 	if a.standalone || e.Origin != crd.OriginNone {
 		a.limited.Do(func() { close(a.limits) })

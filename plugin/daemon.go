@@ -127,7 +127,8 @@ func (d *Daemon) runParts(ctx context.Context, parts ...part) error {
 func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
-	d.memory.Load() // another daemon may have written it until now
+	d.memory.Load() // another daemon may have written it until now, as the record of what was ready
+	d.starts.After.Begin(time.Now(), d.options.readyOnce())
 	fails := installHook(d.waiting.Gate, d.options, false)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},

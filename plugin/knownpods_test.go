@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +54,14 @@ func (k *knownPods) Healthy() bool {
 	defer k.mu.Unlock()
 	return !k.away
 }
+
+func (k *knownPods) OnNode() (pods []podwatch.Pod, listed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Values(k.pods)), !k.away
+}
+
+func (k *knownPods) SelectBy(func(string, map[string]string) []string, time.Duration) {}
 
 // goesAway makes the API server unreachable.
 func (k *knownPods) goesAway() {

@@ -20,7 +20,7 @@ import (
 // it knows by the names of their variables, and of the runtime's messages. A name alone says nothing: a log has a method
 // Error, and a wait group a method Add. Unlock and RUnlock are the end of what is looked at.
 var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|make|max|min|new)$` +
-	`|^(cmp|errors|maps|rand|slices)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
+	`|^(cmp|errors|maps|rand|slices|strings)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
 	`|^(began|deadline|end|now(\.Add\(-d\))?|(\w+\.)+(Admitted|Arrived|StalledSince|StopsBy|To|Youngest|endedAt|from|relistAt))` +
 	`\.(Add|After|Before|IsZero|Sub)$` +
 	`|^(c\.lastError|err)\.Error$|^(v\.shutdownLimit|w\.relisting)\.Stop$|\.(Abs|GetId|GetState|R?Unlock)$`)
@@ -42,7 +42,7 @@ var underLocks = map[string]string{
 // underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,
 // values, and the limiter with its tickets, whose lock is the second one.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
-	`(([el]\.)?(book|shadows|config|inForce|limiter)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|sh\.ticket)\.\w+$`)
+	`(([el]\.)?(book|shadows|config|inForce|limiter)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|sh\.ticket|held)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
 // other package is called. This test reads what the source does between Lock and Unlock, and between RLock and RUnlock,

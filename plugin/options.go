@@ -136,7 +136,7 @@ func (o Options) statePath(name string) string {
 
 // files returns the files that a daemon leaves on the host, without the waiting room and its notes.
 func (o Options) files() []string {
-	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir)}
+	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir), o.readyPath()}
 	if o.StateDir != "" {
 		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath(), o.endsPath())
 	}

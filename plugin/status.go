@@ -37,6 +37,9 @@ func (d *Daemon) Status() admin.Status {
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
+	for _, a := range d.starts.After.View() {
+		s.StartAfter = append(s.StartAfter, admin.StartAfter{For: a.For, State: string(a.State), Until: a.Until})
+	}
 	s.Policies = observe.AdminPolicies(d.policyStates(), d.starts.Limiter().Groups(now))
 	why := d.waiting.Gate.Off()
 	s.Gate = admin.Gate{

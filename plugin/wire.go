@@ -63,6 +63,8 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
 			return d.round(now, waiting)
 		},
+		Node: func() (string, time.Time) { return d.nodeObject() }, KeepReady: o.keepReady,
+		Relist:          func() time.Duration { return relistWithin(nodes()) },
 		PoliciesChanged: policiesChanged, Forgotten: func(uid string) { d.waiting.Forget(uid) },
 		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 	})

@@ -15,6 +15,7 @@ type admission struct {
 	limits          *limits
 	tickets         *tickets
 	frozen          bool    // no ticket is admitted in its turn
+	hold            Hold    // the same, and for no deadline
 	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil: none does
 	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
 	queuesTurn      bool    // the next slot is for the queue, not for an overdue ticket
@@ -37,13 +38,17 @@ func (d *admission) try(now time.Time, t *Ticket) Decision {
 	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
 }
 
-// held returns the first limit of the node that holds the next start, or the zero value if none
+// held returns what holds the next start, the Hold or the first limit of the node, or the zero value if nothing
 // does. It takes nothing.
 func (d *admission) held(now time.Time) Held {
-	if h := d.slots.held(); !h.none() {
-		return h
+	h := d.hold.held(now)
+	if h.none() {
+		h = d.slots.held()
 	}
-	return d.limits.held(now)
+	if h.none() {
+		h = d.limits.held(now)
+	}
+	return h
 }
 
 // admit admits tickets with a waiter until nothing allows another start.
@@ -58,7 +63,7 @@ func (d *admission) admit(now time.Time) {
 			d.overLimit = nil
 		}
 	}
-	for !d.frozen && d.admitOne(now) {
+	for !d.frozen && d.hold.held(now).none() && d.admitOne(now) {
 	}
 }
 
@@ -153,6 +158,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 			sooner(t.awaitedUntil) // then it reserves nothing any more
 		}
 	}
+	sooner(d.hold.Until)
 	sooner(d.limits.heldByRate(now).Until)
 	sooner(d.limits.exceeded.Add(d.settings.FillEvery))
 	for i := range d.limits.signals { // without a new reading, the limit opens then

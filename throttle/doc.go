@@ -91,6 +91,9 @@
 // for proof that the node bears many more starts: exempt starts, which are mostly light, and
 // starts that ended Stuck, as starts that succeeded.
 //
+// A [Hold] closes them all for a time that its caller bounds. It is no limit on how many start, so no deadline and no loan
+// exceeds it.
+//
 // # Deadlines
 //
 // A pod is overdue when it has waited for MaxWait, that of its policies if it is less. Its own

@@ -309,7 +309,7 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 	for _, t := range d.slots.inFlight {
 		s.Starting += oneIf(t.slot && t.admission != reasons.Exempt)
 	}
-	if d.limits.held(now).none() {
+	if d.hold.held(now).none() && d.limits.held(now).none() {
 		s.Waiting = d.queue.couldStart((*Ticket).waits)
 	}
 	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)

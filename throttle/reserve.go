@@ -19,10 +19,17 @@ const (
 )
 
 // reserve decides whether t may wait near its turn. An overdue pod may in any case if it starts at once. A pod that a
-// bound of Running holds may not, because it may be held for hours.
+// bound of Running holds may not, because it may be held for hours. During a Hold, a pod may only if its process can wait
+// until after its end, and starts begin only then.
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	held := d.gateHolds(now, t, waitable)
-	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable
+	held := d.hold.held(now)
+	if left := waitable - held.Until.Sub(now); held.none() || left > 0 {
+		if !held.none() {
+			waitable = left
+		}
+		held = d.gateHolds(now, t, waitable)
+	}
+	hours := held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable || held.Reason == reasons.StartAfter
 	pulling := d.pullingHolds(now, t)
 	t.lacksPermit = held.none() && !pulling.none()
 	if !hours && !pulling.none() {
@@ -86,7 +93,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			}
 		case heldBy == nil && !t.reserved && byBand(o, t) <= 0:
 			inside++
-			late := o.promisedUntil.After(now) && now.Add(f.turn()).After(o.promisedUntil)
+			late := o.promisedUntil.After(now) && later(now, d.hold.Until).Add(f.turn()).After(o.promisedUntil)
 			fits = fits && !late
 			f.start(o)
 		}

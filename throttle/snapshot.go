@@ -145,6 +145,9 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(ah
 	default:
 		v.WaitLeft = turn(at.ahead, true)
 	}
+	if node.Reason == reasons.StartAfter && at.heldBy == nil {
+		v.WaitLeft += node.Until.Sub(now)
+	}
 	return v
 }
 

@@ -177,6 +177,9 @@ type Held struct {
 	Asks float64
 	// NoneEnded is for GateFull: no start has ended yet, so only free slots are promised.
 	NoneEnded bool
+	// For is what a Hold is for. It is set for StartAfter, whose Measured are the seconds until the Hold ends by itself,
+	// and Threshold those for which it lasts at most.
+	For string
 	// Until is when the limit allows one more start by itself; zero if that is not known.
 	Until time.Time
 }
@@ -311,7 +314,7 @@ func (t *Ticket) StartExempt(now time.Time) bool {
 		return false
 	}
 	l.slots.follow(t)
-	free := l.admission.held(now).none() && l.slots.hasUnlent()
+	free := l.slots.hasUnlent() && l.limits.held(now).none()
 	if free {
 		l.limits.take(now)
 	} else {

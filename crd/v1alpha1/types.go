@@ -111,6 +111,15 @@ type PacemakerConfigSpec struct {
 	// +kubebuilder:default={}
 	Restarts Restarts `json:"restarts,omitzero"`
 
+	// startAfter lists pods of the node that others wait for, like those of the CNI agent: after
+	// a boot, a pod that is not exempt starts only once a pod of each entry is ready on its node,
+	// or has had its time. maxWait does not apply to this wait. The pods listed here must be
+	// exempt: otherwise they wait for themselves. At most 16.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	StartAfter []StartAfter `json:"startAfter,omitempty"`
+
 	// exemptions say which pods never wait. Static pods never wait, whatever is set here.
 	// +optional
 	// +kubebuilder:default={}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -21,6 +22,11 @@ func HeldText(h throttle.Held) string {
 		return fmt.Sprintf("next start in %s, one per %s", short(Seconds(h.Measured).Duration()), short(Seconds(h.Threshold).Duration()))
 	case reasons.Queued:
 		return fmt.Sprintf("%g ahead", h.Measured)
+	case reasons.StartAfter:
+		if strings.Contains(h.For, ", ") {
+			return h.For + " are not ready"
+		}
+		return h.For + " is not ready" // without the time: kubelet counts refusals with the same text as one event
 	case reasons.NotPresent:
 		return "no limit holds it, but kubelet has not retried it yet"
 	case reasons.Preparing:

@@ -26,7 +26,9 @@ func TestHeldSaysWhatWasMeasured(t *testing.T) {
 		"load 2.25 and 1.00 for starts not measured yet of 3":   {Reason: reasons.LoadAverage, Signal: throttle.SignalLoad, Measured: 3.25, Owed: 1, Threshold: 3},
 		"no limit holds it, but kubelet has not retried it yet": {Reason: reasons.NotPresent},
 		"next start in 334ms, one per 1m0.5s":                   {Reason: reasons.Rate, Measured: 0.33351, Threshold: 60.5},
-		"":                                                      {},
+		"kube-system/agent is not ready":                        {Reason: reasons.StartAfter, For: "kube-system/agent", Measured: 60, Threshold: 120},
+		"kube-system/agent, vault (app=a,tier=b) are not ready": {Reason: reasons.StartAfter, For: "kube-system/agent, vault (app=a,tier=b)"},
+		"": {},
 	} {
 		require.Equal(t, want, HeldText(h), "%+v", h)
 	}

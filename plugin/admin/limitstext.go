@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -81,4 +82,47 @@ func MaxWaitWarning(maxWait, startTimeout time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf("with a maxWait of %s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait", short(maxWait))
+}
+
+// ConfigText describes the limits of a configuration, which s has, and after which pods others start.
+func ConfigText(s throttle.Settings, spec v1alpha1.PacemakerConfigSpec) string {
+	limits, after := LimitsText(s), startAfterText(spec)
+	switch {
+	case after == "":
+		return limits
+	case limits == NoLimits:
+		return after
+	default:
+		return limits + "; " + after
+	}
+}
+
+// startAfterText says after which pods others start; empty: after none.
+func startAfterText(spec v1alpha1.PacemakerConfigSpec) string {
+	parts := make([]string, 0, len(spec.StartAfter))
+	for _, a := range spec.StartAfter {
+		text := fmt.Sprintf("%s, for at most %s", a, short(a.GetTimeout()))
+		if a.Again {
+			text += " each time"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 || spec.GetMode() == v1alpha1.ModeOff {
+		return ""
+	}
+	return "after a boot, pods wait until each of these is ready: " + strings.Join(parts, "; ")
+}
+
+// StartAfterWarning returns a warning if pods that others wait for may have to wait themselves; empty if not.
+func StartAfterWarning(spec v1alpha1.PacemakerConfigSpec) string {
+	var parts []string
+	for _, a := range spec.StartAfter {
+		if !a.SureToStart(spec.Exemptions) {
+			parts = append(parts, a.String())
+		}
+	}
+	if len(parts) == 0 || spec.GetMode() == v1alpha1.ModeOff {
+		return ""
+	}
+	return "startAfter names pods that the exemptions do not, so they wait for themselves unless they are static or critical: " + strings.Join(parts, "; ")
 }

@@ -6,7 +6,7 @@ import "github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 // can read it without permissions, so it names no pod and no namespace. The metrics at the same address name the groups
 // of StartPolicies.
 type Overview struct {
-	// About has no Runtime.Socket, Runtime.LastError and Config.Spec.
+	// About has no Runtime.Socket, Runtime.LastError and Config.Spec, and HeldBy no Detail with the reason StartAfter.
 	About
 
 	Slots   Slots   `json:"slots"`
@@ -44,6 +44,10 @@ func newOverview(s Status) Overview {
 		About: s.About,
 		Slots: NewSlots(s), Waiting: Waiting{Count: len(s.Waiting), LongestSeconds: s.LongestWait(), Reasons: countReasons(s.Waiting)},
 		Policies: len(s.Policies), Ended: countReasons(s.Ended),
+	}
+	if o.HeldBy != nil && o.HeldBy.Reason == reasons.StartAfter {
+		o.HeldBy = new(*o.HeldBy)
+		o.HeldBy.Detail = ""
 	}
 	o.Runtime.Socket, o.Runtime.LastError, o.Config.Spec = "", "", nil
 	return o

@@ -62,9 +62,12 @@ func TestReasonsAreCounted(t *testing.T) {
 func TestOverviewNamesNoPod(t *testing.T) {
 	t.Parallel()
 	s := herdStatus(t)
+	s.HeldBy = &Held{Reason: reasons.StartAfter, Detail: "hidden/agent is not ready"}
+	s.StartAfter = []StartAfter{{For: "hidden/agent"}}
 	text, err := json.Marshal(newOverview(s))
 	require.NoError(t, err)
-	names := []string{"secret"}
+	require.Equal(t, "hidden/agent is not ready", s.HeldBy.Detail)
+	names := []string{"secret", "hidden"}
 	for _, pods := range [][]Pod{s.Waiting, s.Starting, s.Ended} {
 		for _, p := range pods {
 			names = append(names, p.Name, p.UID)

@@ -62,6 +62,17 @@ type About struct {
 	Pace   Pace  `json:"pace"`
 }
 
+// StartAfter is an entry of startAfter in a PacemakerConfig.
+type StartAfter struct {
+	// For is the DaemonSet as "namespace/name", or the namespace with the selector.
+	For string `json:"for"`
+	// State is Waiting, Ready (one of the pods is, or was once), Absent (there is none on the node) or TimedOut (none is
+	// ready, and no pod waits for it any more).
+	State string `json:"state"`
+	// Until is when pods wait for it no longer; absent unless the State is Waiting.
+	Until time.Time `json:"until,omitzero"`
+}
+
 // Status is the whole state of a daemon and its node. It names pods, so only root and the daemon's user may read it.
 type Status struct {
 	About
@@ -73,6 +84,9 @@ type Status struct {
 	// 0 means no limit.
 	Pulling      int `json:"pulling"`
 	PullingLimit int `json:"pullingLimit,omitempty"`
+
+	// StartAfter are the pods for which others wait after a boot, by the configuration in force.
+	StartAfter []StartAfter `json:"startAfter,omitempty"`
 
 	// Policies are the StartPolicies that apply on the node.
 	Policies []Policy `json:"policies,omitempty"`

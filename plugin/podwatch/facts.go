@@ -11,7 +11,8 @@ import (
 
 // extractor extracts facts from pods before they are trimmed. Facts of an earlier version are outdated.
 type extractor struct {
-	extract func(*corev1.Pod) startpolicy.Facts // nil: none
+	extract func(*corev1.Pod) startpolicy.Facts                       // nil: none
+	selects func(namespace string, labels map[string]string) []string // nil: nothing selects pods
 	version uint64
 	within  time.Duration
 }
@@ -23,8 +24,28 @@ type extractor struct {
 func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.facts = extractor{extract: extract, version: w.facts.version + 1, within: within}
-	if extract != nil && len(w.pods) > 0 {
+	w.facts.extract = extract
+	w.changeLocked(extract != nil, within)
+}
+
+// SelectBy makes the watch set Selected of every pod to what selects returns for it, before it drops the pod's labels;
+// nil: to nil. For the pods that it knows already, it does so as ExtractFacts does. selects must not return nil, and
+// must be safe for concurrent use. SelectBy does not block.
+func (w *Watch) SelectBy(selects func(namespace string, labels map[string]string) []string, within time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if selects == nil && w.facts.selects == nil {
+		return
+	}
+	w.facts.selects = selects
+	w.changeLocked(selects != nil, within)
+}
+
+// changeLocked makes what was extracted from pods outdated. needed reports whether something new is to be extracted.
+// w.mu must be held.
+func (w *Watch) changeLocked(needed bool, within time.Duration) {
+	w.facts.version, w.facts.within = w.facts.version+1, within
+	if needed && len(w.pods) > 0 {
 		w.relistLocked(within)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,4 +148,36 @@ func TestOneListServesAllThatAskForIt(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, begun, 1)
 	})
+}
+
+// Which selectors select a pod is known from the next list on, or from the next change of the pod.
+func TestPodsAreSelectedByTheirLabels(t *testing.T) {
+	t.Parallel()
+	api := newAPIServer(t)
+	api.set(webPod(func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} }))
+	w, _, _, stop := run(t, api.client())
+	defer stop()
+	eventually(t, "healthy", w.Healthy)
+	of := func(uid string) func() []string {
+		return func() []string {
+			pods, listed := w.OnNode()
+			require.True(t, listed)
+			for _, p := range pods {
+				if p.UID == uid {
+					return p.Selected
+				}
+			}
+			return nil
+		}
+	}
+	first := of("uid-1")
+	require.Nil(t, first())
+	w.SelectBy(func(namespace string, labels map[string]string) []string { return []string{namespace, labels["app"]} }, time.Hour)
+	require.Nil(t, first(), "not before the next list")
+	api.set(webPod(named("other"), uid("", "uid-2")))
+	eventually(t, "a new pod is selected", func() bool { return slices.Equal(of("uid-2")(), []string{"ns", ""}) })
+	w.SelectBy(func(_ string, labels map[string]string) []string { return []string{labels["app"]} }, 0)
+	eventually(t, "a known pod is selected", func() bool { return slices.Equal(first(), []string{"web"}) })
+	w.SelectBy(nil, 0)
+	require.Nil(t, first())
 }

@@ -16,6 +16,22 @@ func (w *Watch) Get(uid string) (Pod, bool) {
 	return Pod{}, false
 }
 
+// OnNode returns all pods that are known, in no order, and whether the pods of the node were listed once: then those
+// are all, or were when the API server was reached last.
+func (w *Watch) OnNode() (pods []Pod, listed bool) {
+	listed = w.informer.Listed() // before: a list that ends meanwhile may add pods
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.pods {
+		pod := c.pod
+		if c.version != w.facts.version {
+			pod.Selected = nil
+		}
+		pods = append(pods, pod)
+	}
+	return pods, listed
+}
+
 // Await blocks until the pod with this NRI uid is known, and returns the pod. It returns false if ctx ends before.
 func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	for {
@@ -79,7 +95,7 @@ func (w *Watch) put(c *cached) bool {
 		return false
 	}
 	w.pods[uid] = c
-	if c.version != w.facts.version && w.facts.extract != nil {
+	if c.version != w.facts.version && (w.facts.extract != nil || w.facts.selects != nil) {
 		w.relistLocked(w.facts.within)
 	}
 	if !ok {

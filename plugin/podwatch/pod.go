@@ -58,6 +58,9 @@ type Pod struct {
 	// extracted yet.
 	Facts *startpolicy.Facts
 
+	// Selected is what the function of [Watch.SelectBy] returned for the pod; nil: nothing yet.
+	Selected []string
+
 	// Deleting is true once the pod is deleted. It is never true of a static pod: when its mirror pod is deleted, kubelet
 	// creates that again.
 	Deleting bool

@@ -67,6 +67,9 @@ func (w *Watch) trimmed(p *corev1.Pod, facts extractor) (pod Pod) {
 		f := facts.extract(p)
 		pod.Facts = &f
 	}
+	if facts.selects != nil {
+		pod.Selected = facts.selects(p.Namespace, p.Labels)
+	}
 	if pod.size() > mostKept {
 		pod = Pod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Static: pod.Static, Phase: pod.Phase, Deleting: pod.Deleting, StopsBy: pod.StopsBy, Metadata: pod.Metadata}
 	}
@@ -78,6 +81,9 @@ func (pod *Pod) size() (n int) {
 	const entry = 64 // of a map, without its strings
 	for name, c := range pod.Containers {
 		n += 2*entry + len(name) + len(c.RestartPolicy) + len(c.ID)
+	}
+	for _, text := range pod.Selected {
+		n += len(text)
 	}
 	if f := pod.Facts; f != nil {
 		for _, texts := range []map[string]string{f.Labels, f.Values} {

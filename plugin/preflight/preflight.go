@@ -80,6 +80,9 @@ func configFinding(o plugin.Options, file crd.Documents, api inAPI) Finding {
 		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait(), inForce.Spec.GetStartTimeout()); says != "" {
 			return warning(check, configText(inForce)+": "+says, "set maxWait to 5m or less, or longer than the herd and the deadlines of rollouts above it")
 		}
+		if says := admin.StartAfterWarning(inForce.Spec); says != "" {
+			return warning(check, configText(inForce)+": "+says, "exempt them, by namespaces or daemonSets in exemptions, or by a critical priority class")
+		}
 	}
 	switch {
 	case api.config != nil && o.ConfigFile != "":
@@ -104,5 +107,5 @@ func configText(c *v1alpha1.PacemakerConfig) string {
 	if mode := c.Spec.GetMode(); mode != v1alpha1.ModeEnforce {
 		text += fmt.Sprintf(", in the mode %s, which holds no pod", mode)
 	}
-	return text + ": " + admin.LimitsText(settings.Of(c.Spec, runtime.NumCPU()))
+	return text + ": " + admin.ConfigText(settings.Of(c.Spec, runtime.NumCPU()), c.Spec)
 }

@@ -136,6 +136,9 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"config", OK, `"two", in the mode Shadow, which holds no pod: 2 at a time`, func(_ string, o *Options) {
 			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {mode: Shadow, throttleConfig: {maxConcurrent: {value: 2}}}\n")
 		}},
+		{"config", Warning, "they wait for themselves unless they are static or critical: default/agent", func(_ string, o *Options) {
+			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {startAfter: [{daemonSet: default/agent}, {daemonSet: kube-system/agent}]}\n")
+		}},
 		{"nri", Fault, "/none: NRI is off, or its socket is elsewhere; containerd runs: process 8", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
 		{"nri", Fault, "/none: NRI is off, or containerd does not run", func(dir string, o *Options) {
 			o.NRISocket = dir + "/none"

@@ -17,6 +17,7 @@ const (
 	Queued         Reason = "Queued"         // pods before it in the queue start first
 	NotPresent     Reason = "NotPresent"     // no limit holds it, but kubelet has not retried it since it was refused
 	Preparing      Reason = "Preparing"      // nothing holds it: kubelet pulls its images, or cannot make its first container yet
+	StartAfter     Reason = "StartAfter"     // a pod that the configuration names in startAfter is not ready
 	GateFull       Reason = "GateFull"       // the gate is full: as many pods wait or are expected there as will start in time
 	PolicyStarting Reason = "PolicyStarting" // as many pods of the policy's group as allowed start
 	PolicyRunning  Reason = "PolicyRunning"  // as many pods of the policy's group as allowed run

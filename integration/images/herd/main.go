@@ -53,6 +53,8 @@ func run(args []string) error {
 	needs := flags.String("wait-for", "", "TCP address, host:port, that must accept a connection before this is ready; tried twice a second")
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
 	thrash := flags.Int("thrash-mib", 0, "size of a file to read over and over once ready; with less memory than that, the node stalls for memory")
+	marks := flags.String("marks", "", "path of a file to make right before this is ready")
+	without := flags.String("fails-without", "", "path of a file that must exist when this starts; without it, this ends with exit code 1")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
 	flags.BoolFunc("ignore-term", "ignore SIGTERM, and run until killed", func(string) error { stubborn.Store(true); return nil })
@@ -65,6 +67,11 @@ func run(args []string) error {
 	if *serve < 0 || *serve > 1 {
 		return fmt.Errorf("--serve-cores %g: expected 0 to 1", *serve)
 	}
+	if *without != "" {
+		if _, err := os.Stat(*without); err != nil {
+			os.Exit(1)
+		}
+	}
 	time.Sleep(*wait)
 	if err := burnCPU(time.Duration(*burn * float64(time.Second))); err != nil {
 		return err
@@ -75,6 +82,11 @@ func run(args []string) error {
 	}
 	if *needs != "" {
 		waitFor(*needs)
+	}
+	if *marks != "" {
+		if err := os.WriteFile(*marks, nil, 0o600); err != nil {
+			return err
+		}
 	}
 	if *exit >= 0 {
 		os.Exit(*exit)

@@ -131,7 +131,7 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
-	limits := admin.LimitsText(settings.Of(spec, cores))
+	limits := admin.ConfigText(settings.Of(spec, cores), spec)
 	switch {
 	case spec.GetMode() == v1alpha1.ModeOff:
 		return "Its mode is Off: no pod is held back."
@@ -143,6 +143,9 @@ func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
 		text += "\nIts mode is Shadow: no pod is held back, but the daemon reports what Enforce would do."
 	}
 	if warning := admin.MaxWaitWarning(spec.GetMaxWait(), spec.GetStartTimeout()); warning != "" {
+		text += "\nWarning: " + warning + "."
+	}
+	if warning := admin.StartAfterWarning(spec); warning != "" {
 		text += "\nWarning: " + warning + "."
 	}
 	return text

@@ -57,6 +57,18 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 				"Warning: behind starts that take longer than the maxWait of 4m, one start at a time is over the limit all the time; only a longer maxWait avoids that.\n",
 		},
 		{
+			"spec: {startAfter: [{daemonSet: kube-system/cilium}, {daemonSet: rook/csi, timeout: 90s, again: true}, {namespace: vault, podSelector: {matchLabels: {app: agent}}}]}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
+				"Starts on a node with 96 cores: after a boot, pods wait until each of these is ready: kube-system/cilium, for at most 2m; rook/csi, for at most 1m30s each time; vault (app=agent), for at most 2m.\n" +
+				"Warning: startAfter names pods that the exemptions do not, so they wait for themselves unless they are static or critical: rook/csi; vault (app=agent).\n",
+		},
+		{
+			"spec: {mode: Shadow, throttleConfig: {maxConcurrent: {value: 2}}, startAfter: [{daemonSet: vault/csi}], exemptions: {namespaces: [vault]}}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
+				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 4m, a start counts for 5m at most; after a boot, pods wait until each of these is ready: vault/csi, for at most 2m.\n" +
+				"Its mode is Shadow: no pod is held back, but the daemon reports what Enforce would do.\n",
+		},
+		{
 			"spec: {}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\nIt sets no limit: no pod is held back.\n",
 		},

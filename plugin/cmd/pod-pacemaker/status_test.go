@@ -106,6 +106,17 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	assert.NotContains(t, stdout, "\x1b")
 }
 
+func TestStatusShowsForWhichPodsOthersWait(t *testing.T) {
+	t.Parallel()
+	s := herd()
+	s.Limits = admin.NoLimits
+	s.StartAfter = []admin.StartAfter{{For: "kube-system/cilium", State: "Waiting", Until: s.Time.Add(90 * time.Second)}, {For: "vault (app=agent)", State: "Absent"}}
+	_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: s}))
+	assert.Contains(t, stdout, "\n  limits    none\n"+
+		"  after     kube-system/cilium: Waiting, pods wait for it for 90s more at most\n"+
+		"  after     vault (app=agent): Absent\n")
+}
+
 func TestStatusShowsLentSlots(t *testing.T) {
 	t.Parallel()
 	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 1, MaxPulling: 3})

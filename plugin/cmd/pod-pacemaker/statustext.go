@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -68,10 +69,13 @@ func headLines(s admin.Status) []string {
 	case v1alpha1.ModeOff:
 		entry("mode", "Off: no limit is in force, and no pod is held back")
 	}
-	if s.Limits == admin.NoLimits && len(s.Policies) > 0 {
-		s.Limits = "none" // the policies hold pods back
+	if s.Limits == admin.NoLimits && len(s.Policies)+len(s.StartAfter) > 0 {
+		s.Limits = "none" // the policies or startAfter hold pods back
 	}
 	entry("limits", s.Limits)
+	for _, a := range s.StartAfter {
+		entry("after", afterText(s.Time, a))
+	}
 	entry("gate", gateText(s.Gate))
 	entry("room", roomText(s.Room))
 	entry("refused", refusedText(s.Refused))
@@ -93,6 +97,14 @@ func headLines(s admin.Status) []string {
 		entry("held by", strings.TrimSuffix(fmt.Sprintf("%s: %s", s.HeldBy.Reason, s.HeldBy.Detail), ": "))
 	}
 	return lines
+}
+
+// afterText describes pods for which others wait.
+func afterText(now time.Time, a admin.StartAfter) string {
+	if a.Until.IsZero() {
+		return a.For + ": " + a.State
+	}
+	return fmt.Sprintf("%s: %s, pods wait for it for %s more at most", a.For, a.State, human(a.Until.Sub(now)))
 }
 
 func runtimeText(r admin.Runtime) string {

@@ -7,9 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Configured is a configuration that is in force now. It is logged, and its generation is a metric, in the place of
@@ -19,13 +17,13 @@ type Configured struct {
 	Origin     string
 	Generation int64
 	Mode       v1alpha1.Mode
-	Limits     throttle.Settings
+	Limits     string // as [admin.ConfigText] describes them
 }
 
 func (e Configured) report(o *Observer) {
 	o.metrics.generation.Reset()
 	o.metrics.generation.WithLabelValues(e.Name, e.Origin).Set(float64(e.Generation))
-	limits := admin.LimitsText(e.Limits)
+	limits := e.Limits
 	level, text := logrus.InfoLevel, "configuration in force: "+e.Name+": "
 	switch {
 	case e.Name == "":

@@ -211,6 +211,13 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{Shutdown{false, 7}, []string{"log info: the node is not shut down after all: pods wait as before"}},
 		{NodePressure{true}, []string{"log warning: the node is short of memory, disk or process IDs: no pod waits in the gate any more, so that kubelet can evict it; pods are refused until this is over"}},
 		{NodePressure{false}, []string{"log info: the node is no longer short of memory, disk or process IDs: pods may wait in the gate again"}},
+		{StartAfter{"kube-system/cilium", AfterWaiting, 0}, []string{"log info: StartAfter: kube-system/cilium is not ready: pods wait for it start_after=kube-system/cilium state=Waiting"}},
+		{StartAfter{"kube-system/cilium", AfterReady, 20 * time.Second}, []string{"log info: StartAfter: kube-system/cilium is ready after 20s start_after=kube-system/cilium state=Ready"}},
+		{StartAfter{"kube-system/cilium", AfterAbsent, 0}, []string{"log info: StartAfter: kube-system/cilium has no pod on this node, and holds no pod start_after=kube-system/cilium state=Absent"}},
+		{StartAfter{"kube-system/cilium", AfterTimedOut, 2 * time.Minute}, []string{
+			"log warning: StartAfter: kube-system/cilium is not ready after 2m0s: pods start without it start_after=kube-system/cilium state=TimedOut",
+			"on node: Warning StartAfterTimedOut: kube-system/cilium is not ready after 2m0s: pods start without it",
+		}},
 		{SignalBlind{throttle.SignalLoad, "its limit is open", why}, []string{
 			"log warning: the signal load cannot be measured: its limit is open error=it is absent signal=load",
 			"on node: Warning SignalBlind: The signal load cannot be measured, its limit is open: it is absent",
@@ -219,19 +226,19 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: the signal load is measured again: its limit holds signal=load",
 			"on node: Normal SignalMeasured: The signal load is measured again, its limit holds",
 		}},
-		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, throttle.Settings{MaxConcurrent: 2}}, []string{
-			"log info: configuration in force: test: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most config=test generation=3 limits=2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most mode=Enforce origin=API",
+		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, "2 at a time"}, []string{
+			"log info: configuration in force: test: 2 at a time config=test generation=3 limits=2 at a time mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
-		{Configured{"seen", "API", 2, v1alpha1.ModeShadow, throttle.Settings{MaxConcurrent: 2}}, []string{
-			"log warning: configuration in force: seen: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most mode=Shadow origin=API",
+		{Configured{"seen", "API", 2, v1alpha1.ModeShadow, "2 at a time"}, []string{
+			"log warning: configuration in force: seen: 2 at a time; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time mode=Shadow origin=API",
 			"metric config_generation seen API: 2",
 		}},
-		{Configured{"", "None", 0, v1alpha1.ModeEnforce, throttle.Settings{}}, []string{
-			"log info: no configuration is in force: no pod waits config= generation=0 limits=none: no pod is held back mode=Enforce origin=None",
+		{Configured{"", "None", 0, v1alpha1.ModeEnforce, "none"}, []string{
+			"log info: no configuration is in force: no pod waits config= generation=0 limits=none mode=Enforce origin=None",
 		}},
-		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, throttle.Settings{}}, []string{
-			"log warning: configuration in force: all-off: no pod waits, because the mode is Off config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
+		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, "none"}, []string{
+			"log warning: configuration in force: all-off: no pod waits, because the mode is Off config=all-off generation=1 limits=none mode=Off origin=API",
 			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{

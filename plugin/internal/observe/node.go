@@ -1,6 +1,10 @@
 package observe
 
 import (
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -48,4 +52,38 @@ func (e SignalBlind) report(o *Observer) {
 	}
 	log.WithError(e.Why).Warnf("the signal %s cannot be measured: %s", e.Signal, e.Effect)
 	o.events.Node(corev1.EventTypeWarning, "SignalBlind", "The signal "+e.Signal.String()+" cannot be measured, "+e.Effect+": "+e.Why.Error())
+}
+
+// AfterState is how far the pods of an entry of startAfter are.
+type AfterState string
+
+// The states of an entry.
+const (
+	AfterWaiting  AfterState = "Waiting"  // none is ready, and other pods wait for them
+	AfterReady    AfterState = "Ready"    // one is ready, or was once
+	AfterAbsent   AfterState = "Absent"   // none is on the node
+	AfterTimedOut AfterState = "TimedOut" // none is ready, and other pods wait no longer
+)
+
+// StartAfter says that the state of an entry of startAfter has changed. It is logged, and a time-out is an event on the
+// node.
+type StartAfter struct {
+	For   string // the pods
+	State AfterState
+	Took  time.Duration // since pods wait for them
+}
+
+func (e StartAfter) report(o *Observer) {
+	log, took := o.log.WithFields(logrus.Fields{"start_after": e.For, "state": string(e.State)}), e.Took.Round(100*time.Millisecond)
+	switch e.State {
+	case AfterWaiting:
+		log.Infof("StartAfter: %s is not ready: pods wait for it", e.For)
+	case AfterReady:
+		log.Infof("StartAfter: %s is ready after %s", e.For, took)
+	case AfterAbsent:
+		log.Infof("StartAfter: %s has no pod on this node, and holds no pod", e.For)
+	case AfterTimedOut:
+		log.Warnf("StartAfter: %s is not ready after %s: pods start without it", e.For, took)
+		o.events.Node(corev1.EventTypeWarning, "StartAfterTimedOut", fmt.Sprintf("%s is not ready after %s: pods start without it", e.For, took))
+	}
 }

@@ -16,6 +16,7 @@ func newStateMetrics(s Scraped) *scrape {
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
 	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, by the reason; pods start unpaced. ContainerStops: the runtime is stopping a container. ListingTooLarge: the runtime may end when it lists its pods. RuntimeEnded: it did, when the daemon registered last.", "reason")
+	after := m.gauge("start_after", "1 for the state of each entry of startAfter in the configuration in force. Waiting: pods wait for it. Ready: one of its pods is, or was once since the boot. Absent: none is on the node. TimedOut: none is ready, and pods wait no longer.", "for", "state")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
 	gateWaiters := m.gauge("gate_waiters", "Hooks that wait in the gate.")
 	roomWaiters := m.gauge("room_waiters", "Pods that wait in the waiting room.")
@@ -41,6 +42,9 @@ func newStateMetrics(s Scraped) *scrape {
 		}
 		for _, reason := range s.Delays {
 			put(registrationWaits, oneIf(reason == s.Delay()), reason)
+		}
+		for _, a := range now.StartAfter {
+			put(after, 1, a.For, a.State)
 		}
 		dropped := uint64(0)
 		if s.LogDropped != nil {

@@ -30,7 +30,8 @@ type heldPod struct {
 // starts starts a pod that asks, or of which a process waits, and that the limiter does not admit for a reason, if the
 // limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may take, and for as
 // long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see "Deadlines" in package
-// throttle. A pod that a limit of running pods holds is not started.
+// throttle. A pod that a limit of running pods
+// holds, or startAfter, which has a bound of its own, is not started.
 func (r *lastResort) starts(now time.Time, uid string, reason reasons.Reason) bool {
 	t := r.limiter.Lookup(uid)
 	return t != nil && r.isDue(now, t, uid, reason) && r.limiter.StartAnyway(now, uid)
@@ -40,7 +41,7 @@ func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, uid string, reason
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.held[uid]
-	if one.ticket != t || reason == reasons.PolicyRunning || reason == reasons.Unadmittable {
+	if one.ticket != t || reason == reasons.PolicyRunning || reason == reasons.Unadmittable || reason == reasons.StartAfter {
 		one = heldPod{ticket: t, since: now}
 		r.held[uid] = one
 	}

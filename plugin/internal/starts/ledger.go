@@ -27,8 +27,9 @@ type entries struct {
 	config   *atomic.Pointer[crd.Effective]
 	waitable time.Duration // Options.Waitable
 	book     *pods.Book
-	groups   groups          // by the policies in force
-	shadows  shadows         // starts that continued at once in the mode Shadow
+	groups   groups  // by the policies in force
+	shadows  shadows // starts that continued at once in the mode Shadow
+	after    awaitedPods
 	byRoom   map[string]bool // UIDs of pods that came to the waiting room, and may have no sandbox
 }
 
@@ -37,6 +38,7 @@ func newLedger(limiter *throttle.Limiter, server bool, waitable time.Duration, c
 	l := &Ledger{entries: entries{
 		limiter: limiter, config: config, waitable: waitable,
 		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]bool{},
+		after: awaitedPods{selected: map[string][]string{}},
 	}}
 	l.inForce.Store(policies.New(server))
 	return l

@@ -78,7 +78,7 @@ func (l *loop) run(ctx context.Context) error {
 // round does one round, and returns the time of the next; zero: when something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
-	next = sooner(s.limiter.Advance(now), s.Policies.advance(now))
+	next = sooner(s.After.look(now), sooner(s.limiter.Advance(now), s.Policies.advance(now)))
 	l.publish(now)
 	l.followShadows(now)
 	next = sooner(next, l.measure(now))

@@ -3,6 +3,8 @@ package starts
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +38,7 @@ func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
 		Server: true, Board: turns.NewBoard(), Log: discard(), Waitable: time.Hour, // so that a few pods get a place in the gate before a start has ended
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
+		Node: func() (string, time.Time) { return "", time.Time{} }, Relist: func() time.Duration { return 0 },
 		Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
 	}
 	for _, c := range change {
@@ -92,6 +95,8 @@ type asked struct {
 	get  func(uid string)
 	pods map[string]podwatch.Pod
 	away bool // the API server does not answer
+	// selects is what SelectBy got last.
+	selects func(string, map[string]string) []string
 }
 
 func (a *asked) Get(uid string) (podwatch.Pod, bool) {
@@ -103,6 +108,13 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return !a.away }
+
+func (a *asked) OnNode() (pods []podwatch.Pod, listed bool) {
+	return slices.Collect(maps.Values(a.pods)), !a.away
+}
+func (a *asked) SelectBy(selects func(string, map[string]string) []string, _ time.Duration) {
+	a.selects = selects
+}
 
 func state(t *throttle.Ticket) throttle.State {
 	s, _ := t.Status()

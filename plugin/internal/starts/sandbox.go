@@ -29,6 +29,7 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 	if s.Known {
 		request.Profile = r.s.profile(s.Pod, false)
 	}
+	r.s.After.saw(s.Sandbox)
 	s.Refusable = s.Refusable && r.s.Valve.Enforces()
 	shutdown := r.s.Valve.RefusesWaits()
 	d, since = r.s.Ledger.sandbox(now, s, shutdown, request)
@@ -187,6 +188,7 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.entries.book.Drop(uid)
 	delete(l.entries.shadows, uid)
 	delete(l.entries.byRoom, uid)
+	delete(l.entries.after.selected, uid)
 	if deleted || !known {
 		l.entries.groups.drop(now, uid) // after the book: without that, the pod is not counted again
 	}

@@ -23,6 +23,8 @@ type PodWatch interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
+	OnNode() (pods []podwatch.Pod, listed bool)
+	SelectBy(selects func(namespace string, labels map[string]string) []string, within time.Duration)
 }
 
 // Options are the parts of a Starts. All are required unless a comment says otherwise.
@@ -41,6 +43,15 @@ type Options struct {
 	// for which of them a process waits in the waiting room, by UID, and when to call it again at the latest; zero:
 	// only when something happens. It must not block.
 	Round func(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time)
+	// Node returns the UID of this node's Node object and when it was made; empty: it is not known. It must not block, and
+	// is required with Pods.
+	Node func() (uid string, made time.Time)
+	// KeepReady keeps what StartAfter.Begin of the next daemon gets; nil: nothing is kept. It may write a small file, and must be
+	// safe for concurrent use.
+	KeepReady func(ReadyOnce)
+	// Relist returns within which time the pod watch lists all pods again for a new selector. It is required
+	// with Pods.
+	Relist func() time.Duration
 	// PoliciesChanged is called after a change of the policies. It must not block.
 	PoliciesChanged func(policies.Changes)
 	// Forgotten is called for each pod that is forgotten. It must not block, and must be safe for concurrent use.
@@ -80,6 +91,7 @@ type Starts struct {
 	Policies *Policies
 	Ledger   *Ledger // the book of pods and the limiter, under one lock
 	Valve    *Valve  // ends all waits
+	After    *StartAfter
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
 	loop     *loop
 	resort   *lastResort
@@ -111,7 +123,7 @@ func New(o Options) *Starts {
 	s.Valve = newValve(o, limiter, &s.config)
 	s.resort = &lastResort{limiter: limiter, held: map[string]heldPod{}, admitted: time.Now()}
 	s.resort.configure(throttle.Settings{})
-	s.Runtime, s.Policies = &RuntimeEvents{s: s}, &Policies{s: s}
+	s.Runtime, s.Policies, s.After = &RuntimeEvents{s: s}, &Policies{s: s}, &StartAfter{s: s}
 	s.loop = newLoop(s)
 	return s
 }
@@ -120,7 +132,8 @@ func New(o Options) *Starts {
 // overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
 	before, waiting := s.Valve.Mode(), s.limiter.Snapshot(now).Waiting
-	s.config.Store(&e)                 // before the limits, so that the pods that these admit count in its mode
+	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
+	s.After.configure(now, e.Spec)
 	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
 	s.limiter.Configure(now, settings)
 	s.resort.configure(settings)
@@ -167,7 +180,7 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 	if t != nil {
 		s.updateProfile(now, pod, t) // it may have joined before the watch knew the pod
 	}
-	if !again.IsZero() {
+	if !again.IsZero() || s.After.wakes() {
 		s.Wake()
 	}
 	if pod.Terminal() && s.Ledger.forget(now, pod.UID, false, false) { // the pod watch forgets it, too

@@ -20,6 +20,7 @@ func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Con
 	for _, sandbox := range sandboxes {
 		uid := pods.Key(sandbox)
 		known[uid], _ = r.s.Known(uid)
+		r.s.After.saw(sandbox)
 	}
 	for range r.s.Ledger.rebuild(time.Now(), sandboxes, ctrs, known) {
 		r.s.o.Observer.Report(observe.Unpaced{Reason: reasons.Adopted})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // leaveTolerance is by how much a hook's time to leave may change before the hook is informed.
@@ -48,7 +49,8 @@ func (f Forecast) Supersedes(last Forecast) bool {
 type Board struct {
 	mu    sync.Mutex
 	uids  []string      // in the order of the queue
-	from  time.Time     // when their turns were forecast
+	from  time.Time     // when their turns were forecast, or the end of the hold before which there are none
+	held  bool          // there was a hold
 	pace  time.Duration // expected at that time
 	moved chan struct{}
 }
@@ -65,10 +67,14 @@ func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struc
 	if place == 0 {
 		return Forecast{}, b.moved
 	}
-	left := max(0, deadline.Sub(b.from))
+	began := b.from
+	if b.held && began.After(deadline) && !deadline.IsZero() {
+		began = deadline
+	}
+	left := max(0, deadline.Sub(began))
 	pace := min(b.pace, (left-min(noticeGrace, left/2))/time.Duration(len(b.uids)+1))
 	grace := min(RestartGrace, left/4)
-	return Forecast{b.from.Add(grace + time.Duration(place)*pace), place, pace}, b.moved
+	return Forecast{began.Add(grace + time.Duration(place)*pace), place, pace}, b.moved
 }
 
 // Update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the
@@ -83,11 +89,15 @@ func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	from, held := now, s.Held.Reason == reasons.StartAfter
+	if held {
+		from = s.Held.Until
+	}
 	firstTurn := b.from.Add(max(leaveTolerance, b.pace))
 	moved := len(b.uids) == 0 || len(uids) < len(b.uids) || !slices.Equal(uids[:len(b.uids)], b.uids)
-	outdated := len(uids) > 0 && (moved || !now.Before(firstTurn) || (s.Interval-b.pace).Abs() > b.pace/4)
+	outdated := len(uids) > 0 && (moved || held != b.held || !now.Before(firstTurn) || (s.Interval-b.pace).Abs() > b.pace/4)
 	if outdated {
-		b.from, b.pace = now, s.Interval
+		b.from, b.held, b.pace = from, held, s.Interval
 	}
 	if outdated || len(uids) != len(b.uids) {
 		b.uids = uids

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // waits returns a snapshot in which pods wait with a process, in this order.
@@ -158,4 +159,23 @@ func TestWithoutAPaceHooksLeaveOneByOneToo(t *testing.T) {
 	for i, at := range leaveTimes(time.Unix(1000, 0), 12, 0, time.Hour) {
 		assert.Equal(t, RestartGrace+time.Duration(i+1)*leastPace, at)
 	}
+}
+
+// While all starts are held, no hook leaves before the end of that. Their turns are forecast anew when it ends earlier.
+func TestHooksWithoutADaemonLeaveAfterTheHold(t *testing.T) {
+	t.Parallel()
+	from := time.Unix(1000, 0)
+	b, held := NewBoard(), waits(10*time.Second, "a", "b")
+	held.Held = throttle.Held{Reason: reasons.StartAfter, Until: from.Add(time.Minute)}
+	b.Update(from, held)
+	leaves := func(deadline time.Duration) time.Duration {
+		f, _ := b.Forecast("b", from.Add(deadline))
+		return f.LeaveAt.Sub(from)
+	}
+	assert.Equal(t, time.Minute+30*time.Second, leaves(5*time.Minute))
+	assert.Equal(t, 30*time.Second, leaves(30*time.Second), "it can wait no longer")
+	b.Update(from.Add(time.Second), held)
+	assert.Equal(t, time.Minute+30*time.Second, leaves(5*time.Minute))
+	b.Update(from.Add(20*time.Second), waits(10*time.Second, "a", "b"))
+	assert.Equal(t, 50*time.Second, leaves(5*time.Minute))
 }

@@ -156,6 +156,9 @@ func (w *podWatch) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
 
 func (*podWatch) Healthy() bool { return true }
 
+func (*podWatch) OnNode() (pods []podwatch.Pod, listed bool)                       { return nil, false }
+func (*podWatch) SelectBy(func(string, map[string]string) []string, time.Duration) {}
+
 // tell changes a pod.
 func (w *podWatch) tell(uid string, change func(*podwatch.Pod)) podwatch.Pod {
 	w.mu.Lock()

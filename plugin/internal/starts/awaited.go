@@ -1,0 +1,222 @@
+package starts
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// awaitedPods are the part of entries about the pods that others wait for.
+type awaitedPods struct {
+	awaited  []*awaited
+	node     string              // the UID of the Node object; empty: it is not known yet
+	paces    bool                // this daemon paces pods, so what it sees counts
+	selected map[string][]string // the entries with a selector that select a pod by the labels of its sandbox, by UID
+}
+
+// awaited is an entry of startAfter.
+type awaited struct {
+	text                 string // as String of the entry returns it
+	namespace, daemonSet string // no DaemonSet: the entry has a selector
+	timeout              time.Duration
+	again                bool
+	from                 time.Time // the timeout counts from then
+	once                 bool      // a pod of it was ready once
+	state                observe.AfterState
+}
+
+// seemsUpAfter is how long the containers of a pod must have run to count as ready without a report of kubelet. It is longer
+// than that for a slot: those who start too early crash, and there is the timeout of the entry.
+const seemsUpAfter = 30 * time.Second
+
+// nodePods is what the API server says of the node. The zero value: nothing.
+type nodePods struct {
+	node    string // the UID of its Node object
+	settled bool   // that was made so long ago that the node has the pods of its DaemonSets
+	pods    []podwatch.Pod
+	listed  bool // those are all its pods
+	healthy bool // and they are up to date
+}
+
+// end returns when pods wait for the entry no longer.
+func (a *awaited) end() time.Time { return a.from.Add(a.timeout) }
+
+func (p *awaitedPods) beginPacing(now time.Time, once ReadyOnce) {
+	p.paces, p.node = true, once.Node
+	for _, a := range p.awaited {
+		a.from, a.state, a.once = now, "", slices.Contains(once.Entries, a.text)
+		if a.once {
+			a.state = observe.AfterReady
+		}
+	}
+}
+
+// replace replaces the entries. One that was there before keeps its time.
+func (p *awaitedPods) replace(next []*awaited) {
+	for _, a := range next {
+		for _, before := range p.awaited {
+			if before.text == a.text {
+				a.from, a.once, a.state = before.from, before.once, before.state
+			}
+		}
+	}
+	p.awaited = next
+}
+
+// has reports whether there are entries, and whether a pod of one may be waited for.
+func (p *awaitedPods) has() (some, open bool) {
+	return len(p.awaited) > 0, slices.ContainsFunc(p.awaited, func(a *awaited) bool { return a.again || !a.once })
+}
+
+func (p *awaitedPods) view() (all []AfterView) {
+	for _, a := range p.awaited {
+		v := AfterView{For: a.text, State: a.state}
+		if a.state == observe.AfterWaiting {
+			v.Until = a.end()
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// restart makes the timeouts count from now.
+func (p *awaitedPods) restart(now time.Time) {
+	for _, a := range p.awaited {
+		a.from = now
+	}
+}
+
+func (p *awaitedPods) readyOnce() *ReadyOnce {
+	once := &ReadyOnce{Node: p.node, Entries: []string{}}
+	for _, a := range p.awaited {
+		if a.once {
+			once.Entries = append(once.Entries, a.text)
+		}
+	}
+	return once
+}
+
+// isNew reports whether the Node object is another one than before. Then nothing was ready once.
+func (p *awaitedPods) isNew(now time.Time, node string) bool {
+	before := p.node
+	if node == "" || node == before {
+		return false
+	}
+	p.node = node
+	if before != "" {
+		p.restart(now)
+		for _, a := range p.awaited {
+			a.once = false
+		}
+	}
+	return true
+}
+
+// lookAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what has changed,
+// what is to be kept (nil: nothing new), and whether pods wait.
+func (e *entries) lookAfter(now time.Time, on nodePods) (changes []observe.StartAfter, once *ReadyOnce, holds bool) {
+	after := &e.after
+	keep := after.isNew(now, on.node)
+	if !on.listed && len(e.book.UIDs()) == 0 { // kubelet has no pods yet: it waits for the API server, too
+		after.restart(now)
+	}
+	var missing []*awaited
+	for _, a := range after.awaited {
+		found := e.afterState(now, a, on)
+		if a.again && a.state == observe.AfterReady && found != observe.AfterReady {
+			a.from = now
+		}
+		if found == observe.AfterReady {
+			keep, a.once = keep || !a.once, true
+		}
+		end := a.end()
+		switch {
+		case found != observe.AfterWaiting:
+		case a.once && !a.again:
+			found = observe.AfterReady
+		case end.After(now):
+			missing = append(missing, a)
+		default:
+			found = observe.AfterTimedOut
+		}
+		if found != a.state && after.paces {
+			changes = append(changes, observe.StartAfter{For: a.text, State: found, Took: now.Sub(a.from)})
+		}
+		a.state = found
+	}
+	held := hold(missing)
+	held.Put(now, e.limiter)
+	if keep && after.paces {
+		once = after.readyOnce()
+	}
+	return changes, once, len(missing) > 0
+}
+
+// afterState returns whether a pod of an entry is ready (AfterReady), none is on the node (AfterAbsent), or neither
+// (AfterWaiting). Without the API server, a pod is known by its sandbox, and seems to be ready once all its containers
+// have run for seemsUpAfter.
+func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.AfterState {
+	known, absent := make(map[string]bool, len(on.pods)), on.listed && on.settled
+	for _, pod := range on.pods {
+		known[pod.UID] = true
+		absent = absent && (a.daemonSet != "" || pod.Namespace != a.namespace || pod.Selected != nil)
+		if !a.selects(pod) || pod.Terminal() {
+			continue
+		}
+		absent = false
+		run := e.book.Progress(pod.UID, time.Time{}, pod)
+		ready := pod.ContainersReady && pod.Describes(run.IDs) && len(run.IDs) > 0
+		if !pod.Deleting && (ready || !on.healthy && seemsUp(now, run, pod)) {
+			return observe.AfterReady
+		}
+	}
+	for _, uid := range e.book.UIDs() {
+		p, _ := e.book.Get(uid)
+		if known[uid] || on.healthy || !a.seemsToSelect(p, e.after.selected[uid]) {
+			continue
+		}
+		absent = false
+		if seemsUp(now, e.book.Progress(uid, time.Time{}, podwatch.Pod{}), podwatch.Pod{}) {
+			return observe.AfterReady
+		}
+	}
+	if absent {
+		return observe.AfterAbsent
+	}
+	return observe.AfterWaiting
+}
+
+// seemsUp reports whether all containers of a pod have run for so long that the pod seems to be ready. pod is what is known
+// of it.
+func seemsUp(now time.Time, run pods.Progress, pod podwatch.Pod) bool {
+	return len(run.IDs) > 0 && !run.Making && now.Sub(run.Youngest) >= seemsUpAfter && (len(pod.Containers) == 0 || pod.HasApp(run.IDs))
+}
+
+// selects reports whether a pod is one of the entry, by the API server.
+func (a *awaited) selects(pod podwatch.Pod) bool {
+	if a.daemonSet == "" {
+		return slices.Contains(pod.Selected, a.text)
+	}
+	return pod.DaemonSet && pod.Namespace == a.namespace && pod.Like.Owner == "DaemonSet/"+a.daemonSet
+}
+
+// The name of a DaemonSet's pod is that of the DaemonSet with a hyphen, cut off at 58 characters, and five more.
+const (
+	longestPrefix = 58
+	suffix        = 5
+)
+
+// seemsToSelect reports the same by the runtime: by the namespace, the name and the labels of the sandbox. A user who may
+// make pods in the namespace may choose all but the first.
+func (a *awaited) seemsToSelect(p pods.Pod, selected []string) bool {
+	if a.daemonSet == "" {
+		return slices.Contains(selected, a.text)
+	}
+	prefix := a.daemonSet + "-"
+	rest, of := strings.CutPrefix(p.Name, prefix[:min(len(prefix), longestPrefix)])
+	return p.Template && p.Namespace == a.namespace && of && len(rest) == suffix && !strings.Contains(rest, "-")
+}

@@ -1,0 +1,198 @@
+package starts
+
+import (
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+)
+
+const (
+	// lookAfterEvery is the time between two looks at the pods that others wait for. Most changes are seen at once.
+	lookAfterEvery = time.Second
+	// newNodeFor is how long after its Node object was made a node may have yet to get the pods of its DaemonSets.
+	newNodeFor = 30 * time.Second
+)
+
+// StartAfter holds pods until others are ready, by startAfter in the configuration. It is part of a Starts. Its methods
+// do not block, except for a small file that Options.KeepReady writes, and are safe for concurrent use.
+type StartAfter struct {
+	s         *Starts
+	selectors atomic.Pointer[afterSelectors]
+}
+
+// ReadyOnce are the entries of startAfter of which a pod was ready since the node booted.
+type ReadyOnce struct {
+	// Node is the UID of the Node object at that time; empty: it was not known.
+	Node string `json:"node,omitempty"`
+	// Entries are the entries, as [v1alpha1.StartAfter.String] returns them.
+	Entries []string `json:"entries"`
+}
+
+// Begin notes that this daemon paces pods from now on: the timeouts count from now at the earliest. once is what an
+// earlier daemon of this boot has seen.
+func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
+	a.s.Ledger.mu.Lock()
+	after := &a.s.Ledger.entries.after
+	after.beginPacing(now, once)
+	a.s.Ledger.mu.Unlock()
+	a.look(now)
+}
+
+// configure puts the entries of a configuration in force, before the limiter can admit a pod by its other settings.
+func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec) {
+	all := spec.StartAfter
+	if spec.GetMode() == v1alpha1.ModeOff {
+		all = nil
+	}
+	next, selectors := make([]*awaited, 0, len(all)), afterSelectors{}
+	for _, one := range all {
+		namespace, daemonSet := one.Pods()
+		if daemonSet == "" {
+			selectors = append(selectors, afterSelector{one.String(), namespace, one.PodSelector.Selector()})
+		}
+		next = append(next, &awaited{
+			text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
+		})
+	}
+	a.s.Ledger.mu.Lock()
+	after := &a.s.Ledger.entries.after
+	after.replace(next)
+	a.s.Ledger.mu.Unlock()
+	watch, before := a.s.o.Pods, a.selectors.Swap(&selectors)
+	if watch != nil && !(before == nil && len(selectors) == 0) && (before == nil || !reflect.DeepEqual(*before, selectors)) {
+		watch.SelectBy(selectors.function(), a.s.o.Relist())
+	}
+	a.look(now)
+}
+
+// look looks at the pods that others wait for, and holds pods while they have to wait. It returns when to look again at
+// the latest; zero: when something happens.
+func (a *StartAfter) look(now time.Time) (next time.Time) {
+	ledger := a.s.Ledger
+	ledger.mu.Lock()
+	after := &ledger.entries.after
+	has, open := after.has()
+	ledger.mu.Unlock()
+	var on nodePods
+	if has {
+		on = a.nodePods(now, open)
+	}
+	ledger.mu.Lock()
+	changes, once, holds := ledger.entries.lookAfter(now, on)
+	ledger.mu.Unlock()
+	for _, c := range changes {
+		a.s.o.Observer.Report(c)
+	}
+	if once != nil && a.s.o.KeepReady != nil {
+		a.s.o.KeepReady(*once)
+	}
+	if holds {
+		return now.Add(lookAfterEvery)
+	}
+	return time.Time{}
+}
+
+// nodePods returns what the API server says of the node, without the pods if none may be waited for.
+func (a *StartAfter) nodePods(now time.Time, pods bool) (n nodePods) {
+	o := a.s.o
+	if o.Pods == nil {
+		return n
+	}
+	if pods {
+		n.healthy = o.Pods.Healthy()
+		n.pods, n.listed = o.Pods.OnNode()
+	}
+	var made time.Time
+	n.node, made = o.Node()
+	n.settled = !made.IsZero() && now.Sub(made) >= newNodeFor
+	return n
+}
+
+// wakes reports whether a change of a pod may change for whom others wait.
+func (a *StartAfter) wakes() bool {
+	a.s.Ledger.mu.Lock()
+	defer a.s.Ledger.mu.Unlock()
+	return slices.ContainsFunc(a.s.Ledger.entries.after.awaited, func(a *awaited) bool { return a.again || a.state == observe.AfterWaiting })
+}
+
+// saw notes which entries select the pod of a sandbox by its labels.
+func (a *StartAfter) saw(sandbox *api.PodSandbox) {
+	all := a.selectors.Load()
+	if all == nil {
+		return
+	}
+	if found := all.selecting(sandbox.GetNamespace(), sandbox.GetLabels()); len(found) > 0 {
+		uid := pods.Key(sandbox)
+		a.s.Ledger.mu.Lock()
+		defer a.s.Ledger.mu.Unlock()
+		a.s.Ledger.entries.after.selected[uid] = found
+	}
+}
+
+// AfterView is an entry of startAfter. Until is when pods wait for it no longer; zero: they do not wait for it.
+type AfterView struct {
+	For   string
+	State observe.AfterState
+	Until time.Time
+}
+
+// View returns the entries in force, and how far their pods are.
+func (a *StartAfter) View() []AfterView {
+	a.s.Ledger.mu.Lock()
+	defer a.s.Ledger.mu.Unlock()
+	after := &a.s.Ledger.entries.after
+	return after.view()
+}
+
+// afterSelector is an entry of startAfter with a selector.
+type afterSelector struct {
+	text, namespace string
+	selector        labels.Selector
+}
+
+type afterSelectors []afterSelector
+
+// selecting returns which of the entries select a pod. It is not nil.
+func (all afterSelectors) selecting(namespace string, its map[string]string) []string {
+	found := []string{}
+	for _, a := range all {
+		if a.namespace == namespace && a.selector.Matches(labels.Set(its)) {
+			found = append(found, a.text)
+		}
+	}
+	return found
+}
+
+// function returns what SelectBy of the pod watch gets.
+func (all afterSelectors) function() func(namespace string, its map[string]string) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	return all.selecting
+}
+
+// hold returns the Hold for these entries, or the zero value without any.
+func hold(missing []*awaited) (h throttle.Hold) {
+	for i, a := range missing {
+		if end := a.end(); end.After(h.Until) {
+			h.Until = end
+		}
+		if i == 0 || a.from.Before(h.Since) {
+			h.Since = a.from
+		}
+		if i > 0 {
+			h.For += ", "
+		}
+		h.For += a.text
+	}
+	return h
+}

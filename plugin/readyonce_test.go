@@ -1,0 +1,47 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+)
+
+// A daemon that is restarted knows what was ready in this boot of the node, and nothing of an earlier one.
+func TestWhatWasReadyIsKnownUntilTheNextBoot(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	boots := func(id string) {
+		file := filepath.Join(proc, "sys/kernel/random/boot_id")
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(id), 0o600))
+	}
+	log, logged := logtest.NewNullLogger()
+	o := Options{RunDir: t.TempDir(), ProcRoot: proc, Log: log}
+	boots("first\n")
+	assert.Empty(t, o.readyOnce())
+	assert.Contains(t, o.files(), o.readyPath())
+	once := starts.ReadyOnce{Node: "uid", Entries: []string{"kube-system/agent"}}
+	o.keepReady(once)
+	assert.Equal(t, once, o.readyOnce())
+	boots("second\n")
+	assert.Empty(t, o.readyOnce())
+	require.Empty(t, logged.AllEntries())
+
+	boots("first\n")
+	require.NoError(t, os.RemoveAll(filepath.Join(proc, "sys")))
+	assert.Empty(t, o.readyOnce(), "the boot is not known")
+	assert.Len(t, logged.AllEntries(), 1)
+	require.NoError(t, os.WriteFile(o.readyPath(), []byte("{"), 0o600))
+	boots("first\n")
+	assert.Empty(t, o.readyOnce())
+	assert.Len(t, logged.AllEntries(), 2)
+	o.RunDir = "/nowhere"
+	o.keepReady(once)
+	assert.Len(t, logged.AllEntries(), 3)
+}
