@@ -58,6 +58,9 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	if err := d.Ready(); err != nil {
 		n.Ready, n.Message = false, err.Error()
 	}
+	if until := d.applier.offUntil(); !until.IsZero() {
+		n.Message = strings.Trim("switched off on this node until "+until.UTC().Format(time.RFC3339)+"; "+n.Message, "; ")
+	}
 	n.Message = plain.Line(n.Message, mostMessage)
 	n.Blind = d.signals.Blind()
 	now := time.Now()

@@ -349,6 +349,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")
 	})
 	m.runsWith(t, "kubectl describe pod", "-n "+ns+" "+waiting)
+	assert.Contains(t, m.onNode(t, "pod-pacemaker admit NAMESPACE/POD", inPod), "admitted after ")
 	m.forwards(t)
 	m.showsPods(t, ns, herd)
 	for _, learned := range []string{m.onNode(t, "pod-pacemaker costs", inPod), m.runs(t, "kubectl pacemaker costs NODE")} {
@@ -358,9 +359,13 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	eventually(t, "the kill switch admits all pods", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	m.runs(t, "kubectl apply -f deploy/samples/all-off.yaml")
-	eventually(t, "the kill switch of all nodes is in force", func() bool { return d.status(t).Config.Name == "all-off" })
+	eventually(t, "the kill switch of all nodes is in force", func() bool { return d.status(t).Config.Name == "0-all-off" })
 	m.runs(t, "kubectl delete -f deploy/samples/all-off.yaml")
 	eventually(t, "the other config is in force again", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	m.onNode(t, "pod-pacemaker off --for 1h", inPod)
+	assert.NotZero(t, d.status(t).Config.OffUntil)
+	m.onNode(t, "pod-pacemaker on", inPod)
+	assert.Zero(t, d.status(t).Config.OffUntil)
 }
 
 // onNode runs a command that the manual has for the node. It runs in the daemon's pod there.

@@ -121,6 +121,8 @@ type Config struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Mode is Enforce, Shadow (no pod is held, but the daemon reports what Enforce would do) or Off (no limits).
 	Mode v1alpha1.Mode `json:"mode"`
+	// OffUntil is until when the mode is Off because of `pod-pacemaker off`, whatever Name says; absent: it is not.
+	OffUntil time.Time `json:"offUntil,omitzero"`
 	// Spec is the spec of the config; absent with None.
 	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`
 }

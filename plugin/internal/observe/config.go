@@ -2,6 +2,7 @@ package observe
 
 import (
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ type Configured struct {
 	Generation int64
 	Mode       v1alpha1.Mode
 	Limits     throttle.Settings
+	OffUntil   time.Time // the daemon is switched off until then; zero: it is not
 }
 
 func (e Configured) report(o *Observer) {
@@ -28,6 +30,8 @@ func (e Configured) report(o *Observer) {
 	limits := admin.LimitsText(e.Limits)
 	level, text := logrus.InfoLevel, "configuration in force: "+e.Name+": "
 	switch {
+	case !e.OffUntil.IsZero():
+		level, text = logrus.WarnLevel, "switched off on this node until "+e.OffUntil.UTC().Format(time.RFC3339)+": no pod waits ('pod-pacemaker on' ends that)"
 	case e.Name == "":
 		text = "no configuration is in force: no pod waits"
 	case e.Mode == v1alpha1.ModeEnforce:

@@ -144,6 +144,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: start of pod ns/web admitted after 3s: Exempt" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total Exempt: 1", "metric wait_seconds Exempt: 3",
 		}},
+		{StartEvent{Event: of(throttle.Starting, reasons.ByHand)}, []string{
+			"log warning: start of pod ns/web admitted after 3s: ByHand: 'pod-pacemaker admit' let it start, whatever the limits say" + pod + " reason=ByHand starting=1 wait_ms=3000 waiting=2",
+			"metric admissions_total ByHand: 1", "metric wait_seconds ByHand: 3",
+			"on pod u1 ns/web: Normal StartAdmitted: Admitted over the limit after 3s: ByHand",
+		}},
 		{StartEvent{Event: of(throttle.Started, reasons.Ready)}, []string{
 			"log info: start of pod ns/web ended after 3s: Ready" + pod + " reason=Ready start_ms=3000 starting=1 waiting=2",
 			"metric start_seconds Ready: 3",
@@ -219,18 +224,22 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: the signal load is measured again: its limit holds signal=load",
 			"on node: Normal SignalMeasured: The signal load is measured again, its limit holds",
 		}},
-		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, throttle.Settings{MaxConcurrent: 2}}, []string{
+		{Configured{Name: "test", Origin: "API", Generation: 3, Mode: v1alpha1.ModeEnforce, Limits: throttle.Settings{MaxConcurrent: 2}}, []string{
 			"log info: configuration in force: test: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most config=test generation=3 limits=2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
-		{Configured{"seen", "API", 2, v1alpha1.ModeShadow, throttle.Settings{MaxConcurrent: 2}}, []string{
+		{Configured{Name: "seen", Origin: "API", Generation: 2, Mode: v1alpha1.ModeShadow, Limits: throttle.Settings{MaxConcurrent: 2}}, []string{
 			"log warning: configuration in force: seen: 2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time; a pod may start over the limit after 10m, a start counts for 5m at most mode=Shadow origin=API",
 			"metric config_generation seen API: 2",
 		}},
-		{Configured{"", "None", 0, v1alpha1.ModeEnforce, throttle.Settings{}}, []string{
+		{Configured{Origin: "None", Mode: v1alpha1.ModeEnforce}, []string{
 			"log info: no configuration is in force: no pod waits config= generation=0 limits=none: no pod is held back mode=Enforce origin=None",
 		}},
-		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, throttle.Settings{}}, []string{
+		{Configured{Name: "some", Origin: "API", Generation: 1, Mode: v1alpha1.ModeOff, OffUntil: now}, []string{
+			"log warning: switched off on this node until 1970-01-01T00:16:40Z: no pod waits ('pod-pacemaker on' ends that) config=some generation=1 limits=none: no pod is held back mode=Off origin=API",
+			"metric config_generation some API: 1",
+		}},
+		{Configured{Name: "all-off", Origin: "API", Generation: 1, Mode: v1alpha1.ModeOff}, []string{
 			"log warning: configuration in force: all-off: no pod waits, because the mode is Off config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
 			"metric config_generation all-off API: 1",
 		}},

@@ -47,6 +47,10 @@ func (e StartEvent) report(o *Observer) {
 			log.Error(text + ": this is a fault of the daemon: nothing was admitted for too long, and the pod starts whatever the limits say")
 			break
 		}
+		if e.Reason == reasons.ByHand {
+			log.Warn(text + ": 'pod-pacemaker admit' let it start, whatever the limits say")
+			break
+		}
 		log.Info(text)
 	case throttle.Waiting:
 		if e.Reason == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // PodWatch is the pod watch. [podwatch.Watch] documents the methods.
@@ -100,6 +101,7 @@ type Limiter interface {
 	Groups(now time.Time) []throttle.GroupView
 	Snapshot(now time.Time) throttle.Snapshot
 	Recent() []throttle.TicketView
+	StartAnyway(now time.Time, uid string, reason reasons.Reason) bool
 }
 
 // New returns a Starts with no limit in force. It makes the limiter.
