@@ -19,9 +19,15 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 
 	read := []string{"get", "list", "watch"}
 	rights := map[string][]rbacv1.PolicyRule{
-		"pod-pacemaker-pods":    {{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: read}},
-		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs", "startpolicies"}, Verbs: read}},
-		"pod-pacemaker-events":  {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
+		"pod-pacemaker-pods": {
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: read[1:]},
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
+		},
+		"pod-pacemaker-configs": {
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs"}, Verbs: read[1:]},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"startpolicies"}, Verbs: read},
+		},
+		"pod-pacemaker-events": {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
 		"pod-pacemaker-report": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes/status"}, Verbs: []string{"patch"}},

@@ -261,7 +261,7 @@ func (m *manual) looksWhetherItFits(t *testing.T, in *install) {
 	assert.Contains(t, out, "ok       gate     "+in.dir+"/bin/pacemaker-gate")
 	m.runs(t, "helm test pod-pacemaker --namespace pod-pacemaker")
 	out = m.runs(t, "kubectl -n pod-pacemaker logs job/pod-pacemaker-preflight")
-	assert.Contains(t, out, "ok       rights   all that every daemon needs")
+	assert.Contains(t, out, "ok       rights   all that a daemon with these flags needs")
 	assert.Contains(t, out, "ok       gate     ")
 	// The Job's pod stays until the next test of the release, and the rest of the scenario counts
 	// the pods of the namespace.
