@@ -23,10 +23,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: read[1:]},
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
 		},
-		"pod-pacemaker-configs": {
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs"}, Verbs: read[1:]},
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"startpolicies"}, Verbs: read},
-		},
+		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs", "startpolicies"}, Verbs: read}},
 		"pod-pacemaker-events": {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
 		"pod-pacemaker-report": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"create"}},
@@ -34,7 +31,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		},
 		"pod-pacemaker-summary": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list"}},
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"startpolicies/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs/status", "startpolicies/status"}, Verbs: []string{"patch"}},
 		},
 	}
 	got := map[string][]rbacv1.PolicyRule{}

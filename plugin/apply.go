@@ -83,7 +83,7 @@ func (a *applier) apply() {
 	defer a.observer.Caught("configure")
 	e := a.chosen
 	if !a.until.IsZero() {
-		e.Spec.Mode = v1alpha1.ModeOff
+		e.Spec.Mode = v1alpha1.ModeDisabled
 	}
 	s := settings.Of(e.Spec, a.cores)
 	a.signals.Prepare(s, settings.PressureWindow(e.Spec.ThrottleConfig))

@@ -34,7 +34,9 @@ func (d *Daemon) report(ctx context.Context) error {
 	}
 	r, facts := d.cluster.reporter, report.Facts{NodeUID: d.source.NodeUID, Status: d.nodeStatus}
 	return d.runParts(ctx,
-		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.source.KnownPolicies) })},
+		part{"summary", forever(func(ctx context.Context) {
+			r.RunSummary(ctx, report.Summed{Policies: d.source.KnownPolicies, Configs: d.source.KnownConfigs})
+		})},
 		part{"nodeReport", forever(func(ctx context.Context) { r.RunNode(ctx, facts) })})
 }
 

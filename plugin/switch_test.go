@@ -24,13 +24,13 @@ func TestAnAdministratorSwitchesTheNodeOffAndOn(t *testing.T) {
 	assert.WithinRange(t, until, before.Add(time.Hour), time.Now().Add(time.Hour))
 	n.pod("next").runs().startsNow("app")
 	assert.Contains(t, said(), "switched off on this node until")
-	assert.Equal(t, v1alpha1.ModeOff, n.d.Status().Config.Mode)
+	assert.Equal(t, v1alpha1.ModeDisabled, n.d.Status().Config.Mode)
 	assert.Equal(t, until, n.d.Status().Config.OffUntil)
 	assert.Equal(t, "test", n.d.Status().Config.Name)
 	assert.InDelta(t, 1, counted(t, n, "pod_pacemaker_switched_off"), 0)
 
 	n.d.applier.configure(n.config)
-	assert.Equal(t, v1alpha1.ModeOff, n.d.Status().Config.Mode, "a change of the config does not switch it on")
+	assert.Equal(t, v1alpha1.ModeDisabled, n.d.Status().Config.Mode, "a change of the config does not switch it on")
 
 	assert.Zero(t, n.d.applier.SwitchOff(0))
 	assert.Equal(t, v1alpha1.ModeEnforce, n.d.Status().Config.Mode)
@@ -44,7 +44,7 @@ func TestTheNodesReportSaysThatItIsSwitchedOff(t *testing.T) {
 	c := unstartedAPINode(t)
 	c.d.applier.SwitchOff(time.Hour)
 	assert.Contains(t, c.d.nodeStatus().Message, "switched off on this node until ")
-	assert.Equal(t, v1alpha1.ModeOff, c.d.nodeStatus().Mode)
+	assert.Equal(t, v1alpha1.ModeDisabled, c.d.nodeStatus().Mode)
 	c.d.applier.SwitchOff(0)
 	assert.NotContains(t, c.d.nodeStatus().Message, "switched off")
 }
@@ -58,7 +58,7 @@ func TestTheNodeSwitchesOnByItself(t *testing.T) {
 	assert.Zero(t, n.d.Status().Config.OffUntil)
 	n.d.applier.SwitchOff(time.Hour)
 	n.d.applier.switchOn() // the timer of an earlier call
-	assert.Equal(t, v1alpha1.ModeOff, n.d.Status().Config.Mode)
+	assert.Equal(t, v1alpha1.ModeDisabled, n.d.Status().Config.Mode)
 	n.d.applier.SwitchOff(0)
 }
 

@@ -57,7 +57,7 @@ func TestNotesSwitchOffEachConfigOfTheInstance(t *testing.T) {
 		"{metadata: {name: without-spec}}",
 	}
 	off := func(name string) string {
-		return "\n  kubectl patch pacemakerconfig " + name + ` --type merge -p '{"spec":{"mode":"Off"}}'` + "\n"
+		return "\n  kubectl patch pacemakerconfig " + name + ` --type merge -p '{"spec":{"mode":"Disabled"}}'` + "\n"
 	}
 	for values, has := range map[string][]string{
 		"{}": {"big-nodes", "small-nodes", "without-spec"}, "{instance: second}": {"of-another"}, "{instance: third}": nil,

@@ -285,8 +285,8 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Enforce"}}'`)
 	mode(v1alpha1.ModeEnforce)
 	m.startsAHerd(t, d)
-	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Off"}}'`)
-	mode(v1alpha1.ModeOff)
+	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Disabled"}}'`)
+	mode(v1alpha1.ModeDisabled)
 	kubectl(t, "delete", "pacemakerconfig", "every-node")
 }
 
@@ -337,6 +337,10 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
+	eventually(t, "the status of the config counts the node", func() bool {
+		return regexp.MustCompile(`jvm-nodes +.* 1 +True +False`).MatchString(kubectl(t, "get", "pacemakerconfigs"))
+	})
+	m.runs(t, "kubectl get pacemakerconfigs")
 	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker status"))
 	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker top"))
 	shown := m.runs(t, "kubectl pacemaker status NODE")
@@ -355,7 +359,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	for _, learned := range []string{m.onNode(t, "pod-pacemaker costs", inPod), m.runs(t, "kubectl pacemaker costs NODE")} {
 		assert.Contains(t, learned, "learned on ")
 	}
-	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
+	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Disabled"}}'`)
 	eventually(t, "the kill switch admits all pods", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	m.runs(t, "kubectl apply -f deploy/samples/all-off.yaml")

@@ -15,7 +15,7 @@ var ErrStandby = errors.New("another daemon paces the pods of this node")
 // Switch is what an administrator changes at the socket. Its methods must be safe for concurrent use, and must not
 // block, apart from the short time of a change.
 type Switch interface {
-	// SwitchOff puts the mode Off in force for a time span, in place of what an earlier call set, and returns its end.
+	// SwitchOff puts the mode Disabled in force for a time span, in place of what an earlier call set, and returns its end.
 	// 0 ends that at once, and returns the zero time. A new daemon is not switched off.
 	SwitchOff(span time.Duration) (until time.Time)
 	// Admit admits a pod that waits, by its UID, whatever the limits say. It returns false, and does nothing, if the pod

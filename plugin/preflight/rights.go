@@ -24,17 +24,18 @@ type right struct {
 
 // rightsOf returns the permissions that a daemon with these options uses while these policies are in force.
 func rightsOf(o plugin.Options, policies []*v1alpha1.StartPolicy) []right {
-	const unseen, unsummed = "kubectl get pacemakernodes does not show this node", "the status of the StartPolicies may have no sums"
+	const unseen, unsummed = "kubectl get pacemakernodes does not show this node", "the status of PacemakerConfigs and StartPolicies may be out of date"
 	const own, leases = "pod-pacemaker.io", "coordination.k8s.io"
 	all := []right{
 		{group: "", resource: "pods", verbs: "list watch", level: Fault, without: "the daemon does not know the probes, owner and priority of pods"},
 		{group: "", resource: "nodes", verbs: "get list watch", level: Fault, without: "no PacemakerConfig can be selected by the node's labels"},
-		{group: own, resource: "pacemakerconfigs", verbs: "list watch", level: Fault, without: "only a PacemakerConfig from a file applies"},
+		{group: own, resource: "pacemakerconfigs", verbs: "get list watch", level: Fault, without: "only a PacemakerConfig from a file applies"},
 		{group: own, resource: "startpolicies", verbs: "get list watch", level: Fault, without: "StartPolicies hold no pod"},
 		{group: "", resource: "events", verbs: "create patch", level: Warning, without: "no event reports what a pod waits for"},
 		{group: own, resource: "pacemakernodes", verbs: "create", level: Warning, without: unseen},
 		{group: own, resource: "pacemakernodes/status", verbs: "patch", level: Warning, without: unseen},
 		{group: own, resource: "pacemakernodes", verbs: "list", level: Warning, without: unsummed},
+		{group: own, resource: "pacemakerconfigs/status", verbs: "patch", level: Warning, without: unsummed},
 		{group: own, resource: "startpolicies/status", verbs: "patch", level: Warning, without: unsummed},
 		{group: leases, resource: "leases", verbs: "create", namespace: o.Namespace, level: Warning, without: unsummed},
 		{group: leases, resource: "leases", verbs: "get update", namespace: o.Namespace, name: o.SummaryLease(), level: Warning, without: unsummed},

@@ -133,8 +133,8 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
 	limits := admin.LimitsText(settings.Of(spec, cores))
 	switch {
-	case spec.GetMode() == v1alpha1.ModeOff:
-		return "Its mode is Off: no pod is held back."
+	case spec.GetMode() == v1alpha1.ModeDisabled:
+		return "Its mode is Disabled: no pod is held back."
 	case limits == admin.NoLimits:
 		return "It sets no limit: no pod is held back."
 	}

@@ -65,12 +65,12 @@ func headLines(s admin.Status) []string {
 	switch s.Config.Mode {
 	case v1alpha1.ModeShadow:
 		entry("mode", "Shadow: no pod is held back; the tables show what the mode Enforce would do")
-	case v1alpha1.ModeOff:
+	case v1alpha1.ModeDisabled:
 		if until := s.Config.OffUntil; !until.IsZero() {
-			entry("mode", fmt.Sprintf("Off: switched off on this node for %s more, whatever the config says; 'pod-pacemaker on' ends that", human(until.Sub(s.Time))))
+			entry("mode", fmt.Sprintf("Disabled: switched off on this node for %s more, whatever the config says; 'pod-pacemaker on' ends that", human(until.Sub(s.Time))))
 			break
 		}
-		entry("mode", "Off: no limit is in force, and no pod is held back")
+		entry("mode", "Disabled: no limit is in force, and no pod is held back")
 	}
 	if s.Limits == admin.NoLimits && len(s.Policies) > 0 {
 		s.Limits = "none" // the policies hold pods back

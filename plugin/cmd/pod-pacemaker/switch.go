@@ -11,13 +11,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-const offLong = `Off lets all pods of this node start without waiting, as the mode Off does, whatever
+const offLong = `Off lets all pods of this node start without waiting, as the mode Disabled does, whatever
 the PacemakerConfigs and StartPolicies say. It needs no API server. It ends after --for,
 with 'pod-pacemaker on', and when the daemon ends: a new daemon paces again.
 
 While it lasts, 'pod-pacemaker status' and the log say so, the metric
 pod_pacemaker_switched_off is 1, and starts count in pod_pacemaker_unpaced_total with
-the reason Off.`
+the reason Disabled.`
 
 func (p *program) offCommand() *cobra.Command {
 	var span time.Duration

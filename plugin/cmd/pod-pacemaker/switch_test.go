@@ -34,10 +34,10 @@ func TestOffAndOn(t *testing.T) {
 func TestStatusSaysThatTheNodeIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := herd()
-	s.Config.Mode, s.Config.OffUntil = v1alpha1.ModeOff, s.Time.Add(42*time.Minute)
-	assert.Contains(t, statusText(s), "  mode      Off: switched off on this node for 42m more, whatever the config says; 'pod-pacemaker on' ends that\n")
+	s.Config.Mode, s.Config.OffUntil = v1alpha1.ModeDisabled, s.Time.Add(42*time.Minute)
+	assert.Contains(t, statusText(s), "  mode      Disabled: switched off on this node for 42m more, whatever the config says; 'pod-pacemaker on' ends that\n")
 	s.Config.OffUntil = time.Time{}
-	assert.Contains(t, statusText(s), "  mode      Off: no limit is in force, and no pod is held back\n")
+	assert.Contains(t, statusText(s), "  mode      Disabled: no limit is in force, and no pod is held back\n")
 }
 
 func TestAdmit(t *testing.T) {

@@ -36,8 +36,8 @@ func (e Configured) report(o *Observer) {
 		text = "no configuration is in force: no pod waits"
 	case e.Mode == v1alpha1.ModeEnforce:
 		text += limits
-	case e.Mode == v1alpha1.ModeOff:
-		level, text = logrus.WarnLevel, text+"no pod waits, because the mode is Off"
+	case e.Mode == v1alpha1.ModeDisabled:
+		level, text = logrus.WarnLevel, text+"no pod waits, because the mode is Disabled"
 	default:
 		level, text = logrus.WarnLevel, text+limits+"; no pod waits, because the mode is Shadow"
 	}

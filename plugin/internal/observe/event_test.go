@@ -136,11 +136,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total WithinLimits: 1", "metric wait_seconds WithinLimits: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits), Off: true}, []string{
+		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits), Disabled: true}, []string{
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
-			"metric admissions_total WithinLimits: 1", "metric unpaced_total Off: 1", "metric wait_seconds WithinLimits: 3",
+			"metric admissions_total WithinLimits: 1", "metric unpaced_total Disabled: 1", "metric wait_seconds WithinLimits: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Off: true}, []string{
+		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Disabled: true}, []string{
 			"log info: start of pod ns/web admitted after 3s: Exempt" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total Exempt: 1", "metric wait_seconds Exempt: 3",
 		}},
@@ -170,7 +170,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		}},
 		{ShadowEvent{of(throttle.Waiting, ""), reasons.Rate}, nil},
 		{Unpaced{Reason: reasons.Adopted}, []string{"metric unpaced_total Adopted: 1"}},
-		{Unpaced{Reason: Off}, []string{"metric unpaced_total Off: 1"}},
+		{Unpaced{Reason: Disabled}, []string{"metric unpaced_total Disabled: 1"}},
 		{Unpaced{Pod: web, Reason: Shadow, HeldBy: reasons.Rate}, []string{
 			"log info: pod ns/web would wait, but the mode is Shadow: Rate" + pod + " reason=Rate", "metric unpaced_total Shadow: 1",
 		}},
@@ -235,12 +235,12 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{Configured{Origin: "None", Mode: v1alpha1.ModeEnforce}, []string{
 			"log info: no configuration is in force: no pod waits config= generation=0 limits=none: no pod is held back mode=Enforce origin=None",
 		}},
-		{Configured{Name: "some", Origin: "API", Generation: 1, Mode: v1alpha1.ModeOff, OffUntil: now}, []string{
-			"log warning: switched off on this node until 1970-01-01T00:16:40Z: no pod waits ('pod-pacemaker on' ends that) config=some generation=1 limits=none: no pod is held back mode=Off origin=API",
+		{Configured{Name: "some", Origin: "API", Generation: 1, Mode: v1alpha1.ModeDisabled, OffUntil: now}, []string{
+			"log warning: switched off on this node until 1970-01-01T00:16:40Z: no pod waits ('pod-pacemaker on' ends that) config=some generation=1 limits=none: no pod is held back mode=Disabled origin=API",
 			"metric config_generation some API: 1",
 		}},
-		{Configured{Name: "all-off", Origin: "API", Generation: 1, Mode: v1alpha1.ModeOff}, []string{
-			"log warning: configuration in force: all-off: no pod waits, because the mode is Off config=all-off generation=1 limits=none: no pod is held back mode=Off origin=API",
+		{Configured{Name: "all-off", Origin: "API", Generation: 1, Mode: v1alpha1.ModeDisabled}, []string{
+			"log warning: configuration in force: all-off: no pod waits, because the mode is Disabled config=all-off generation=1 limits=none: no pod is held back mode=Disabled origin=API",
 			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{

@@ -72,7 +72,7 @@ func TestAlertsSeeTheFirstEvent(t *testing.T) {
 # TYPE pod_pacemaker_admissions_total counter
 pod_pacemaker_admissions_total{reason="LastResort"} 0
 pod_pacemaker_admissions_total{reason="MaxWait"} 0
-# HELP pod_pacemaker_unpaced_total Starts that were not paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that.
+# HELP pod_pacemaker_unpaced_total Starts that were not paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Disabled: the mode asks for that.
 # TYPE pod_pacemaker_unpaced_total counter
 pod_pacemaker_unpaced_total{reason="NotAsked"} 0
 pod_pacemaker_unpaced_total{reason="Panic"} 0

@@ -126,7 +126,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
 	s.limiter.Configure(now, settings)
 	s.resort.configure(settings)
-	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeOff)
+	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeDisabled)
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
 	}
