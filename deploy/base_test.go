@@ -24,7 +24,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
 		},
 		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs", "startpolicies"}, Verbs: read}},
-		"pod-pacemaker-events": {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
+		"pod-pacemaker-events":  {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
 		"pod-pacemaker-report": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes/status"}, Verbs: []string{"patch"}},

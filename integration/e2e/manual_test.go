@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"bufio"
 	"context"
 	"encoding/json"
@@ -468,6 +469,12 @@ func (m *manual) checksFiles(t *testing.T) {
 	for _, line := range []string{"pod-pacemaker check pacemakerconfig.yaml", "pod-pacemaker check FILE"} {
 		assert.Contains(t, m.runs(t, line), "valid")
 	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	theirs := filepath.Join(t.TempDir(), "theirs.yaml")
+	require.NoError(t, os.WriteFile(theirs, bytes.Replace(text, []byte("pod-pacemaker.io/v1alpha1"), []byte("woehrl.net/v1alpha"), 1), 0o600))
+	m.replace = append([]string{"podpacemaker.yaml", theirs, ">pacemakerconfig.yaml", ""}, m.replace...)
+	assert.Contains(t, m.runs(t, "pod-pacemaker convert podpacemaker.yaml >pacemakerconfig.yaml"), "apiVersion: pod-pacemaker.io/v1alpha1\n")
 }
 
 // values writes the values that this node needs in addition to the manual's.

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"runtime"
 	"time"
 
@@ -86,15 +84,9 @@ func (p *program) check(files []string, cores int) error {
 
 // objectsIn returns the objects in a file, or in standard input for "-".
 func (p *program) objectsIn(file string) ([]crd.Object, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(p.stdin)
-	} else {
-		data, err = os.ReadFile(file)
-	}
+	data, err := p.read(file)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, err
 	}
 	return crd.ParseAll(data), nil
 }

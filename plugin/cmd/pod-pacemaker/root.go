@@ -55,7 +55,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetVersionTemplate(versionText())
 	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
-		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.admitCommand(), p.offCommand(), p.onCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
+		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.admitCommand(), p.offCommand(), p.onCommand(), p.aliveCommand(), p.checkCommand(), p.convertCommand(), p.preflightCommand(),
 		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.removeDaemonSetCommand(), p.versionCommand(),
 	)
 	return root
