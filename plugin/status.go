@@ -45,6 +45,7 @@ func (d *Daemon) Status() admin.Status {
 		Expired: d.waiting.Gate.Expired(),
 	}
 	s.Room = d.roomStatus()
+	s.SettledBusy = d.starts.SettledBusy.Load()
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
 	s.Refused.SandboxesLeft = d.waiting.Refusals.SandboxesLeft(now)
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()

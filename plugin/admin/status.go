@@ -50,6 +50,10 @@ type About struct {
 	Room    Room     `json:"room"`
 	Refused Refused  `json:"refused"`
 
+	// SettledBusy counts, since the daemon started, the starts of pods without a readiness or startup probe that were over
+	// after settleTime, while the pod still kept a CPU busy: the limit counts such starts for too short a time.
+	SettledBusy uint64 `json:"settledBusy,omitempty"`
+
 	// Limits describes the limits in a sentence. Config.Spec has the numbers.
 	Limits string `json:"limits"`
 	// MaxWaitSeconds is how long a pod waits before it may start over the limit.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -87,6 +88,9 @@ func headLines(s admin.Status) []string {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), basisText(basis)))
 	}
 	entry("adaptive", s.Adaptive)
+	if s.SettledBusy > 0 {
+		entry("settled", plural(int(min(s.SettledBusy, math.MaxInt32)), "start")+" over after settleTime while the pod still kept a CPU busy: it needs a readiness probe, or the limit is only a rate")
+	}
 	if s.PullingLimit > 0 {
 		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.PullingLimit))
 	}

@@ -40,6 +40,14 @@ func TestStatusSaysThatTheNodeIsSwitchedOff(t *testing.T) {
 	assert.Contains(t, statusText(s), "  mode      Disabled: no limit is in force, and no pod is held back\n")
 }
 
+func TestStatusSaysThatStartsSettleWhileTheyBurn(t *testing.T) {
+	t.Parallel()
+	s := herd()
+	assert.NotContains(t, statusText(s), "settleTime")
+	s.SettledBusy = 8
+	assert.Contains(t, statusText(s), "  settled   8 starts over after settleTime while the pod still kept a CPU busy: it needs a readiness probe, or the limit is only a rate\n")
+}
+
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	f := &fixed{status: storyStatus(), admits: true}

@@ -13,6 +13,7 @@ func newStateMetrics(s Scraped) *scrape {
 	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: no pod waits.")
 	maxWait := m.gauge("max_wait_seconds", "How long a pod waits before it may start over the limit, by the configuration in force.")
 	buildInfo := m.gauge("build_info", "Always 1; the labels are the version of the program and the commit of its sources.", "version", "commit")
+	settledBusy := m.counter("settled_busy_total", "Starts of pods without a readiness or startup probe that were over after settleTime, while the pod still kept a CPU busy.")
 	switchedOff := m.gauge("switched_off", "1 while pod-pacemaker off is in force on the node, so that no pod waits.")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
 	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
@@ -34,6 +35,7 @@ func newStateMetrics(s Scraped) *scrape {
 		put(longestWait, float64(now.LongestWait()))
 		put(maxWait, float64(now.MaxWaitSeconds))
 		put(buildInfo, 1, now.Version, now.Commit)
+		put(settledBusy, float64(now.SettledBusy))
 		put(switchedOff, oneIf(!now.Config.OffUntil.IsZero()))
 		if !s.Standby() {
 			put(connected, oneIf(now.Runtime.Synchronized))

@@ -85,6 +85,9 @@ type Starts struct {
 	loop     *loop
 	resort   *lastResort
 
+	// SettledBusy counts the starts that ended as Settled while their pod kept a CPU busy: they needed a probe.
+	SettledBusy atomic.Uint64
+
 	config atomic.Pointer[crd.Effective]
 }
 
