@@ -84,7 +84,7 @@ func (p *program) check(files []string, cores int) error {
 
 // objectsIn returns the objects in a file, or in standard input for "-".
 func (p *program) objectsIn(file string) ([]crd.Object, error) {
-	data, err := p.read(file)
+	data, err := input(p.stdin, file)
 	if err != nil {
 		return nil, err
 	}

@@ -29,12 +29,13 @@ func (p *program) convertCommand() *cobra.Command {
 		Long:    convertLong,
 		Example: convertExample,
 		Args:    needs("FILE", 1),
-		RunE:    func(_ *cobra.Command, args []string) error { return p.convert(args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return convert(p, args[0]) },
 	}
 }
 
-func (p *program) convert(file string) error {
-	data, err := p.read(file)
+// convert translates the objects of a file, or of standard input for "-".
+func convert(p *program, file string) error {
+	data, err := input(p.stdin, file)
 	if err != nil {
 		return invalid{err.Error()}
 	}
@@ -68,10 +69,10 @@ func (p *program) convert(file string) error {
 	return nil
 }
 
-// read returns the content of a file, or of standard input for "-".
-func (p *program) read(file string) (data []byte, err error) {
+// input returns the content of a file, or of standard input for "-".
+func input(stdin io.Reader, file string) (data []byte, err error) {
 	if file == "-" {
-		data, err = io.ReadAll(p.stdin)
+		data, err = io.ReadAll(stdin)
 	} else {
 		data, err = os.ReadFile(file)
 	}
