@@ -10,12 +10,22 @@ import (
 // Choose returns the config that a new [Source] would put in force, from all PacemakerConfigs in the API server, for
 // the daemon of the instance on a node with these labels. It returns nil if none selects the node. It does not block.
 func Choose(configs []unstructured.Unstructured, instance string, nodeLabels map[string]string) *v1alpha1.PacemakerConfig {
-	f := newFollower(configKind, SourceOptions{Instance: instance, OnPanic: func(string, any, logrus.Fields) {}}, "", nil, nil)
-	for i := range configs {
-		f.store(f.readVersion(&configs[i]))
-	}
-	chosen, _ := first(f.selecting(nodeLabels))
+	chosen, _ := first(selecting(configKind, configs, instance, nodeLabels))
 	return chosen
+}
+
+// ChoosePolicies is like Choose for the StartPolicies, of which it returns all that a new [Source] would put in force.
+func ChoosePolicies(policies []unstructured.Unstructured, instance string, nodeLabels map[string]string) []*v1alpha1.StartPolicy {
+	return selecting(policyKind, policies, instance, nodeLabels)
+}
+
+// selecting returns the valid objects of a kind that select the node for the instance, sorted by name.
+func selecting[T any](k kind[T], objects []unstructured.Unstructured, instance string, nodeLabels map[string]string) []*T {
+	f := newFollower(k, SourceOptions{Instance: instance, OnPanic: func(string, any, logrus.Fields) {}}, "", nil, nil)
+	for i := range objects {
+		f.store(f.readVersion(&objects[i]))
+	}
+	return f.selecting(nodeLabels)
 }
 
 // first returns the config that is in force on a node, of those that select it, which are sorted by name: the first with the

@@ -137,7 +137,7 @@ func expected(v any, t reflect.Type, err error) string {
 	case kind == reflect.Slice:
 		return "must be a list"
 	case kind == reflect.String && isBool:
-		return `must be a string in quotes, like "Off": without them, YAML reads On, Off, Yes and No as true or false`
+		return `must be a string in quotes, like "true": without them, YAML reads On, Off, Yes and No as true or false`
 	case kind == reflect.String:
 		return "must be a string, in quotes if it looks like something else"
 	case kind == reflect.Bool:

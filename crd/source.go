@@ -100,6 +100,13 @@ func NewSource(o SourceOptions) *Source {
 // what is in force then stays in force.
 func (s *Source) Ready() <-chan struct{} { return s.configs.ready }
 
+// KnownConfig is a PacemakerConfig in the API server.
+type KnownConfig = Known[v1alpha1.PacemakerConfig]
+
+// KnownConfigs returns the PacemakerConfigs in the API server for this daemon's instance, sorted by name, also those that
+// do not select its node. It does not block, and is safe for concurrent use.
+func (s *Source) KnownConfigs() []KnownConfig { return s.configs.ofInstance() }
+
 // Fault returns what is wrong with the newest version of the named PacemakerConfig. It is empty if
 // that is valid or there is none. Fault does not block, and is safe for concurrent use.
 func (s *Source) Fault(name string) string {

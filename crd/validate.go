@@ -27,7 +27,7 @@ var namespacePattern = regexp.MustCompile(`^([*]|([*]-?)?[a-z0-9]([-a-z0-9]*[a-z
 func Validate(config *v1alpha1.PacemakerConfig) (faults field.ErrorList) {
 	spec, c := config.Spec, checker{field.NewPath("spec"), &faults}
 	checker{field.NewPath("metadata", "name"), &faults}.name(config.Name)
-	oneOf(c, "mode", spec.Mode, v1alpha1.ModeEnforce, v1alpha1.ModeShadow, v1alpha1.ModeOff)
+	oneOf(c, "mode", spec.Mode, v1alpha1.ModeEnforce, v1alpha1.ModeShadow, v1alpha1.ModeDisabled)
 	oneOf(c, "fairness", spec.Fairness, v1alpha1.FairnessNamespace, v1alpha1.FairnessNone)
 	c.at("instance").instance(spec.Instance)
 	c.at("nodeSelector").labels(spec.NodeSelector)

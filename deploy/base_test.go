@@ -19,7 +19,10 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 
 	read := []string{"get", "list", "watch"}
 	rights := map[string][]rbacv1.PolicyRule{
-		"pod-pacemaker-pods":    {{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: read}},
+		"pod-pacemaker-pods": {
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: read[1:]},
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read},
+		},
 		"pod-pacemaker-configs": {{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs", "startpolicies"}, Verbs: read}},
 		"pod-pacemaker-events":  {{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}},
 		"pod-pacemaker-report": {
@@ -28,7 +31,7 @@ func TestRightsAreTheseAndNoOthers(t *testing.T) {
 		},
 		"pod-pacemaker-summary": {
 			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakernodes"}, Verbs: []string{"list"}},
-			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"startpolicies/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{"pod-pacemaker.io"}, Resources: []string{"pacemakerconfigs/status", "startpolicies/status"}, Verbs: []string{"patch"}},
 		},
 	}
 	got := map[string][]rbacv1.PolicyRule{}

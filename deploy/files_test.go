@@ -80,7 +80,7 @@ func TestSamplesAreValid(t *testing.T) {
 			require.NotEmpty(t, found.Policies, name)
 			continue
 		}
-		if found.Config.Spec.GetMode() == v1alpha1.ModeOff {
+		if found.Config.Spec.GetMode() == v1alpha1.ModeDisabled {
 			require.Empty(t, found.Config.Spec.NodeSelector, "%s: it is for all nodes", name)
 			highest, err := crd.Load("../crd/testdata/valid/highest.yaml")
 			require.NoError(t, err)

@@ -11,9 +11,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// applier puts configurations and policies in force.
+// applier puts configurations and policies in force. It implements admin.Switch.
 type applier struct {
 	observer   *observe.Observer
 	signals    *signals.Monitor
@@ -22,17 +23,75 @@ type applier struct {
 	standalone bool          // no API server will send a configuration: to have none counts as one
 	limits     chan struct{} // closed once a configuration is in force
 	limited    sync.Once     // closes limits
+
+	// turn has a value while a configuration is put in force: those calls must not overlap. It is no mutex, because
+	// mutexes are taken meanwhile. It guards the fields below.
+	turn   chan struct{}
+	chosen crd.Effective // in force unless the daemon is switched off
+	until  time.Time     // the daemon is switched off until then; zero: it is not
+	timer  *time.Timer   // ends that
 }
 
-// configure puts a configuration in force.
+// configure puts a configuration in force, or if the daemon is switched off, once it is switched on.
 func (a *applier) configure(e crd.Effective) {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	a.chosen = e
+	a.apply()
+}
+
+// SwitchOff implements admin.Switch.
+func (a *applier) SwitchOff(span time.Duration) (until time.Time) {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	a.until, a.timer = time.Time{}, nil
+	if span > 0 {
+		a.until = time.Now().Add(span)
+		a.timer = time.AfterFunc(span, a.switchOn)
+	}
+	a.apply()
+	return a.until
+}
+
+// switchOn ends what SwitchOff began, if its time is over.
+func (a *applier) switchOn() {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.until.IsZero() || time.Now().Before(a.until) { // another call of SwitchOff came first
+		return
+	}
+	a.until, a.timer = time.Time{}, nil
+	a.apply()
+}
+
+// Admit implements admin.Switch.
+func (a *applier) Admit(uid string) bool {
+	return a.starts.Valve.Enforces() && a.starts.Limiter().StartAnyway(time.Now(), uid, reasons.ByHand)
+}
+
+// offUntil returns until when the daemon is switched off; zero: it is not.
+func (a *applier) offUntil() time.Time {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	return a.until
+}
+
+// apply puts the configuration in force that counts now. The caller has the turn.
+func (a *applier) apply() {
 	defer a.observer.Caught("configure")
+	e := a.chosen
+	if !a.until.IsZero() {
+		e.Spec.Mode = v1alpha1.ModeDisabled
+	}
 	s := settings.Of(e.Spec, a.cores)
 	a.signals.Prepare(s, settings.PressureWindow(e.Spec.ThrottleConfig))
 	a.starts.Configure(time.Now(), e, s)
 	a.signals.Wake()
 	a.observer.Report(observe.Configured{
-		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), Limits: admin.ConfigText(s, e.Spec),
+		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), Limits: admin.ConfigText(s, e.Spec), OffUntil: a.until,
 	})
 	if a.standalone || e.Origin != crd.OriginNone {
 		a.limited.Do(func() { close(a.limits) })

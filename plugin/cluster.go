@@ -69,7 +69,7 @@ func newCluster(o Options, c clients, podChanged func(pod podwatch.Pod, deleted 
 	recorder := observe.NewRecorder(c.kube, o.NodeName, o.Instance)
 	reporter := report.New(report.Options{
 		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance,
-		Object: o.nameOnNode(), Lease: o.ofInstance("pod-pacemaker-summary", "-"), Log: o.Log,
+		Object: o.nameOnNode(), Lease: o.SummaryLease(), Log: o.Log,
 	})
 	observer := observe.New(observe.Options{Log: o.Log, Events: recorder, Nodes: reporter.Nodes})
 	return &cluster{

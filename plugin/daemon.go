@@ -134,7 +134,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks},
 		{"keepHook", func(ctx context.Context) error { return keepHook(ctx, d.waiting.Gate, d.options, fails) }},
-		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d) }},
+		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d, d.applier) }},
 	}
 	if d.claimer != nil {
 		parts = append(parts, part{"claims", forever(d.claimer.Run)})

@@ -203,6 +203,9 @@ func (o Options) pluginName() string { return o.ofInstance("pod-pacemaker", "-")
 // nameOnNode is the name of the PacemakerNode of this daemon, and of the holder of its Leases.
 func (o Options) nameOnNode() string { return o.ofInstance(o.NodeName, ".") }
 
+// SummaryLease returns the name of the Lease by which the daemons of an instance take turns to sum up.
+func (o Options) SummaryLease() string { return o.ofInstance("pod-pacemaker-summary", "-") }
+
 // ofInstance returns a name with that of the instance, if this is not the default instance.
 func (o Options) ofInstance(name, separator string) string {
 	if o.Instance == "" {

@@ -34,7 +34,9 @@ func (d *Daemon) report(ctx context.Context) error {
 	}
 	r, facts := d.cluster.reporter, report.Facts{NodeUID: d.source.NodeUID, Status: d.nodeStatus}
 	return d.runParts(ctx,
-		part{"summary", forever(func(ctx context.Context) { r.RunSummary(ctx, d.source.KnownPolicies) })},
+		part{"summary", forever(func(ctx context.Context) {
+			r.RunSummary(ctx, report.Summed{Policies: d.source.KnownPolicies, Configs: d.source.KnownConfigs})
+		})},
 		part{"nodeReport", forever(func(ctx context.Context) { r.RunNode(ctx, facts) })})
 }
 
@@ -57,6 +59,9 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	}
 	if err := d.Ready(); err != nil {
 		n.Ready, n.Message = false, err.Error()
+	}
+	if until := d.applier.offUntil(); !until.IsZero() {
+		n.Message = strings.Trim("switched off on this node until "+until.UTC().Format(time.RFC3339)+"; "+n.Message, "; ")
 	}
 	n.Message = plain.Line(n.Message, mostMessage)
 	n.Blind = d.signals.Blind()

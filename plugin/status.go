@@ -33,7 +33,7 @@ func (d *Daemon) Status() admin.Status {
 		s.Runtime.LastError = c.Err.Error()
 	}
 	e := d.starts.Config()
-	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode()}
+	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), OffUntil: d.applier.offUntil()}
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
@@ -48,6 +48,7 @@ func (d *Daemon) Status() admin.Status {
 		Expired: d.waiting.Gate.Expired(),
 	}
 	s.Room = d.roomStatus()
+	s.SettledBusy = d.starts.SettledBusy.Load()
 	s.Refused.Sandbox, s.Refused.Container = d.waiting.Refusals.Counts()
 	s.Refused.SandboxesLeft = d.waiting.Refusals.SandboxesLeft(now)
 	s.Refused.NotAtSandbox = d.waiting.Refusals.NotAtSandbox()

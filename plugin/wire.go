@@ -69,7 +69,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 	})
 	monitor := signals.New(o.ProcRoot, paced.Limiter(), observer.Report)
-	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: cores, standalone: c == nil, limits: make(chan struct{})}
+	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: cores, standalone: c == nil, limits: make(chan struct{}), turn: make(chan struct{}, 1)}
 	chooser := waiting.New(waiting.Options{
 		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board,
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},

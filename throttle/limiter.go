@@ -86,8 +86,8 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 }
 
 // StartAnyway admits the Waiting ticket of the pod at once and with a slot, whatever the limits and the queue say, for a
-// caller that has found them wrong. It does nothing, and returns false, if the pod has no such ticket.
-func (l *Limiter) StartAnyway(now time.Time, uid string) bool {
+// reason. It does nothing, and returns false, if the pod has no such ticket.
+func (l *Limiter) StartAnyway(now time.Time, uid string, reason reasons.Reason) bool {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)
 	t := l.groups.ticket(uid)
@@ -95,7 +95,7 @@ func (l *Limiter) StartAnyway(now time.Time, uid string) bool {
 		return false
 	}
 	l.limits.take(now)
-	l.tickets.start(now, t, reasons.LastResort, true)
+	l.tickets.start(now, t, reason, true)
 	return true
 }
 

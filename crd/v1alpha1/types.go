@@ -8,11 +8,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // of its own instance.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=pmc
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Concurrent",type=integer,JSONPath=`.spec.throttleConfig.maxConcurrent.value`
 // +kubebuilder:printcolumn:name="Per core",type=string,JSONPath=`.spec.throttleConfig.maxConcurrent.perCore`
 // +kubebuilder:printcolumn:name="One start per",type=string,JSONPath=`.spec.throttleConfig.rateLimit.fillFactor`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Conflicting",type=string,JSONPath=`.status.conditions[?(@.type=="Conflicting")].status`
 // +kubebuilder:printcolumn:name="Adaptive",type=string,JSONPath=`.spec.throttleConfig.adaptive`,priority=1
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.spec.throttleConfig.cpu.maxLoad`,priority=1
 // +kubebuilder:printcolumn:name="CPU pressure",type=string,JSONPath=`.spec.throttleConfig.pressure.cpu.some`,priority=1
@@ -29,6 +33,10 @@ type PacemakerConfig struct {
 	// +optional
 	// +kubebuilder:default={}
 	Spec PacemakerConfigSpec `json:"spec,omitempty"`
+
+	// status says where the config is in force.
+	// +optional
+	Status PacemakerConfigStatus `json:"status,omitzero"`
 }
 
 // PacemakerConfigSpec is the desired state of a PacemakerConfig.
@@ -36,9 +44,8 @@ type PacemakerConfig struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
 type PacemakerConfigSpec struct {
 	// mode is what happens to a start that a limit holds. Enforce: the pod waits. Shadow: the
-	// pod starts at once, and the daemon reports how long it would have waited. "Off": no
-	// limit is in force, and waiting pods start at once; write it in quotes, because YAML
-	// reads a bare Off as false. Default Enforce.
+	// pod starts at once, and the daemon reports how long it would have waited. Disabled: no
+	// limit is in force, and waiting pods start at once. Default Enforce.
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
@@ -128,7 +135,7 @@ type PacemakerConfigSpec struct {
 
 // Mode is what happens to a start that a limit holds.
 //
-// +kubebuilder:validation:Enum=Enforce;Shadow;Off
+// +kubebuilder:validation:Enum=Enforce;Shadow;Disabled
 type Mode string
 
 // The modes.
@@ -137,8 +144,8 @@ const (
 	ModeEnforce Mode = "Enforce"
 	// ModeShadow starts the pod and reports how long Enforce would have held it.
 	ModeShadow Mode = "Shadow"
-	// ModeOff has no limits. Use it when pacing itself may be the fault.
-	ModeOff Mode = "Off"
+	// ModeDisabled has no limits. Use it when pacing itself may be the fault.
+	ModeDisabled Mode = "Disabled"
 )
 
 // Fairness is how waiting pods take turns.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ var update = flag.Bool("update", false, "write deploy/base again")
 
 const baseHeader = "# Rendered from deploy/chart/pod-pacemaker by `make generate`: change it there.\n"
 
+// ofHelm matches the labels of what Helm has installed.
+var ofHelm = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/managed-by|helm\.sh/chart): .*\n`)
+
 // baseFiles returns the files of deploy/base that come from the chart.
 func baseFiles(t *testing.T) map[string]string {
 	t.Helper()
@@ -24,7 +28,7 @@ func baseFiles(t *testing.T) map[string]string {
 	})
 	require.NoError(t, err)
 	for name, text := range files {
-		files[name] = baseHeader + strings.TrimLeft(text, "\n")
+		files[name] = baseHeader + strings.TrimLeft(ofHelm.ReplaceAllString(text, ""), "\n")
 	}
 	return files
 }

@@ -83,13 +83,18 @@ seLinuxOptions: {type: spc_t}
 apiServer: {host: 10.0.0.1, port: 6443}
 startupTaint: {enabled: true}
 ownNode: {policy: true}
-startPolicies: {enabled: true, namespaceLabels: true, clusterScope: true}
+startPolicies: {monitoring: true, namespaceLabels: true, clusterScope: true}
 refuseAt: container
 waitingRoom: {mode: "on"}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
 namespace: {create: true}
+defaultConfig: {mode: Shadow, throttleConfig: {maxConcurrent: {perCore: "0.5"}}}
+processIO: true
+extraEnv: [{name: EXTRA, value: "1"}]
+extraVolumes: [{name: extra, emptyDir: {}}]
+extraVolumeMounts: [{name: extra, mountPath: /extra}]
 `
 
 func TestLintFindsNothing(t *testing.T) {
@@ -290,7 +295,10 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{extraArgs: [hold]}":                      "extraArgs",
 		"{startupTaint: {key: 'a b'}}":             "key",
 		"{ownNode: {policy: 'yes'}}":               "policy",
-		"{maxUnavailable: some}":                   "maxUnavailable",
+		"{updateStrategy: {type: Recreate}}":       "updateStrategy",
+		"{nameOverride: Bad_Name}":                 "nameOverride",
+		"{defaultConfig: []}":                      "defaultConfig",
+		"{extraEnv: {A: b}}":                       "extraEnv",
 		"{seLinuxOptions: {kind: x}}":              "kind",
 		"{podMonitor: {enabled: true}}":            "podMonitor.enabled: Prometheus cannot reach 127.0.0.1",
 		"{prometheusRule: {enabled: true}}":        "prometheusRule.enabled: Prometheus cannot reach 127.0.0.1",
@@ -324,7 +332,7 @@ func TestSchemaAndValuesHaveTheSameNames(t *testing.T) {
 			if path == "" && (name == "global" || name == "enabled") {
 				continue // values of a chart that holds this one
 			}
-			if path == ".seLinuxOptions" {
+			if path == ".seLinuxOptions" || path == ".updateStrategy" {
 				continue // a type of Kubernetes
 			}
 			value, ok := values[name]
@@ -349,7 +357,7 @@ func TestPoliciesOfTheOwnNodeFromKubernetes130On(t *testing.T) {
 	}{
 		{"v1.29.14", "{}", false},
 		{"v1.30.0", "{}", true},
-		{"v1.32.3-eks-1", "{startPolicies: {enabled: true, clusterScope: true}}", true},
+		{"v1.32.3-eks-1", "{startPolicies: {monitoring: true, clusterScope: true}}", true},
 		{"", "{}", true},
 		{"", "{ownNode: {policy: false}}", false},
 		{"v1.29.0", "{ownNode: {policy: true}}", true},

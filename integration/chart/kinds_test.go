@@ -40,12 +40,12 @@ func TestTheAnnotationsNameTheCRDs(t *testing.T) {
 	require.Equal(t, "v"+c.Metadata.Version, c.Metadata.AppVersion, "the chart and the program are released together")
 }
 
-// Alerts and dashboard rows about StartPolicies come only with startPolicies.enabled.
+// Alerts and dashboard rows about StartPolicies come only with startPolicies.monitoring.
 func TestStartPoliciesBringTheirAlertsAndDashboardRow(t *testing.T) {
 	t.Parallel()
 	for _, enabled := range []bool{false, true} {
 		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, fmt.Sprintf(
-			"{metricsProxy: {enabled: true}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {enabled: %t}}", enabled)))
+			"{metricsProxy: {enabled: true}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {monitoring: %t}}", enabled)))
 		require.NoError(t, err)
 		var rule struct {
 			Spec struct {

@@ -57,7 +57,7 @@ func TestNotesSwitchOffEachConfigOfTheInstance(t *testing.T) {
 		"{metadata: {name: without-spec}}",
 	}
 	off := func(name string) string {
-		return "\n  kubectl patch pacemakerconfig " + name + ` --type merge -p '{"spec":{"mode":"Off"}}'` + "\n"
+		return "\n  kubectl patch pacemakerconfig " + name + ` --type merge -p '{"spec":{"mode":"Disabled"}}'` + "\n"
 	}
 	for values, has := range map[string][]string{
 		"{}": {"big-nodes", "small-nodes", "without-spec"}, "{instance: second}": {"of-another"}, "{instance: third}": nil,
@@ -74,7 +74,7 @@ func TestNotesSwitchOffEachConfigOfTheInstance(t *testing.T) {
 		}
 		require.Equal(t, len(has) == 0, strings.Contains(have, "no PacemakerConfig, so no pod waits"), values)
 		require.Equal(t, len(has) == 0, strings.Contains(have, off("every-node")), "the config that the notes tell to create")
-		require.Contains(t, have, "once they are maxUnavailable (10%).\n", values)
+		require.Contains(t, have, "once they are updateStrategy.rollingUpdate.maxUnavailable (10%).\n", values)
 		require.NotContains(t, have, "\n\n\n", values)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
-	appsv1 "k8s.io/api/apps/v1"
-	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // target has the labels by which Prometheus finds the port of a daemon's pod on the node n1.
@@ -59,7 +57,6 @@ func TestThePodMonitorNamesTheNode(t *testing.T) {
 		require.NoError(t, err)
 		var monitor struct {
 			Spec struct {
-				JobLabel            string                            `yaml:"jobLabel"`
 				PodMetricsEndpoints []struct{ Relabelings yaml.Node } `yaml:"podMetricsEndpoints"`
 			}
 		}
@@ -69,9 +66,7 @@ func TestThePodMonitorNamesTheNode(t *testing.T) {
 		have := relabeled(t, strings.NewReplacer("sourceLabels", "source_labels", "targetLabel", "target_label").Replace(string(text)), target("metrics"))
 		require.Equal(t, want, have["instance"])
 		require.Equal(t, "n1", have["node"])
-		var set appsv1.DaemonSet
-		require.NoError(t, sigsyaml.Unmarshal([]byte(files["daemonset.yaml"]), &set))
-		require.Regexp(t, notPacing(t), set.Spec.Template.Labels[monitor.Spec.JobLabel], "the operator takes the job's name from this label of the pods")
+		require.Regexp(t, notPacing(t), have["job"])
 	}
 }
 

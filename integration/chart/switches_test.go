@@ -18,7 +18,7 @@ var switches = []struct {
 	value any
 }{
 	{"metricsProxy.enabled", true},
-	{"startPolicies.enabled", true},
+	{"startPolicies.monitoring", true},
 	{"startPolicies.namespaceLabels", true},
 	{"startPolicies.clusterScope", true},
 	{"podMonitor.enabled", true},
@@ -35,6 +35,11 @@ var switches = []struct {
 	{"crds.install", false},
 	{"namespace.create", true},
 	{"ownNode.policy", false},
+	{"nameOverride", "pacer"},
+	{"rbac.create", false},
+	{"defaultConfig", map[string]any{"throttleConfig": map[string]any{"maxConcurrent": map[string]any{"value": 2}}}},
+	{"processIO", true},
+	{"metricsProxy.certificate.secret", "metrics-tls"},
 	{"image.digest", "sha256:" + strings.Repeat("0", 64)},
 }
 

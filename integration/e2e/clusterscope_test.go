@@ -52,7 +52,7 @@ type fleet struct {
 func grantClusterScope(t *testing.T) {
 	t.Helper()
 	files, err := chart.Render(chart.Release{Name: "pod-pacemaker", Namespace: "pod-pacemaker"}, map[string]any{
-		"startPolicies": map[string]any{"enabled": true, "clusterScope": true},
+		"startPolicies": map[string]any{"monitoring": true, "clusterScope": true},
 	})
 	require.NoError(t, err)
 	applied(t, files["slots.yaml"])

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -261,7 +262,7 @@ func (m *manual) looksWhetherItFits(t *testing.T, in *install) {
 	assert.Contains(t, out, "ok       gate     "+in.dir+"/bin/pacemaker-gate")
 	m.runs(t, "helm test pod-pacemaker --namespace pod-pacemaker")
 	out = m.runs(t, "kubectl -n pod-pacemaker logs job/pod-pacemaker-preflight")
-	assert.Contains(t, out, "ok       rights   all that every daemon needs")
+	assert.Contains(t, out, "ok       rights   all that a daemon with these flags needs")
 	assert.Contains(t, out, "ok       gate     ")
 	// The Job's pod stays until the next test of the release, and the rest of the scenario counts
 	// the pods of the namespace.
@@ -285,8 +286,8 @@ func (m *manual) beginsInShadow(t *testing.T, d *daemon) {
 	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Enforce"}}'`)
 	mode(v1alpha1.ModeEnforce)
 	m.startsAHerd(t, d)
-	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Off"}}'`)
-	mode(v1alpha1.ModeOff)
+	m.runs(t, `kubectl patch pacemakerconfig every-node --type merge -p '{"spec":{"mode":"Disabled"}}'`)
+	mode(v1alpha1.ModeDisabled)
 	kubectl(t, "delete", "pacemakerconfig", "every-node")
 }
 
@@ -337,6 +338,10 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
+	eventually(t, "the status of the config counts the node", func() bool {
+		return regexp.MustCompile(`jvm-nodes +.* 1 +True +False`).MatchString(kubectl(t, "get", "pacemakerconfigs"))
+	})
+	m.runs(t, "kubectl get pacemakerconfigs")
 	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker status"))
 	assert.Regexp(t, `jvm-nodes +Enforce +true +[1-9]`, m.runs(t, "kubectl pacemaker top"))
 	shown := m.runs(t, "kubectl pacemaker status NODE")
@@ -349,18 +354,23 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		return strings.Contains(kubectl(t, "-n", ns, "describe", "pod", waiting), "WaitingToStart")
 	})
 	m.runsWith(t, "kubectl describe pod", "-n "+ns+" "+waiting)
+	assert.Contains(t, m.onNode(t, "pod-pacemaker admit NAMESPACE/POD", inPod), "admitted after ")
 	m.forwards(t)
 	m.showsPods(t, ns, herd)
 	for _, learned := range []string{m.onNode(t, "pod-pacemaker costs", inPod), m.runs(t, "kubectl pacemaker costs NODE")} {
 		assert.Contains(t, learned, "learned on ")
 	}
-	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Off"}}'`)
+	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Disabled"}}'`)
 	eventually(t, "the kill switch admits all pods", func() bool { return len(d.status(t).Waiting) == 0 })
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	m.runs(t, "kubectl apply -f deploy/samples/all-off.yaml")
-	eventually(t, "the kill switch of all nodes is in force", func() bool { return d.status(t).Config.Name == "all-off" })
+	eventually(t, "the kill switch of all nodes is in force", func() bool { return d.status(t).Config.Name == "0-all-off" })
 	m.runs(t, "kubectl delete -f deploy/samples/all-off.yaml")
 	eventually(t, "the other config is in force again", func() bool { return d.status(t).Config.Name == "jvm-nodes" })
+	m.onNode(t, "pod-pacemaker off --for 1h", inPod)
+	assert.NotZero(t, d.status(t).Config.OffUntil)
+	m.onNode(t, "pod-pacemaker on", inPod)
+	assert.Zero(t, d.status(t).Config.OffUntil)
 }
 
 // onNode runs a command that the manual has for the node. It runs in the daemon's pod there.
@@ -459,6 +469,12 @@ func (m *manual) checksFiles(t *testing.T) {
 	for _, line := range []string{"pod-pacemaker check pacemakerconfig.yaml", "pod-pacemaker check FILE"} {
 		assert.Contains(t, m.runs(t, line), "valid")
 	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	theirs := filepath.Join(t.TempDir(), "theirs.yaml")
+	require.NoError(t, os.WriteFile(theirs, bytes.Replace(text, []byte("pod-pacemaker.io/v1alpha1"), []byte("woehrl.net/v1alpha"), 1), 0o600))
+	m.replace = append([]string{"podpacemaker.yaml", theirs, ">pacemakerconfig.yaml", ""}, m.replace...)
+	assert.Contains(t, m.runs(t, "pod-pacemaker convert podpacemaker.yaml >pacemakerconfig.yaml"), "apiVersion: pod-pacemaker.io/v1alpha1\n")
 }
 
 // values writes the values that this node needs in addition to the manual's.

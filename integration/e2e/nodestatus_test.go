@@ -71,7 +71,7 @@ func TestNodeReportsHowPodsStart(t *testing.T) {
 	assert.Equal(t, v1alpha1.Connected, n.Status.Connection)
 	t.Log("\n" + kubectl(t, "get", "pacemakernodes"))
 
-	kubectl(t, "patch", "pacemakerconfig", "tells", "--type=merge", "-p", `{"spec":{"mode":"Off"}}`)
+	kubectl(t, "patch", "pacemakerconfig", "tells", "--type=merge", "-p", `{"spec":{"mode":"Disabled"}}`)
 	eventually(t, "no pod waits in the mode that holds none", func() bool { return len(d.status(t).Waiting) == 0 })
 
 	kubectl(t, "label", "node", node.NodeName, "pace=slow")

@@ -38,7 +38,7 @@ func slot(name, holder string, edit ...func(*coordinationv1.Lease)) *coordinatio
 // node, including expired slots of other nodes, and takes turns to sum up.
 func TestSlotsOfTheOwnNode(t *testing.T) {
 	files, err := chart.Render(chart.Release{Name: ownNodeRelease, Namespace: ownNodeRelease}, map[string]any{
-		"fullnameOverride": ownNodeRelease, "namespace": map[string]any{"create": true}, "startPolicies": map[string]any{"enabled": true, "clusterScope": true},
+		"fullnameOverride": ownNodeRelease, "namespace": map[string]any{"create": true}, "startPolicies": map[string]any{"monitoring": true, "clusterScope": true},
 	})
 	require.NoError(t, err)
 	manifest := filepath.Join(t.TempDir(), "slots.yaml")

@@ -92,13 +92,13 @@ func TestSampleForImagePulls(t *testing.T) {
 	paced, with := pullStorm(t, 0, half)
 	d.idle(t)
 	refused := d.status(t).Refused.Sandbox
-	kubectl(t, "patch", "pacemakerconfig", "image-pulls", "--type", "merge", "-p", `{"spec":{"mode":"Off"}}`)
-	eventually(t, "nothing is held", func() bool { return d.status(t).Config.Mode == "Off" })
+	kubectl(t, "patch", "pacemakerconfig", "image-pulls", "--type", "merge", "-p", `{"spec":{"mode":"Disabled"}}`)
+	eventually(t, "nothing is held", func() bool { return d.status(t).Config.Mode == "Disabled" })
 	storm, without := pullStorm(t, half, half)
 	assert.LessOrEqual(t, paced, limit)
 	assert.Positive(t, refused, "surplus pods that are refused before they pull")
 	assert.Greater(t, storm, limit, "images pulled at a time without the limit")
-	figure(t, "%d pods with an image each: %d at most are pulled at a time after %d refusals, all ready after %.1f s; mode Off: %d at a time, %.1f s",
+	figure(t, "%d pods with an image each: %d at most are pulled at a time after %d refusals, all ready after %.1f s; mode Disabled: %d at a time, %.1f s",
 		half, paced, refused, with.Seconds(), storm, without.Seconds())
 }
 

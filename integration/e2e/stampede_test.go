@@ -158,7 +158,10 @@ func (s *stampede) run(t *testing.T, config string) {
 			Status:  func() v1alpha1.PacemakerNodeStatus { return s.status(*inForce.Load(), config) },
 		}
 		all.Go(func() error { reporter.RunNode(ctx, facts); return nil })
-		all.Go(func() error { reporter.RunSummary(ctx, source.KnownPolicies); return nil })
+		all.Go(func() error {
+			reporter.RunSummary(ctx, report.Summed{Policies: source.KnownPolicies, Configs: source.KnownConfigs})
+			return nil
+		})
 	}
 }
 

@@ -45,7 +45,7 @@ func TestTheDashboardsFiguresCountWhatTheySay(t *testing.T) {
 		pod_pacemaker_connected{job="pod-pacemaker", instance="well"} 1x100
 		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Adopted"} 0+1x100
 		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Shadow"} 0+1x100
-		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Off"} 0+1x100
+		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="Disabled"} 0+1x100
 		pod_pacemaker_unpaced_total{job="pod-pacemaker", instance="well", reason="NotAsked"} 0+1x100
 	`)
 	want := map[string]float64{"Nodes not connected": 2, "Unpaced, 1 h": 60}

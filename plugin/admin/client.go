@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Client asks a daemon at its socket. NewClient makes one. Its methods are safe for concurrent use. Each call uses
@@ -33,22 +34,34 @@ func NewClient(socketPath string) *Client {
 
 // Status returns the state of the daemon, its node and its pods.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "/v1/status")
+	return ask[Status](ctx, c, http.MethodGet, "/v1/status")
 }
 
 // Costs returns what the daemon learned about the costs of starts.
 func (c *Client) Costs(ctx context.Context) (Costs, error) {
-	return ask[Costs](ctx, c, "/v1/costs")
+	return ask[Costs](ctx, c, http.MethodGet, "/v1/costs")
 }
 
 // Alive returns nil if the daemon makes decisions, and otherwise an error with the reason.
 func (c *Client) Alive(ctx context.Context) error {
-	_, err := c.get(ctx, "/v1/alive")
+	_, err := c.call(ctx, http.MethodGet, "/v1/alive")
 	return err
 }
 
-func ask[T any](ctx context.Context, c *Client, path string) (answer T, err error) {
-	body, err := c.get(ctx, path)
+// SwitchOff lets no pod of the node wait for a time span of at most [MaxOff], and returns its end. 0 ends that at once,
+// and returns the zero time.
+func (c *Client) SwitchOff(ctx context.Context, span time.Duration) (until time.Time, err error) {
+	return ask[time.Time](ctx, c, http.MethodPost, "/v1/off?for="+span.String())
+}
+
+// Admit lets a pod that waits start now, by its UID. It returns an error if nothing holds the pod.
+func (c *Client) Admit(ctx context.Context, uid string) error {
+	_, err := c.call(ctx, http.MethodPost, "/v1/admit?uid="+url.QueryEscape(uid))
+	return err
+}
+
+func ask[T any](ctx context.Context, c *Client, method, path string) (answer T, err error) {
+	body, err := c.call(ctx, method, path)
 	if err != nil {
 		return answer, err
 	}
@@ -58,9 +71,9 @@ func ask[T any](ctx context.Context, c *Client, path string) (answer T, err erro
 	return answer, nil
 }
 
-// get returns the body of the daemon's answer. An answer that is not 200 is an error with its text.
-func (c *Client) get(ctx context.Context, path string) (body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://pod-pacemaker"+path, http.NoBody)
+// call returns the body of the daemon's answer. An answer that is not 200 is an error with its text.
+func (c *Client) call(ctx context.Context, method, path string) (body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://pod-pacemaker"+path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}

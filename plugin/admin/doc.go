@@ -10,6 +10,8 @@
 //	GET /v1/status   200 Status as JSON
 //	GET /v1/costs    200 Costs as JSON
 //	GET /v1/alive    200 while the daemon makes decisions, else 503
+//	POST /v1/off?for=1h      200 the end as JSON; 0s ends it. Else 400
+//	POST /v1/admit?uid=UID   200 if the pod waited and is admitted, else 409
 //
 // The body of any other answer is the reason as text. Only root and the user of the daemon can connect.
 package admin

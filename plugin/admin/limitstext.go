@@ -107,7 +107,7 @@ func startAfterText(spec v1alpha1.PacemakerConfigSpec) string {
 		}
 		parts = append(parts, text)
 	}
-	if len(parts) == 0 || spec.GetMode() == v1alpha1.ModeOff {
+	if len(parts) == 0 || spec.GetMode() == v1alpha1.ModeDisabled {
 		return ""
 	}
 	return "after a boot, pods wait until each of these is ready: " + strings.Join(parts, "; ")
@@ -121,7 +121,7 @@ func StartAfterWarning(spec v1alpha1.PacemakerConfigSpec) string {
 			parts = append(parts, a.String())
 		}
 	}
-	if len(parts) == 0 || spec.GetMode() == v1alpha1.ModeOff {
+	if len(parts) == 0 || spec.GetMode() == v1alpha1.ModeDisabled {
 		return ""
 	}
 	return "startAfter names pods that the exemptions do not, so they wait for themselves unless they are static or critical: " + strings.Join(parts, "; ")

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // ErrUnknownPod is wrapped by the error about a pod that neither waits nor starts, and did neither recently.
@@ -10,6 +11,17 @@ var ErrUnknownPod = errors.New("not known on this node: it neither waits nor sta
 
 // ErrStandby is wrapped by the error of Provider.Ready while another daemon paces the pods of the node.
 var ErrStandby = errors.New("another daemon paces the pods of this node")
+
+// Switch is what an administrator changes at the socket. Its methods must be safe for concurrent use, and must not
+// block, apart from the short time of a change.
+type Switch interface {
+	// SwitchOff puts the mode Disabled in force for a time span, in place of what an earlier call set, and returns its end.
+	// 0 ends that at once, and returns the zero time. A new daemon is not switched off.
+	SwitchOff(span time.Duration) (until time.Time)
+	// Admit admits a pod that waits, by its UID, whatever the limits say. It returns false, and does nothing, if the pod
+	// does not wait, or if the mode holds no pod.
+	Admit(uid string) bool
+}
 
 // Provider is the daemon as the servers of this package need it. Its methods must be safe for concurrent use. Except
 // for Alive they must not block, apart from the short time of a measurement.

@@ -14,6 +14,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
+// MaxOff is how long a daemon can be switched off at the socket.
+const MaxOff = 24 * time.Hour
+
 const (
 	// maxConns bounds the connections of one server.
 	maxConns = 64
@@ -25,17 +28,32 @@ const (
 
 // ServeAdmin serves at the unix socket until ctx ends, and then returns nil. It blocks. If it cannot make the socket, it
 // returns the error at once. It replaces an existing socket, so the caller must hold the lock of the run folder.
-func ServeAdmin(ctx context.Context, socketPath string, p Provider) error {
+func ServeAdmin(ctx context.Context, socketPath string, p Provider, s Switch) error {
 	return rundir.Serve(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
-		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p)))
+		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p, s)))
 	})
 }
 
-func adminHandler(p Provider) http.Handler {
+func adminHandler(p Provider, s Switch) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, statusOf(p)) })
 	mux.HandleFunc("GET /v1/costs", func(w http.ResponseWriter, _ *http.Request) { answer(w, p.Costs()) })
 	mux.HandleFunc("GET /v1/alive", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, alive(r, p)) })
+	mux.HandleFunc("POST /v1/off", func(w http.ResponseWriter, r *http.Request) {
+		span, err := time.ParseDuration(r.FormValue("for"))
+		if err != nil || span < 0 || span > MaxOff {
+			http.Error(w, fmt.Sprintf("for=%q: must be from 0s to %s", r.FormValue("for"), MaxOff), http.StatusBadRequest)
+			return
+		}
+		answer(w, s.SwitchOff(span))
+	})
+	mux.HandleFunc("POST /v1/admit", func(w http.ResponseWriter, r *http.Request) {
+		if !s.Admit(r.FormValue("uid")) {
+			http.Error(w, "nothing holds the pod now", http.StatusConflict)
+			return
+		}
+		answer(w, true)
+	})
 	return mux
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,11 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // node is a Provider over the limiter of the herd.
@@ -28,7 +31,17 @@ type node struct {
 	mu      sync.Mutex
 	unready error
 	stuck   error
+	off     time.Duration
 }
+
+func (n *node) SwitchOff(span time.Duration) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.off = span
+	return at(0).Add(span)
+}
+
+func (n *node) Admit(uid string) bool { return n.limiter.StartAnyway(at(15), uid, reasons.ByHand) }
 
 func (n *node) Alive(context.Context) error {
 	n.mu.Lock()
@@ -77,7 +90,7 @@ func serveNode(t *testing.T, n *node) (path string, stop func() error) {
 	path = socketIn(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- ServeAdmin(ctx, path, n) }()
+	go func() { ended <- ServeAdmin(ctx, path, n, n) }()
 	stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended
@@ -107,6 +120,43 @@ func TestClientGetsTheProvidersAnswers(t *testing.T) {
 	assert.Equal(t, n.Costs(), learned)
 }
 
+func TestAnAdministratorSwitchesOffAndAdmits(t *testing.T) {
+	t.Parallel()
+	n := &node{limiter: herd(t)}
+	path, _ := serveNode(t, n)
+	client := NewClient(path)
+
+	until, err := client.SwitchOff(t.Context(), MaxOff)
+	require.NoError(t, err)
+	assert.True(t, until.Equal(at(0).Add(MaxOff)), until)
+	for _, wrong := range []time.Duration{-time.Second, MaxOff + time.Second} {
+		_, err = client.SwitchOff(t.Context(), wrong)
+		require.ErrorContains(t, err, "must be from 0s to 24h0m0s")
+	}
+	assert.Equal(t, MaxOff, n.off)
+
+	waiting := n.Status().Waiting[0]
+	require.NoError(t, client.Admit(t.Context(), waiting.UID))
+	require.EqualError(t, client.Admit(t.Context(), waiting.UID), "the daemon answers: nothing holds the pod now")
+	require.Error(t, client.Admit(t.Context(), "unknown"))
+	w, err := n.Status().Why(waiting.Namespace, waiting.Name)
+	require.NoError(t, err)
+	assert.Equal(t, reasons.ByHand, w.Admission)
+}
+
+// Every process of the node reaches the server of the metrics.
+func TestOnlyTheSocketChangesTheDaemon(t *testing.T) {
+	t.Parallel()
+	path, _ := serveNode(t, &node{limiter: herd(t)})
+	for _, target := range []string{"/v1/off?for=1h", "/v1/admit?uid=a"} {
+		answer, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+target, http.NoBody)
+		httpHandler(&node{limiter: herd(t)}, prometheus.NewRegistry()).ServeHTTP(answer, r)
+		assert.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.Code, target)
+		_, err := NewClient(path).call(t.Context(), http.MethodGet, target)
+		require.ErrorContains(t, err, "Method Not Allowed")
+	}
+}
+
 func TestNotReadyIsPartOfTheStatus(t *testing.T) {
 	t.Parallel()
 	path, _ := serveNode(t, &node{limiter: herd(t), unready: errors.New("no NRI socket")})
@@ -131,7 +181,7 @@ func TestAFaultInTheAnswerIsAnErrorWithItsText(t *testing.T) {
 	path, _ := serveNode(t, n)
 	client := NewClient(path)
 	require.NoError(t, client.Alive(t.Context()))
-	_, err := ask[Status](t.Context(), client, "/v9/future")
+	_, err := ask[Status](t.Context(), client, http.MethodGet, "/v9/future")
 	require.EqualError(t, err, "the daemon answers: 404 page not found")
 
 	n.mu.Lock()
@@ -190,7 +240,7 @@ func TestAPanicInAcceptReachesTheCaller(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, newServer(adminHandler(&node{}))) })
+	assert.PanicsWithValue(t, "broken", func() { _ = serve(t.Context(), panicking{l}, newServer(adminHandler(&node{}, nil))) })
 	require.ErrorIs(t, l.Close(), net.ErrClosed, "the server has closed the listener")
 }
 

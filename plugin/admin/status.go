@@ -50,6 +50,10 @@ type About struct {
 	Room    Room     `json:"room"`
 	Refused Refused  `json:"refused"`
 
+	// SettledBusy counts, since the daemon started, the starts of pods without a readiness or startup probe that were over
+	// after settleTime, while the pod still kept a CPU busy: the limit counts such starts for too short a time.
+	SettledBusy uint64 `json:"settledBusy,omitempty"`
+
 	// Limits describes the limits in a sentence. Config.Spec has the numbers.
 	Limits string `json:"limits"`
 	// MaxWaitSeconds is how long a pod waits before it may start over the limit.
@@ -133,8 +137,10 @@ type Config struct {
 	Origin string `json:"origin"`
 	// Generation is the generation of the API object; 0 for a file.
 	Generation int64 `json:"generation,omitempty"`
-	// Mode is Enforce, Shadow (no pod is held, but the daemon reports what Enforce would do) or Off (no limits).
+	// Mode is Enforce, Shadow (no pod is held, but the daemon reports what Enforce would do) or Disabled (no limits).
 	Mode v1alpha1.Mode `json:"mode"`
+	// OffUntil is until when the mode is Disabled because of `pod-pacemaker off`, whatever Name says; absent: it is not.
+	OffUntil time.Time `json:"offUntil,omitzero"`
 	// Spec is the spec of the config; absent with None.
 	Spec *v1alpha1.PacemakerConfigSpec `json:"spec,omitempty"`
 }

@@ -33,7 +33,7 @@ const (
 	mostRemembered = 256
 )
 
-// Options of [Serve]. All are needed.
+// Options of [Serve]. All but the certificate are needed.
 type Options struct {
 	// Listen is the address to serve at, HOST:PORT. With an empty HOST it is every address of the node.
 	Listen string
@@ -41,28 +41,53 @@ type Options struct {
 	Upstream string
 	// Review returns what the API server says of a token. It is called concurrently.
 	Review Review
+	// Certificate and Key are the files of the certificate, and of its key, in PEM. They are read for each connection, so
+	// they may be renewed. Both empty: Serve makes a self-signed certificate.
+	Certificate, Key string
 	// Log gets a line, at most once a minute, if the API server or the daemon does not answer.
 	Log logrus.FieldLogger
 }
 
-// Serve serves until ctx ends, and then returns nil. It blocks. If it cannot listen, it returns the error at once. Each call
-// makes a new self-signed certificate.
+// Serve serves until ctx ends, and then returns nil. It blocks. If it cannot listen, it returns the error at once,
+// and so it does if it cannot read the certificate.
 func Serve(ctx context.Context, o Options) error {
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: "pod-pacemaker", MaxAge: lifetime})
+	certificate, err := o.certificate()
 	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
+		return err
 	}
-	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if o.Certificate == "" {
+			return &certificate, nil
+		}
+		renewed, err := o.certificate()
+		return &renewed, err
+	}}
 	// It uses no proxy of the environment, because both processes run on the node.
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
 	defer transport.CloseIdleConnections()
 	mux := http.NewServeMux()
 	mux.Handle("GET "+path, newProxy(o, transport))
 	return admin.ServeTCP(ctx, o.Listen, config, mux)
+}
+
+// certificate reads the certificate, or makes one.
+func (o Options) certificate() (tls.Certificate, error) {
+	if o.Certificate != "" {
+		certificate, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
+		if err != nil {
+			return certificate, fmt.Errorf("read the certificate: %w", err)
+		}
+		return certificate, nil
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: "pod-pacemaker", MaxAge: lifetime})
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make a certificate: %w", err)
+	}
+	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return certificate, fmt.Errorf("make a certificate: %w", err)
+	}
+	return certificate, nil
 }
 
 // proxy passes requests on to the daemon.

@@ -3,6 +3,7 @@ package metricsproxy
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/cert"
 )
 
 // cluster is an API server that knows tokens: one of a user who may read the metrics, and others of users who may
@@ -98,20 +100,27 @@ func unused(t *testing.T) string {
 // served serves until the test ends, and returns its address.
 func served(t *testing.T, upstream string, api http.Handler) (address string) {
 	t.Helper()
+	return servedWith(t, Options{}, upstream, api)
+}
+
+func servedWith(t *testing.T, o Options, upstream string, api http.Handler) (address string) {
+	t.Helper()
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], "+
 		"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]}\n"), 0o600))
-	review, err := AskAPIServer(kubeconfig, "test")
+	var err error
+	o.Review, err = AskAPIServer(kubeconfig, "test")
 	require.NoError(t, err)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	address = unused(t)
+	o.Listen, o.Upstream, o.Log = address, upstream, log
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Serve(ctx, Options{Listen: address, Upstream: upstream, Review: review, Log: log})
+		ended <- Serve(ctx, o)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -184,6 +193,42 @@ func TestOnlyPermittedUsersReadTheMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, reply.Body.Close())
 	assert.Equal(t, http.StatusBadRequest, reply.StatusCode, "a request without TLS is refused")
+}
+
+// A certificate of one's own is served, and again when it has been renewed, to clients that name no server, too.
+func TestACertificateOfOnesOwnIsServedAndRenewed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := Options{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
+	renew := func() (roots *x509.CertPool) {
+		certPEM, keyPEM, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: "metrics.example", MaxAge: 48 * time.Hour})
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(o.Certificate, certPEM, 0o600))
+		require.NoError(t, os.WriteFile(o.Key, keyPEM, 0o600))
+		roots = x509.NewCertPool()
+		require.True(t, roots.AppendCertsFromPEM(certPEM))
+		return roots
+	}
+	first := renew()
+	address := servedWith(t, o, daemon(t), &cluster{t: t})
+	verified := func(roots *x509.CertPool) error {
+		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "metrics.example"}}).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}
+	require.NoError(t, verified(first))
+	second := renew()
+	require.NoError(t, verified(second))
+	require.ErrorContains(t, verified(first), "certificate signed by unknown authority")
+	code, _, err := ask(t, address, http.MethodGet, "/metrics", "Bearer token of prometheus") // by address
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+
+	require.NoError(t, os.Remove(o.Key))
+	require.Error(t, verified(second))
+	require.ErrorContains(t, Serve(t.Context(), o), "read the certificate")
 }
 
 func TestADaemonThatDoesNotAnswerIsABadGateway(t *testing.T) {

@@ -72,7 +72,7 @@ func (s *Set) WithNamespaces(now time.Time, labels map[string]map[string]string)
 	return s.change(now, func(next *Set) { next.namespaces, next.namespacesFault = labels, "" })
 }
 
-// Suspend takes all policies out of force, as the mode Off does, or puts them back.
+// Suspend takes all policies out of force, as the mode Disabled does, or puts them back.
 func (s *Set) Suspend(now time.Time, suspended bool) (*Set, *Changes) {
 	if s.suspended == suspended {
 		return s, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,22 +19,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
-
-// rights are the permissions that every daemon uses, for all namespaces or for the cluster. The level is that of the
-// finding if one is missing.
-var rights = []struct {
-	group, resource, verbs string
-	level                  Level
-	without                string // what does not work then
-}{
-	{"", "pods", "get list watch", Fault, "the daemon does not know the probes, owner and priority of pods"},
-	{"", "nodes", "get list watch", Fault, "no PacemakerConfig can be selected by the node's labels"},
-	{"pod-pacemaker.io", "pacemakerconfigs", "get list watch", Fault, "only a PacemakerConfig from a file applies"},
-	{"pod-pacemaker.io", "startpolicies", "get list watch", Fault, "StartPolicies hold no pod"},
-	{"", "events", "create patch", Warning, "no event reports what a pod waits for"},
-	{"pod-pacemaker.io", "pacemakernodes", "create", Warning, "kubectl get pacemakernodes does not show this node"},
-	{"pod-pacemaker.io", "pacemakernodes/status", "patch", Warning, "kubectl get pacemakernodes does not show this node"},
-}
 
 // clock is a transport that compares this clock with that of the API server.
 type clock struct {
@@ -96,10 +79,14 @@ func askAPI(ctx context.Context, o plugin.Options, c *clock) (says inAPI) {
 	} else if apierrors.IsNotFound(err) {
 		add(fault("node", err.Error(), "set --node-name to the name of the Node object"))
 	}
+	var inForce []*v1alpha1.StartPolicy
 	if says.configKnown = listed && err == nil; says.configKnown {
 		says.config = crd.Choose(configs.Items, o.Instance, node.GetLabels())
+		if policies, err := client.Resource(v1alpha1.PolicyResource).List(ctx, metav1.ListOptions{}); err == nil { // else it is one of the missing rights
+			inForce = crd.ChoosePolicies(policies.Items, o.Instance, node.GetLabels())
+		}
 	}
-	add(askRights(ctx, client)...)
+	add(askRights(ctx, client, o, inForce)...)
 	return says
 }
 
@@ -108,40 +95,12 @@ func connect(o plugin.Options, c *clock) (dynamic.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
+	access.QPS, access.Burst = 50, 50 // one request for each verb of each right
 	access.Wrap(func(transport http.RoundTripper) http.RoundTripper {
 		c.RoundTripper = transport
 		return c
 	})
 	return dynamic.NewForConfig(access)
-}
-
-// askRights returns a finding for each right that is missing in part, or one if none is.
-func askRights(ctx context.Context, client dynamic.Interface) (denied []Finding) {
-	for _, right := range rights {
-		resource, sub, _ := strings.Cut(right.resource, "/")
-		var missing []string
-		for verb := range strings.FieldsSeq(right.verbs) {
-			review, err := kube.Review(ctx, client, "authorization.k8s.io", "SelfSubjectAccessReview", map[string]any{
-				"resourceAttributes": map[string]any{"group": right.group, "resource": resource, "subresource": sub, "verb": verb},
-			})
-			if err != nil {
-				return append(denied, warning("rights", "the API server does not report them: "+err.Error(), "compare them with deploy/base/rbac.yaml"))
-			}
-			if review["allowed"] != true {
-				missing = append(missing, verb)
-			}
-		}
-		if len(missing) > 0 {
-			denied = append(denied, Finding{
-				"rights", right.level, fmt.Sprintf("not allowed to %s %s: %s", strings.Join(missing, ", "), right.resource, right.without),
-				"give the daemon's user the role in deploy/base/rbac.yaml",
-			})
-		}
-	}
-	if len(denied) == 0 {
-		return []Finding{ok("rights", "all that every daemon needs")}
-	}
-	return denied
 }
 
 // mostSkew is how much the clocks may differ.

@@ -18,11 +18,12 @@ import (
 
 // apiServer is an API server that knows one node, and allows everything except deny.
 type apiServer struct {
-	deny string // resource or resource/subresource
+	deny string // resource or resource/subresource, or verb, resource, namespace and name
 	crds bool
 	// configs are the PacemakerConfigs. The label size of the node is big.
-	configs []map[string]any
-	late    time.Duration // its clock
+	configs  []map[string]any
+	policies []map[string]any
+	late     time.Duration // its clock
 }
 
 func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,17 +41,23 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"labels": map[string]string{"size": "big"}}, "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://2.3.1"}}})
 	case strings.HasSuffix(r.URL.Path, "/pacemakerconfigs") && a.crds:
 		answer(http.StatusOK, map[string]any{"kind": "PacemakerConfigList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": append([]map[string]any{}, a.configs...)})
+	case strings.HasSuffix(r.URL.Path, "/startpolicies"):
+		answer(http.StatusOK, map[string]any{"kind": "StartPolicyList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": append([]map[string]any{}, a.policies...)})
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		var review struct {
 			Spec struct {
-				ResourceAttributes struct{ Resource, Subresource, Verb string }
+				ResourceAttributes struct{ Resource, Subresource, Verb, Name, Namespace string }
 			}
 		}
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 			status(http.StatusBadRequest, "BadRequest")
 			return
 		}
-		asked := strings.TrimSuffix(review.Spec.ResourceAttributes.Resource+"/"+review.Spec.ResourceAttributes.Subresource, "/")
+		of := review.Spec.ResourceAttributes
+		asked := strings.TrimSuffix(of.Resource+"/"+of.Subresource, "/")
+		if strings.Contains(a.deny, " ") {
+			asked = strings.TrimSpace(strings.Join([]string{of.Verb, of.Resource, of.Namespace, of.Name}, " "))
+		}
 		answer(http.StatusCreated, map[string]any{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": asked != a.deny}})
 	default:
 		status(http.StatusNotFound, "NotFound")
@@ -139,12 +146,60 @@ func TestWhichConfigIsInForce(t *testing.T) {
 	}
 }
 
+// Each part of the daemon that is in use needs rights of its own.
+func TestTheRightsOfThePartsInUseAreChecked(t *testing.T) {
+	t.Parallel()
+	policy := func(spec string) []map[string]any {
+		object := configObject(t, "policy", spec)
+		object["kind"] = "StartPolicy"
+		return []map[string]any{object}
+	}
+	cluster := policy("{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 2}}}")
+	labels := policy("{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {starting: {pods: 2}}}")
+	for _, c := range []struct {
+		deny  string
+		level Level
+		with  func(*Options)
+		have  []map[string]any
+	}{
+		{"list pacemakernodes", Warning, nil, nil},
+		{"create leases pacing", Warning, nil, nil},
+		{"update leases pacing pod-pacemaker-summary", Warning, nil, nil},
+		{"get daemonsets pacing pacer", Warning, func(o *Options) { o.DaemonSet = "pacing/pacer" }, nil},
+		{"patch nodes", Fault, func(o *Options) { o.StartupTaint = "not-ready" }, nil},
+		{"watch namespaces", Fault, nil, labels},
+		{"delete leases pacing", Fault, nil, cluster},
+	} {
+		for _, denied := range []bool{true, false} {
+			server := apiServer{crds: true, deny: c.deny, policies: c.have}
+			if !denied {
+				server.policies = nil
+			}
+			o := inCluster(t, server)
+			o.Namespace = "pacing"
+			if c.with != nil && denied {
+				c.with(&o)
+			}
+			want := c.level
+			if unused := c.with != nil || c.have != nil; unused && !denied {
+				want = OK
+			}
+			found := level(t, Report{Findings: askAPI(t.Context(), o.Options, &clock{}).findings}, "rights")
+			assert.Equal(t, want, found.Level, "%s: %+v", c.deny, found)
+			if want != OK {
+				verb, _, _ := strings.Cut(c.deny, " ")
+				assert.Contains(t, found.Says, "not allowed to "+verb, c.deny)
+			}
+		}
+	}
+}
+
 func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	t.Parallel()
 	assert.Contains(t, level(t, run(t, inCluster(t, apiServer{})), "crds").Do, "deploy/crds")
 
 	needed := level(t, run(t, inCluster(t, apiServer{crds: true, deny: "pods"})), "rights")
-	assert.Equal(t, Finding{"rights", Fault, "not allowed to get, list, watch pods: the daemon does not know the probes, owner and priority of pods", needed.Do}, needed)
+	assert.Equal(t, Finding{"rights", Fault, "not allowed to list, watch pods: the daemon does not know the probes, owner and priority of pods", needed.Do}, needed)
 	report := level(t, run(t, inCluster(t, apiServer{crds: true, deny: "pacemakernodes/status"})), "rights")
 	assert.Equal(t, Warning, report.Level)
 

@@ -30,7 +30,7 @@ func TestTimeoutsThatTheDaemonWarnsOf(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- admin.ServeAdmin(ctx, o.AdminPath(), hasty{}) }()
+	go func() { ended <- admin.ServeAdmin(ctx, o.AdminPath(), hasty{}, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

@@ -1,11 +1,12 @@
 // Package report writes to the API server how pods start, with a bounded load. The daemon of each node writes one small
-// PacemakerNode. The daemons take turns to sum up the PacemakerNodes in the status of the StartPolicies.
+// PacemakerNode. The daemons take turns to sum up the PacemakerNodes in the status of the StartPolicies
+// and the PacemakerConfigs.
 //
 // [Reporter.RunNode] writes only changes, at most once in an interval, and no daemon watches PacemakerNodes.
 // [Reporter.RunSummary] reads a Lease from time to time. If the Lease has not changed for the interval, it replaces the
 // Lease, which the API server allows only one of several daemons. Then it lists the PacemakerNodes, writes their number
 // into the Lease, and writes the sums that have changed. There is no leader. If a daemon took the Lease and cannot list,
-// the sums are an interval late, and that daemon lets the others try first. The status of a policy has one writer at a
+// the sums are an interval late, and that daemon lets the others try first. The status of an object has one writer at a
 // time, because every write of it goes to the watches of all n daemons.
 //
 // # What it costs
@@ -25,8 +26,9 @@
 //   - Reads: each daemon reads the Lease every max(20 s, n x 20 ms), plus up to half of that at random. That is at most
 //     50 reads a second.
 //   - Sums, at most every max(20 s, n x 20 ms): one list of all PacemakerNodes in pages of 500, two writes of the Lease,
-//     one read of each StartPolicy, and one write of each StartPolicy whose status has changed. Such a write goes to n
-//     watches with about 3 KB each. That is at most 50 watch events a second for each policy. A PacemakerNode has about
+//     one read of each StartPolicy and PacemakerConfig, and one write of each whose status has changed. Such a write goes
+//     to n watches with about 3 KB each. That is at most 50 watch events a second for each object. The status of a config
+//     changes only when nodes come, go, or take it or a generation of it into force. A PacemakerNode has about
 //     300 bytes for each of at most 64 groups. The status of a policy has at most 32 groups.
 //
 // With 5,000 nodes, while pods start on all of them, that is: 100 writes of 1.3 KB a second, a list of 6.5 MB every 100 s

@@ -15,16 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// RunSummary writes the status of the StartPolicies and counts the nodes of the cluster when that is due and no other
-// daemon does it, until ctx ends. policies returns the StartPolicies of this instance, and must not block. RunSummary
-// blocks. Only one call may run at a time. It logs each error once and tries again.
-func (r *Reporter) RunSummary(ctx context.Context, policies func() []crd.KnownPolicy) {
+// Summed are the objects of this instance whose status RunSummary writes. The functions must not block.
+type Summed struct {
+	Policies func() []crd.KnownPolicy
+	Configs  func() []crd.KnownConfig
+}
+
+// RunSummary writes the status of the StartPolicies and the PacemakerConfigs, and counts the nodes of the cluster, when
+// that is due and no other daemon does it, until ctx ends. It blocks. Only one call may run at a time. It logs each error
+// once and tries again.
+func (r *Reporter) RunSummary(ctx context.Context, all Summed) {
 	// All daemons of a cluster may have started at the same moment.
 	for next := rand.N(leastSum / 10); ; next = wait.Jitter(sumInterval(r.Nodes()), 0.5) {
 		select {
@@ -32,15 +39,15 @@ func (r *Reporter) RunSummary(ctx context.Context, policies func() []crd.KnownPo
 			return
 		case <-time.After(next):
 		}
-		if mine, err := r.sumIfDue(ctx, policies); (mine || err != nil) && ctx.Err() == nil {
-			r.sumFaults.Try(r.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies may be out of date; trying again",
-				"the status of every StartPolicy is written again")
+		if mine, err := r.sumIfDue(ctx, all); (mine || err != nil) && ctx.Err() == nil {
+			r.sumFaults.Try(r.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies and PacemakerConfigs may be out of date; trying again",
+				"the status of every StartPolicy and PacemakerConfig is written again")
 		}
 	}
 }
 
 // sumIfDue sums up if that is due and no other daemon does it. mine reports whether this daemon did.
-func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPolicy) (mine bool, err error) {
+func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sumTimeout)
 	defer cancel()
 	lease, due, err := r.read(ctx)
@@ -65,12 +72,27 @@ func (r *Reporter) sumIfDue(ctx context.Context, policies func() []crd.KnownPoli
 		r.begun = true
 		r.Log.WithField("lease", r.Lease).Info("this daemon takes turns with others to sum up the PacemakerNodes")
 	}
-	all := policies()
-	faults := make([]error, len(all))
-	for _, i := range rand.Perm(len(all)) { // if time does not suffice for all, it is not always lacking for the same ones
-		if err := r.sum(ctx, all[i], nodes); err != nil && !apierrors.IsNotFound(err) {
-			faults[i] = fmt.Errorf("write the status of StartPolicy %s: %w", all[i].Name, err)
-		}
+	var sums []func() error
+	now := time.Now()
+	for _, policy := range all.Policies() {
+		sums = append(sums, func() error {
+			return sum(ctx, r.API.Resource(v1alpha1.PolicyResource), v1alpha1.PolicyKind, policy.ObjectMeta,
+				func(before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
+					return sumPolicy(now, policy, nodes, before)
+				})
+		})
+	}
+	for _, config := range all.Configs() {
+		sums = append(sums, func() error {
+			return sum(ctx, r.API.Resource(v1alpha1.Resource), v1alpha1.Kind, config.ObjectMeta,
+				func(before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
+					return sumConfig(now, config, nodes, before)
+				})
+		})
+	}
+	faults := make([]error, len(sums))
+	for _, i := range rand.Perm(len(sums)) { // if time does not suffice for all, it is not always lacking for the same ones
+		faults[i] = sums[i]()
 	}
 	return true, errors.Join(faults...)
 }
@@ -130,17 +152,19 @@ func statusOf[T any](u *unstructured.Unstructured) (status T) {
 	return status
 }
 
-// sum writes the status of a policy if it has changed.
-func (r *Reporter) sum(ctx context.Context, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus) error {
-	api := r.API.Resource(v1alpha1.PolicyResource)
-	u, err := api.Get(ctx, policy.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
+// sum writes the status of an object, which of returns for the present one, if it has changed and the object is there.
+func sum[S any](ctx context.Context, api dynamic.ResourceInterface, kind string, object metav1.ObjectMeta, of func(before S) S) error {
+	u, err := api.Get(ctx, object.Name, metav1.GetOptions{})
+	if err == nil {
+		before := statusOf[S](u)
+		status := of(before)
+		if equality.Semantic.DeepEqual(before, status) {
+			return nil
+		}
+		err = replaceStatus(ctx, api, object.Name, status, map[string]any{"/metadata/uid": object.UID})
 	}
-	before := statusOf[v1alpha1.StartPolicyStatus](u)
-	status := sumPolicy(time.Now(), policy, nodes, before)
-	if equality.Semantic.DeepEqual(before, status) {
-		return nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write the status of %s %s: %w", kind, object.Name, err)
 	}
-	return replaceStatus(ctx, api, policy.Name, status, map[string]any{"/metadata/uid": policy.UID})
+	return nil
 }

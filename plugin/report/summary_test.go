@@ -60,6 +60,8 @@ type summing struct {
 	kube *kubefake.Clientset
 	log  *logtest.Hook
 	s    *Reporter
+
+	configs []crd.KnownConfig
 }
 
 func newSumming(t *testing.T) *summing {
@@ -87,13 +89,20 @@ func (w *summing) policies() []crd.KnownPolicy {
 	return []crd.KnownPolicy{known, {ObjectMeta: metav1.ObjectMeta{Name: "deleted", UID: "x"}}}
 }
 
+func noConfigs() []crd.KnownConfig { return nil }
+
+// all are the objects that are summed up.
+func (w *summing) all() Summed {
+	return Summed{w.policies, func() []crd.KnownConfig { return w.configs }}
+}
+
 // runs lets these daemons sum up until stop is called.
 func (w *summing) runs(all ...*Reporter) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{}, len(all))
 	for _, s := range all {
 		go func() {
-			s.RunSummary(ctx, w.policies)
+			s.RunSummary(ctx, w.all())
 			done <- struct{}{}
 		}()
 	}
@@ -223,7 +232,7 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 		}
 		w.kube.PrependReactor(verb, "leases", func(a clienttest.Action) (bool, runtime.Object, error) { return true, nil, refusal(a) })
 		w.api.ClearActions()
-		mine, err := w.s.sumIfDue(t.Context(), w.policies)
+		mine, err := w.s.sumIfDue(t.Context(), w.all())
 		require.NoError(t, err)
 		assert.False(t, mine)
 		assert.Empty(t, w.api.Actions(), "%s: the other one neither lists nor writes", verb)
@@ -238,7 +247,7 @@ func TestWhileOneListsTheSumIsNotDue(t *testing.T) {
 		w.creates(usedOn("a", 1))
 		other := w.daemon("b")
 		for _, s := range []*Reporter{w.s, other} {
-			_, err := s.sumIfDue(t.Context(), w.policies)
+			_, err := s.sumIfDue(t.Context(), w.all())
 			require.NoError(t, err)
 		}
 		w.counts("list")
@@ -249,7 +258,7 @@ func TestWhileOneListsTheSumIsNotDue(t *testing.T) {
 			assert.False(t, due)
 			return false, nil, nil
 		})
-		mine, err := w.s.sumIfDue(t.Context(), w.policies)
+		mine, err := w.s.sumIfDue(t.Context(), w.all())
 		require.NoError(t, err)
 		assert.True(t, mine)
 		assert.Equal(t, 1, w.counts("list"))
@@ -267,7 +276,7 @@ func TestAfterAFailedListAnotherDaemonSumsUp(t *testing.T) {
 		api.PrependReactor("list", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("it is too slow")
 		})
-		_, err := failing.sumIfDue(t.Context(), w.policies)
+		_, err := failing.sumIfDue(t.Context(), w.all())
 		require.ErrorContains(t, err, "it is too slow")
 		isDue := func(s *Reporter) bool {
 			_, due, err := s.read(t.Context())
@@ -277,7 +286,7 @@ func TestAfterAFailedListAnotherDaemonSumsUp(t *testing.T) {
 		assert.False(t, isDue(w.s), "the turn has just been taken")
 		w.passes(leastSum)
 		assert.False(t, isDue(failing))
-		mine, err := w.s.sumIfDue(t.Context(), w.policies)
+		mine, err := w.s.sumIfDue(t.Context(), w.all())
 		require.NoError(t, err)
 		assert.True(t, mine)
 
@@ -285,7 +294,7 @@ func TestAfterAFailedListAnotherDaemonSumsUp(t *testing.T) {
 		assert.False(t, isDue(failing), "it has just seen the turn of the other")
 		w.passes(leastSum)
 		assert.True(t, isDue(failing))
-		_, err = failing.sumIfDue(t.Context(), w.policies)
+		_, err = failing.sumIfDue(t.Context(), w.all())
 		require.ErrorContains(t, err, "it is too slow")
 		w.passes(2 * leastSum)
 		assert.True(t, isDue(failing), "no other daemon has taken the turn")
@@ -388,7 +397,7 @@ func TestAFailedSumIsLoggedOnce(t *testing.T) {
 			away.Store(false)
 			w.passes(2 * longestLook)
 			require.Len(t, w.log.AllEntries(), 2)
-			assert.Equal(t, "the status of every StartPolicy is written again", w.log.LastEntry().Message)
+			assert.Equal(t, "the status of every StartPolicy and PacemakerConfig is written again", w.log.LastEntry().Message)
 			assert.EqualValues(t, 5, w.status().Used.Running.Pods)
 			stop()
 		})
@@ -428,7 +437,7 @@ func TestEachPolicyIsSummedUpAtSomeTime(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			w.s.RunSummary(ctx, func() []crd.KnownPolicy { return all })
+			w.s.RunSummary(ctx, Summed{func() []crd.KnownPolicy { return all }, noConfigs})
 		}()
 		w.passes(20 * time.Minute)
 		cancel()
@@ -443,7 +452,7 @@ func TestASummaryThatPanicsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSumming(t)
 		policies := func() []crd.KnownPolicy { panic("of a policy") }
-		assert.PanicsWithValue(t, "of a policy", func() { w.s.RunSummary(t.Context(), policies) })
+		assert.PanicsWithValue(t, "of a policy", func() { w.s.RunSummary(t.Context(), Summed{policies, noConfigs}) })
 	})
 }
 

@@ -34,6 +34,7 @@ const (
 	MaxWait      Reason = "MaxWait"      // it waited as long as a pod may; admitted over the limit
 	Adopted      Reason = "Adopted"      // the start was under way when the daemon learned of it
 	LastResort   Reason = "LastResort"   // it waited for too long, and nothing was admitted: a fault of the daemon
+	ByHand       Reason = "ByHand"       // an administrator admitted it, whatever the limits say
 )
 
 // Reasons of an end.

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"runtime"
 	"time"
 
@@ -86,15 +84,9 @@ func (p *program) check(files []string, cores int) error {
 
 // objectsIn returns the objects in a file, or in standard input for "-".
 func (p *program) objectsIn(file string) ([]crd.Object, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(p.stdin)
-	} else {
-		data, err = os.ReadFile(file)
-	}
+	data, err := input(p.stdin, file)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, err
 	}
 	return crd.ParseAll(data), nil
 }
@@ -133,8 +125,8 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
 	limits := admin.ConfigText(settings.Of(spec, cores), spec)
 	switch {
-	case spec.GetMode() == v1alpha1.ModeOff:
-		return "Its mode is Off: no pod is held back."
+	case spec.GetMode() == v1alpha1.ModeDisabled:
+		return "Its mode is Disabled: no pod is held back."
 	case limits == admin.NoLimits:
 		return "It sets no limit: no pod is held back."
 	}

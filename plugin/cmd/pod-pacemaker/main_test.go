@@ -82,7 +82,13 @@ type fixed struct {
 	costs   admin.Costs
 	unready error
 	stuck   error
+	off     *time.Duration // what SwitchOff was called with
+	admits  bool
 }
+
+func (f *fixed) SwitchOff(span time.Duration) time.Time { *f.off = span; return at(300).Add(span) }
+
+func (f *fixed) Admit(string) bool { return f.admits }
 
 func (f *fixed) Status() admin.Status { return f.status }
 
@@ -93,12 +99,12 @@ func (f *fixed) Ready() error { return f.unready }
 func (f *fixed) Alive(context.Context) error { return f.stuck }
 
 // serve answers at a socket until the test ends, and returns its folder.
-func serve(t *testing.T, p admin.Provider) (runDir string) {
+func serve(t *testing.T, p *fixed) (runDir string) {
 	t.Helper()
 	runDir = shortDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- admin.ServeAdmin(ctx, adminSocket(runDir), p) }()
+	go func() { ended <- admin.ServeAdmin(ctx, adminSocket(runDir), p, p) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

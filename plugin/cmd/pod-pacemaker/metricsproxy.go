@@ -10,8 +10,8 @@ import (
 const metricsProxyLong = `Metrics-proxy serves the metrics of this node's daemon to other hosts over TLS, and
 nothing else of the daemon. A request needs a bearer token. The API server decides
 whose token it is (TokenReview), and whether that user may get the non-resource URL
-/metrics (SubjectAccessReview). The decision is kept for a minute. The certificate is
-self-signed, so clients cannot verify it.
+/metrics (SubjectAccessReview). The decision is kept for a minute. Without --tls-cert
+the certificate is self-signed, so clients cannot verify it.
 
 The chart runs it beside the daemon if metricsProxy.enabled is set. It runs as any
 user and needs nothing from the node.
@@ -35,6 +35,9 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 					return invalidUsage("%s: %q: must be HOST:PORT with a port from 1 to 65535", flag.name, flag.address)
 				}
 			}
+			if (o.Certificate == "") != (o.Key == "") {
+				return invalidUsage("--tls-cert, --tls-key: one needs the other")
+			}
 			log, queue := newLogger(logging, p.stderr)
 			defer runLog(queue)()
 			p.onLogger(log)
@@ -52,6 +55,8 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 	fs.SortFlags = false
 	fs.StringVar(&o.Listen, "listen", ":19465", "`address` to serve at; without a host, all addresses of the node")
 	fs.StringVar(&o.Upstream, "upstream", "127.0.0.1:9464", "`address` of the daemon's metrics")
+	fs.StringVar(&o.Certificate, "tls-cert", "", "`file` with the certificate (empty: a self-signed one); read again for each connection")
+	fs.StringVar(&o.Key, "tls-key", "", "`file` with its key")
 	fs.StringVar(&kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account)")
 	logging.add(cmd)
 	return cmd

@@ -22,4 +22,7 @@ func TestMetricsProxySaysWhatItLacks(t *testing.T) {
 		assert.Equal(t, exitFailure, s.run(t.Context(), []string{"metrics-proxy", "--kubeconfig", c.kubeconfig, "--listen", l.Addr().String()}))
 		assert.Contains(t, s.errs.String(), c.says)
 	}
+	code, _, stderr := call(t, "metrics-proxy", "--tls-cert", "/tls/tls.crt")
+	assert.Equal(t, exitInvalid, code)
+	assert.Contains(t, stderr, "--tls-cert, --tls-key: one needs the other")
 }

@@ -36,7 +36,9 @@ const rootExample = `  pod-pacemaker preflight                     Does this nod
   pod-pacemaker run --config config.yaml      Pace the pods of this node (as root).
   pod-pacemaker status                        Which pods wait or start, and which limit holds them?
   pod-pacemaker why default/web-0             Why does this pod wait?
-  pod-pacemaker costs                         What did starts take on this node?`
+  pod-pacemaker costs                         What did starts take on this node?
+  pod-pacemaker admit default/web-0           Let this pod start now.
+  pod-pacemaker off --for 1h                  Let all pods start without waiting.`
 
 func (p *program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -53,7 +55,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetVersionTemplate(versionText())
 	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
-		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.aliveCommand(), p.checkCommand(), p.preflightCommand(),
+		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.admitCommand(), p.offCommand(), p.onCommand(), p.aliveCommand(), p.checkCommand(), p.convertCommand(), p.preflightCommand(),
 		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.removeDaemonSetCommand(), p.versionCommand(),
 	)
 	return root

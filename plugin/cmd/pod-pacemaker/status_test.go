@@ -80,8 +80,8 @@ func TestStatusDrawsAHerd(t *testing.T) {
 func TestStatusSaysThatNoPodIsHeld(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[v1alpha1.Mode]string{
-		v1alpha1.ModeShadow: "\n  mode      Shadow: no pod is held back; the tables show what the mode Enforce would do\n",
-		v1alpha1.ModeOff:    "\n  mode      Off: no limit is in force, and no pod is held back\n",
+		v1alpha1.ModeShadow:   "\n  mode      Shadow: no pod is held back; the tables show what the mode Enforce would do\n",
+		v1alpha1.ModeDisabled: "\n  mode      Disabled: no limit is in force, and no pod is held back\n",
 	} {
 		s := herd()
 		s.Config.Mode, s.Standalone = mode, true

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -66,8 +67,12 @@ func headLines(s admin.Status) []string {
 	switch s.Config.Mode {
 	case v1alpha1.ModeShadow:
 		entry("mode", "Shadow: no pod is held back; the tables show what the mode Enforce would do")
-	case v1alpha1.ModeOff:
-		entry("mode", "Off: no limit is in force, and no pod is held back")
+	case v1alpha1.ModeDisabled:
+		if until := s.Config.OffUntil; !until.IsZero() {
+			entry("mode", fmt.Sprintf("Disabled: switched off on this node for %s more, whatever the config says; 'pod-pacemaker on' ends that", human(until.Sub(s.Time))))
+			break
+		}
+		entry("mode", "Disabled: no limit is in force, and no pod is held back")
 	}
 	if s.Limits == admin.NoLimits && len(s.Policies)+len(s.StartAfter) > 0 {
 		s.Limits = "none" // the policies or startAfter hold pods back
@@ -87,6 +92,9 @@ func headLines(s admin.Status) []string {
 		entry("pace", fmt.Sprintf("a start about every %s (%s)", human(s.Pace.Seconds.Duration()), basisText(basis)))
 	}
 	entry("adaptive", s.Adaptive)
+	if s.SettledBusy > 0 {
+		entry("settled", plural(int(min(s.SettledBusy, math.MaxInt32)), "start")+" over after settleTime while the pod still kept a CPU busy: it needs a readiness probe, or the limit is only a rate")
+	}
 	if s.PullingLimit > 0 {
 		entry("pulling", fmt.Sprintf("%d of %d", s.Pulling, s.PullingLimit))
 	}

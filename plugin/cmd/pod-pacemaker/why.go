@@ -26,28 +26,36 @@ The daemon remembers the last 256 starts that ended. For an unknown pod the exit
 is 1.`
 
 func (p *program) whyCommand() *cobra.Command {
-	var namespace, name string
+	var pod podArg
 	cmd := &cobra.Command{
 		Use:     "why NAMESPACE/POD",
 		Short:   "Explain in one line why a pod waits or started",
 		Long:    whyLong,
 		Example: "  pod-pacemaker why default/web-0\n  pod-pacemaker why default/web-0 -o json",
-		Args: cobra.MatchAll(needs("NAMESPACE/POD", 1), func(_ *cobra.Command, args []string) error {
-			if namespace, name, _ = strings.Cut(args[0], "/"); namespace == "" || name == "" || strings.Contains(name, "/") {
-				return fmt.Errorf("%q: must be NAMESPACE/POD, like default/web-0", args[0])
-			}
-			return nil
-		}),
+		Args:    pod.args(),
 	}
 	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
 		s, err := daemon.Status(ctx)
 		if err != nil {
 			return nil, "", err
 		}
-		w, err := s.Why(namespace, name)
+		w, err := s.Why(pod.namespace, pod.name)
 		return w, whyLine(w) + "\n", err
 	})
 	return cmd
+}
+
+// podArg is the argument NAMESPACE/POD of a command.
+type podArg struct{ namespace, name string }
+
+// args returns what reads the argument.
+func (a *podArg) args() cobra.PositionalArgs {
+	return cobra.MatchAll(needs("NAMESPACE/POD", 1), func(_ *cobra.Command, args []string) error {
+		if a.namespace, a.name, _ = strings.Cut(args[0], "/"); a.namespace == "" || a.name == "" || strings.Contains(a.name, "/") {
+			return fmt.Errorf("%q: must be NAMESPACE/POD, like default/web-0", args[0])
+		}
+		return nil
+	})
 }
 
 func podName(p admin.Pod) string { return p.Namespace + "/" + p.Name }

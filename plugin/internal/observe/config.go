@@ -2,6 +2,7 @@ package observe
 
 import (
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,8 @@ type Configured struct {
 	Origin     string
 	Generation int64
 	Mode       v1alpha1.Mode
-	Limits     string // as [admin.ConfigText] describes them
+	Limits     string    // as [admin.ConfigText] describes them
+	OffUntil   time.Time // the daemon is switched off until then; zero: it is not
 }
 
 func (e Configured) report(o *Observer) {
@@ -26,12 +28,14 @@ func (e Configured) report(o *Observer) {
 	limits := e.Limits
 	level, text := logrus.InfoLevel, "configuration in force: "+e.Name+": "
 	switch {
+	case !e.OffUntil.IsZero():
+		level, text = logrus.WarnLevel, "switched off on this node until "+e.OffUntil.UTC().Format(time.RFC3339)+": no pod waits ('pod-pacemaker on' ends that)"
 	case e.Name == "":
 		text = "no configuration is in force: no pod waits"
 	case e.Mode == v1alpha1.ModeEnforce:
 		text += limits
-	case e.Mode == v1alpha1.ModeOff:
-		level, text = logrus.WarnLevel, text+"no pod waits, because the mode is Off"
+	case e.Mode == v1alpha1.ModeDisabled:
+		level, text = logrus.WarnLevel, text+"no pod waits, because the mode is Disabled"
 	default:
 		level, text = logrus.WarnLevel, text+limits+"; no pod waits, because the mode is Shadow"
 	}

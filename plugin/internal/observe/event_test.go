@@ -136,13 +136,18 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total WithinLimits: 1", "metric wait_seconds WithinLimits: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits), Off: true}, []string{
+		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits), Disabled: true}, []string{
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
-			"metric admissions_total WithinLimits: 1", "metric unpaced_total Off: 1", "metric wait_seconds WithinLimits: 3",
+			"metric admissions_total WithinLimits: 1", "metric unpaced_total Disabled: 1", "metric wait_seconds WithinLimits: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Off: true}, []string{
+		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Disabled: true}, []string{
 			"log info: start of pod ns/web admitted after 3s: Exempt" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total Exempt: 1", "metric wait_seconds Exempt: 3",
+		}},
+		{StartEvent{Event: of(throttle.Starting, reasons.ByHand)}, []string{
+			"log warning: start of pod ns/web admitted after 3s: ByHand: 'pod-pacemaker admit' let it start, whatever the limits say" + pod + " reason=ByHand starting=1 wait_ms=3000 waiting=2",
+			"metric admissions_total ByHand: 1", "metric wait_seconds ByHand: 3",
+			"on pod u1 ns/web: Normal StartAdmitted: Admitted over the limit after 3s: ByHand",
 		}},
 		{StartEvent{Event: of(throttle.Started, reasons.Ready)}, []string{
 			"log info: start of pod ns/web ended after 3s: Ready" + pod + " reason=Ready start_ms=3000 starting=1 waiting=2",
@@ -165,7 +170,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		}},
 		{ShadowEvent{of(throttle.Waiting, ""), reasons.Rate}, nil},
 		{Unpaced{Reason: reasons.Adopted}, []string{"metric unpaced_total Adopted: 1"}},
-		{Unpaced{Reason: Off}, []string{"metric unpaced_total Off: 1"}},
+		{Unpaced{Reason: Disabled}, []string{"metric unpaced_total Disabled: 1"}},
 		{Unpaced{Pod: web, Reason: Shadow, HeldBy: reasons.Rate}, []string{
 			"log info: pod ns/web would wait, but the mode is Shadow: Rate" + pod + " reason=Rate", "metric unpaced_total Shadow: 1",
 		}},
@@ -226,19 +231,23 @@ func TestWhatEachEventCauses(t *testing.T) {
 			"log info: the signal load is measured again: its limit holds signal=load",
 			"on node: Normal SignalMeasured: The signal load is measured again, its limit holds",
 		}},
-		{Configured{"test", "API", 3, v1alpha1.ModeEnforce, "2 at a time"}, []string{
+		{Configured{Name: "test", Origin: "API", Generation: 3, Mode: v1alpha1.ModeEnforce, Limits: "2 at a time"}, []string{
 			"log info: configuration in force: test: 2 at a time config=test generation=3 limits=2 at a time mode=Enforce origin=API",
 			"metric config_generation test API: 3",
 		}},
-		{Configured{"seen", "API", 2, v1alpha1.ModeShadow, "2 at a time"}, []string{
+		{Configured{Name: "seen", Origin: "API", Generation: 2, Mode: v1alpha1.ModeShadow, Limits: "2 at a time"}, []string{
 			"log warning: configuration in force: seen: 2 at a time; no pod waits, because the mode is Shadow config=seen generation=2 limits=2 at a time mode=Shadow origin=API",
 			"metric config_generation seen API: 2",
 		}},
-		{Configured{"", "None", 0, v1alpha1.ModeEnforce, "none"}, []string{
+		{Configured{Origin: "None", Mode: v1alpha1.ModeEnforce, Limits: "none"}, []string{
 			"log info: no configuration is in force: no pod waits config= generation=0 limits=none mode=Enforce origin=None",
 		}},
-		{Configured{"all-off", "API", 1, v1alpha1.ModeOff, "none"}, []string{
-			"log warning: configuration in force: all-off: no pod waits, because the mode is Off config=all-off generation=1 limits=none mode=Off origin=API",
+		{Configured{Name: "some", Origin: "API", Generation: 1, Mode: v1alpha1.ModeDisabled, Limits: "none", OffUntil: now}, []string{
+			"log warning: switched off on this node until 1970-01-01T00:16:40Z: no pod waits ('pod-pacemaker on' ends that) config=some generation=1 limits=none mode=Disabled origin=API",
+			"metric config_generation some API: 1",
+		}},
+		{Configured{Name: "all-off", Origin: "API", Generation: 1, Mode: v1alpha1.ModeDisabled, Limits: "none"}, []string{
+			"log warning: configuration in force: all-off: no pod waits, because the mode is Disabled config=all-off generation=1 limits=none mode=Disabled origin=API",
 			"metric config_generation all-off API: 1",
 		}},
 		{PolicyChanges{policies.Changes{Faults: map[string]string{"a": "no labels"}, Evaluated: []string{"b"}, Gone: []string{"c"}, Overridden: []string{"d"}}}, []string{

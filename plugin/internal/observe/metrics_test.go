@@ -68,11 +68,11 @@ func TestAlertsSeeTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	_, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP pod_pacemaker_admissions_total Admitted starts. MaxWait: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon learned of it. LastResort: the limiter admitted nothing for too long.
+# HELP pod_pacemaker_admissions_total Admitted starts. MaxWait: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon learned of it. LastResort: the limiter admitted nothing for too long. ByHand: pod-pacemaker admit.
 # TYPE pod_pacemaker_admissions_total counter
 pod_pacemaker_admissions_total{reason="LastResort"} 0
 pod_pacemaker_admissions_total{reason="MaxWait"} 0
-# HELP pod_pacemaker_unpaced_total Starts that were not paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Off: the mode asks for that.
+# HELP pod_pacemaker_unpaced_total Starts that were not paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Disabled: the mode asks for that.
 # TYPE pod_pacemaker_unpaced_total counter
 pod_pacemaker_unpaced_total{reason="NotAsked"} 0
 pod_pacemaker_unpaced_total{reason="Panic"} 0

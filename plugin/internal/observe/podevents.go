@@ -74,7 +74,7 @@ func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 	switch {
 	case e.State == throttle.Starting && e.Reason == reasons.SlotLent:
 		write(s.rare, corev1.EventTypeNormal, eventLent, "Got a slot beyond the limit after %s: the pods within the limit make no progress, and may depend on this pod", took)
-	case e.State == throttle.Starting && (e.Reason == reasons.MaxWait):
+	case e.State == throttle.Starting && (e.Reason == reasons.MaxWait || e.Reason == reasons.ByHand):
 		write(s.rare, corev1.EventTypeNormal, eventAdmitted, "Admitted over the limit after %s: %s", took, e.Reason)
 	case e.State == throttle.Starting && waited:
 		write(s.normal, corev1.EventTypeNormal, eventAdmitted, "Admitted after %s: %s", took, e.Reason)

@@ -17,7 +17,7 @@ import (
 type StartEvent struct {
 	throttle.Event
 	Container string // ID of the pod's container that was made last; empty: there is none
-	Off       bool   // the mode is Off, in which an admission within the limits is an unpaced start
+	Disabled  bool   // the mode is Disabled, in which an admission within the limits is an unpaced start
 }
 
 func (e StartEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
@@ -35,8 +35,8 @@ func (e StartEvent) report(o *Observer) {
 	case throttle.Starting:
 		o.metrics.admissions.WithLabelValues(string(e.Reason)).Inc()
 		o.metrics.waits.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
-		if e.Off && e.Reason == reasons.WithinLimits {
-			Unpaced{Reason: Off}.report(o)
+		if e.Disabled && e.Reason == reasons.WithinLimits {
+			Unpaced{Reason: Disabled}.report(o)
 		}
 		text := fmt.Sprintf("start of pod %s admitted after %s", name, took)
 		if e.Reason != reasons.WithinLimits {
@@ -45,6 +45,10 @@ func (e StartEvent) report(o *Observer) {
 		log = log.WithField("wait_ms", e.Took.Milliseconds())
 		if e.Reason == reasons.LastResort {
 			log.Error(text + ": this is a fault of the daemon: nothing was admitted for too long, and the pod starts whatever the limits say")
+			break
+		}
+		if e.Reason == reasons.ByHand {
+			log.Warn(text + ": 'pod-pacemaker admit' let it start, whatever the limits say")
 			break
 		}
 		log.Info(text)
@@ -102,8 +106,8 @@ const (
 	Panic reasons.Reason = "Panic"
 	// Shadow: the mode is Shadow, so the wait is only reported.
 	Shadow reasons.Reason = "Shadow"
-	// Off: the mode is Off, so there are no limits.
-	Off reasons.Reason = "Off"
+	// Disabled: the mode is Disabled, so there are no limits.
+	Disabled reasons.Reason = "Disabled"
 )
 
 // unpacedTexts explain to people the reasons that no mode asks for. They follow the name of the pod.
@@ -115,7 +119,7 @@ var unpacedTexts = map[reasons.Reason]string{
 // Unpaced is a start that is not paced. It is counted. With the reason NotAsked or Panic it is logged, and an
 // event is written on the pod. With the reason Shadow it is only logged; a ShadowEvent reports how that ends.
 type Unpaced struct {
-	Pod                   // empty: it is not known. Only the reasons Adopted and Off allow that.
+	Pod                   // empty: it is not known. Only the reasons Adopted and Disabled allow that.
 	Reason reasons.Reason // also reasons.Adopted
 	HeldBy reasons.Reason // the limit that would have held the start; only with the reason Shadow
 }

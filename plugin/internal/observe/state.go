@@ -13,6 +13,8 @@ func newStateMetrics(s Scraped) *scrape {
 	longestWait := m.gauge("longest_wait_seconds", "How long the pod that waits longest has waited; 0: no pod waits.")
 	maxWait := m.gauge("max_wait_seconds", "How long a pod waits before it may start over the limit, by the configuration in force.")
 	buildInfo := m.gauge("build_info", "Always 1; the labels are the version of the program and the commit of its sources.", "version", "commit")
+	settledBusy := m.counter("settled_busy_total", "Starts of pods without a readiness or startup probe that were over after settleTime, while the pod still kept a CPU busy.")
+	switchedOff := m.gauge("switched_off", "1 while pod-pacemaker off is in force on the node, so that no pod waits.")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
 	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, by the reason; pods start unpaced. ContainerStops: the runtime is stopping a container. ListingTooLarge: the runtime may end when it lists its pods. RuntimeEnded: it did, when the daemon registered last.", "reason")
@@ -34,6 +36,8 @@ func newStateMetrics(s Scraped) *scrape {
 		put(longestWait, float64(now.LongestWait()))
 		put(maxWait, float64(now.MaxWaitSeconds))
 		put(buildInfo, 1, now.Version, now.Commit)
+		put(settledBusy, float64(now.SettledBusy))
+		put(switchedOff, oneIf(!now.Config.OffUntil.IsZero()))
 		if !s.Standby() {
 			put(connected, oneIf(now.Runtime.Synchronized))
 			if now.PodWatch != nil {

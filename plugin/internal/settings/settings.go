@@ -9,11 +9,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// Of returns the limiter's settings for a configuration on a node with this number of cores. The mode Off sets no
+// Of returns the limiter's settings for a configuration on a node with this number of cores. The mode Disabled sets no
 // limit, and neither does an invalid value.
 func Of(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
-	if spec.GetMode() == v1alpha1.ModeOff {
+	if spec.GetMode() == v1alpha1.ModeDisabled {
 		return s
 	}
 	t := spec.ThrottleConfig

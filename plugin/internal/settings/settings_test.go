@@ -55,7 +55,7 @@ func TestSettingsHaveEveryLimit(t *testing.T) {
 func TestOffLeavesNoLimit(t *testing.T) {
 	t.Parallel()
 	spec := everything(t)
-	spec.Mode = v1alpha1.ModeOff
+	spec.Mode = v1alpha1.ModeDisabled
 	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, Of(spec, 4))
 }
 
@@ -162,7 +162,7 @@ func FuzzSettings(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found, err := crd.Parse(data)
-		if err != nil || found.Config == nil || found.Config.Spec.GetMode() == v1alpha1.ModeOff {
+		if err != nil || found.Config == nil || found.Config.Spec.GetMode() == v1alpha1.ModeDisabled {
 			return
 		}
 		set := found.Config.Spec.ThrottleConfig

@@ -135,10 +135,10 @@ func TestOnlyAPodThatMayHaveToWaitIsHeldToBecomeKnown(t *testing.T) {
 	t.Parallel()
 	plain, daemon := &api.PodSandbox{Namespace: "default"}, &api.PodSandbox{Namespace: "default", Labels: map[string]string{"pod-template-generation": "1"}}
 	for config, want := range map[string]struct{ plain, daemon bool }{
-		"spec: {}":             {true, true},
-		daemonSetsExempt:       {true, false},
-		"spec: {mode: Shadow}": {false, false},
-		`spec: {mode: "Off"}`:  {false, false},
+		"spec: {}":               {true, true},
+		daemonSetsExempt:         {true, false},
+		"spec: {mode: Shadow}":   {false, false},
+		`spec: {mode: Disabled}`: {false, false},
 	} {
 		s := aStarts()
 		s.configured(t, config, oneSlot)

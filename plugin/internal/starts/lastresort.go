@@ -34,7 +34,7 @@ type heldPod struct {
 // holds, or startAfter, which has a bound of its own, is not started.
 func (r *lastResort) starts(now time.Time, uid string, reason reasons.Reason) bool {
 	t := r.limiter.Lookup(uid)
-	return t != nil && r.isDue(now, t, uid, reason) && r.limiter.StartAnyway(now, uid)
+	return t != nil && r.isDue(now, t, uid, reason) && r.limiter.StartAnyway(now, uid, reasons.LastResort)
 }
 
 func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, uid string, reason reasons.Reason) bool {
@@ -54,7 +54,11 @@ func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, uid string, reason
 
 // note notes what the limiter has decided by its own rules.
 func (r *lastResort) note(e throttle.Event) {
-	if e.State != throttle.Starting || e.Reason == reasons.Exempt || e.Reason == reasons.Adopted || e.Reason == reasons.LastResort {
+	switch e.Reason {
+	case reasons.Exempt, reasons.Adopted, reasons.LastResort, reasons.ByHand:
+		return
+	}
+	if e.State != throttle.Starting {
 		return
 	}
 	r.mu.Lock()

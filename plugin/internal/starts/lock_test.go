@@ -90,7 +90,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	}
 	s.Valve.SetShutdown(true)
 	s.Valve.SetShutdown(false)
-	s.configured(t, "spec: {mode: \"Off\"}", throttle.Settings{})
+	s.configured(t, "spec: {mode: Disabled}", throttle.Settings{})
 	s.loop.round(now.Add(time.Minute))
 	for _, who := range []string{"log", "pod watch", "forgotten", "round", "policies changed"} {
 		assert.Positive(t, l.calls[who], who)

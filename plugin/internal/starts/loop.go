@@ -150,7 +150,7 @@ func (l *loop) publish(now time.Time) {
 			l.s.o.Observer.Report(observe.ShadowEvent{Event: e, HeldBy: reason})
 			continue
 		}
-		l.s.o.Observer.Report(observe.StartEvent{Event: e, Container: container, Off: l.s.Valve.Mode() == v1alpha1.ModeOff})
+		l.s.o.Observer.Report(observe.StartEvent{Event: e, Container: container, Disabled: l.s.Valve.Mode() == v1alpha1.ModeDisabled})
 	}
 }
 

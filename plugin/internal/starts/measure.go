@@ -13,6 +13,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// stillBusy is how many cores a pod keeps busy whose start is not over, whatever settleTime says.
+const stillBusy = 0.5
+
 // course is a start that was measured from its beginning.
 type course struct {
 	restart  bool // after a crash
@@ -46,6 +49,9 @@ func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) 
 	pod, known := l.s.Known(uid)
 	if !measured || !known {
 		return
+	}
+	if use, _ := l.measured.Use(uid); reason == reasons.Settled && use.Cores >= stillBusy {
+		l.s.SettledBusy.Add(1)
 	}
 	switch reason {
 	case reasons.Ready, reasons.Settled:

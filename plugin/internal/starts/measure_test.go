@@ -92,6 +92,32 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.Empty(t, l.loop.courses)
 }
 
+// Without a probe, a start is over after settleTime, whatever the pod does.
+func TestStartsThatSettleWhileTheyBurnAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		quiet int // seconds, after it burned
+		end   reasons.Reason
+		want  uint64
+	}{
+		"burns":          {0, reasons.Settled, 1},
+		"burned before":  {4, reasons.Settled, 0},
+		"ready, and hot": {0, reasons.Ready, 0},
+	} {
+		l := newLearner(t)
+		ticket := l.starts(l.now, "web")
+		l.loop.round(l.now)
+		l.burns(0, 3)
+		for range c.quiet {
+			l.now = l.now.Add(time.Second)
+			l.loop.round(l.now)
+		}
+		ticket.End(l.now, c.end)
+		l.loop.round(l.now)
+		assert.Equal(t, c.want, l.SettledBusy.Load(), name)
+	}
+}
+
 // A start that was not seen from its beginning, or that failed, is not learned.
 func TestStartsThatAreNotLearned(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 
 const (
 	shadowMode = "spec: {mode: Shadow}"
-	offMode    = `spec: {mode: "Off"}`
+	offMode    = `spec: {mode: Disabled}`
 )
 
 func TestWhereNoPodIsHeldNoneIsRefused(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
 		assert.Empty(t, waiting)
 		assert.Len(t, starting, 4)
 		n.passes(0)
-		assert.Equal(t, map[string]float64{"Off": 3}, n.counted("pod_pacemaker_unpaced_total"))
+		assert.Equal(t, map[string]float64{"Disabled": 3}, n.counted("pod_pacemaker_unpaced_total"))
 
 		n.configured(t, "spec: {}", oneSlot)
 		n.pod("waits-again").runs().waits("app")
@@ -115,12 +115,12 @@ func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 		p := n.pod("p").runs()
 		p.starts("app")
 		n.passes(0)
-		assert.Equal(t, map[string]float64{"Off": 1}, n.counted("pod_pacemaker_unpaced_total"))
+		assert.Equal(t, map[string]float64{"Disabled": 1}, n.counted("pod_pacemaker_unpaced_total"))
 		p.is(throttle.Starting, reasons.Exempt)
 	})
 }
 
-// Starts that continued in the mode Shadow are not admitted by the limits that the mode Off lifts.
+// Starts that continued in the mode Shadow are not admitted by the limits that the mode Disabled lifts.
 func TestFromShadowToOffAStartCountsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,6 +136,6 @@ func TestFromShadowToOffAStartCountsOnce(t *testing.T) {
 		assert.Equal(t, map[string]float64{"Shadow": 1}, n.counted("pod_pacemaker_unpaced_total"))
 		n.pod("b").runs().starts("app")
 		n.passes(0)
-		assert.Equal(t, map[string]float64{"Shadow": 1, "Off": 1}, n.counted("pod_pacemaker_unpaced_total"))
+		assert.Equal(t, map[string]float64{"Shadow": 1, "Disabled": 1}, n.counted("pod_pacemaker_unpaced_total"))
 	})
 }

@@ -40,12 +40,12 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	return sh.endedAt.Sub(sh.began)
 }
 
-// goOn is [Ticket.StartNotHeld]; why is the limit that would have held the start. In the mode Off, only admissions that
+// goOn is [Ticket.StartNotHeld]; why is the limit that would have held the start. In the mode Disabled, only admissions that
 // are frozen hold one.
 func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
-	if s.Valve.Mode() == v1alpha1.ModeOff {
+	if s.Valve.Mode() == v1alpha1.ModeDisabled {
 		if t.StartExempt(now) {
-			s.o.Observer.Report(observe.Unpaced{Reason: observe.Off})
+			s.o.Observer.Report(observe.Unpaced{Reason: observe.Disabled})
 		}
 		return
 	}

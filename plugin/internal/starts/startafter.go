@@ -50,7 +50,7 @@ func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
 // configure puts the entries of a configuration in force, before the limiter can admit a pod by its other settings.
 func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec) {
 	all := spec.StartAfter
-	if spec.GetMode() == v1alpha1.ModeOff {
+	if spec.GetMode() == v1alpha1.ModeDisabled {
 		all = nil
 	}
 	next, selectors := make([]*awaited, 0, len(all)), afterSelectors{}

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // PodWatch is the pod watch. [podwatch.Watch] documents the methods.
@@ -96,6 +97,9 @@ type Starts struct {
 	loop     *loop
 	resort   *lastResort
 
+	// SettledBusy counts the starts that ended as Settled while their pod kept a CPU busy: they needed a probe.
+	SettledBusy atomic.Uint64
+
 	config atomic.Pointer[crd.Effective]
 }
 
@@ -112,6 +116,7 @@ type Limiter interface {
 	Groups(now time.Time) []throttle.GroupView
 	Snapshot(now time.Time) throttle.Snapshot
 	Recent() []throttle.TicketView
+	StartAnyway(now time.Time, uid string, reason reasons.Reason) bool
 }
 
 // New returns a Starts with no limit in force. It makes the limiter.
@@ -137,7 +142,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
 	s.limiter.Configure(now, settings)
 	s.resort.configure(settings)
-	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeOff)
+	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeDisabled)
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
 	}

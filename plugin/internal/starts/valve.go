@@ -124,10 +124,10 @@ func barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
-// WhyHoldsNone returns why no pod is held: observe.Off or observe.Shadow. It means nothing in the mode Enforce.
+// WhyHoldsNone returns why no pod is held: observe.Disabled or observe.Shadow. It means nothing in the mode Enforce.
 func (v *Valve) WhyHoldsNone() reasons.Reason {
-	if v.Mode() == v1alpha1.ModeOff {
-		return observe.Off
+	if v.Mode() == v1alpha1.ModeDisabled {
+		return observe.Disabled
 	}
 	return observe.Shadow
 }

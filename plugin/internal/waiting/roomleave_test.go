@@ -92,7 +92,7 @@ func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
 		assert.Empty(t, waiting)
 		stays := n.pod("stays", restarted("Never")).entersRoom()
 		require.False(t, stays.over())
-		for mode, why := range map[string]reasons.Reason{`Shadow`: observe.Shadow, `"Off"`: observe.Off} {
+		for mode, why := range map[string]reasons.Reason{`Shadow`: observe.Shadow, `Disabled`: observe.Disabled} {
 			n.configure("spec: {mode: "+mode+"}", one)
 			assert.True(t, stays.result().Go, "waiting pods leave the room, too")
 			assert.Equal(t, gate.Verdict{Go: true, Reason: why}, n.pod("late").entersRoom().result())

@@ -1,14 +1,19 @@
+{{- define "pod-pacemaker.name" -}}
+{{- .Values.nameOverride | default "pod-pacemaker" -}}
+{{- end -}}
+
 {{- define "pod-pacemaker.fullname" -}}
+{{- $name := include "pod-pacemaker.name" . -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 53 | trimSuffix "-" -}}
-{{- else if contains "pod-pacemaker" .Release.Name -}}
+{{- else if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 53 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-pod-pacemaker" .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 53 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
-{{- /* Rejects combinations of values that cannot work. Renders to nothing. */ -}}
+{{- /* Rejects combinations of values that cannot work. It renders no text. */ -}}
 {{- define "pod-pacemaker.refusals" -}}
 {{- if not .Values.image.repository -}}
 {{- fail "image.repository: say where your nodes find the image, like --set image.repository=registry.example/pod-pacemaker (deploy/install.md says how to build it)" -}}
@@ -28,9 +33,17 @@
 {{- end -}}
 {{- end -}}
 
-{{- define "pod-pacemaker.labels" -}}
-app.kubernetes.io/name: pod-pacemaker
+{{- /* The labels by which the daemons' pods are selected. They must not change. */ -}}
+{{- define "pod-pacemaker.selector" -}}
+app.kubernetes.io/name: {{ include "pod-pacemaker.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "pod-pacemaker.labels" -}}
+{{ include "pod-pacemaker.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "pod-pacemaker.image" -}}
@@ -44,6 +57,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- /* The daemon runs on Linux alone. The value may say so as well. */ -}}
 {{- define "pod-pacemaker.nodeSelector" -}}
 {{- merge (dict "kubernetes.io/os" "linux") (.Values.nodeSelector | default dict) | toYaml -}}
+{{- end -}}
+
+{{- /* The PacemakerConfig of the values, which the daemon reads from a file. */ -}}
+{{- define "pod-pacemaker.defaultConfig" -}}
+apiVersion: pod-pacemaker.io/v1alpha1
+kind: PacemakerConfig
+metadata:
+  name: {{ include "pod-pacemaker.fullname" . }}
+spec:
+  {{- toYaml .Values.defaultConfig | nindent 2 }}
 {{- end -}}
 
 {{- /* Binds the cluster role FULLNAME-name to the daemon's service account. */ -}}
@@ -111,6 +134,24 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- get (dict "true" "on" "false" "off") (toString .Values.waitingRoom.mode) | default .Values.waitingRoom.mode -}}
 {{- end -}}
 
+{{- /* The mounts and volumes of the default config, and those of the values. */ -}}
+{{- define "pod-pacemaker.extraMounts" -}}
+{{- if .Values.defaultConfig }}
+- {name: default-config, mountPath: /etc/pod-pacemaker, readOnly: true}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+{{- define "pod-pacemaker.extraVolumes" -}}
+{{- if .Values.defaultConfig }}
+- {name: default-config, configMap: {name: {{ include "pod-pacemaker.fullname" . }}-default-config}}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{- /* The flags of the daemon; preflight checks the same flags. */ -}}
 {{- define "pod-pacemaker.flags" -}}
 - --nri-socket={{ .Values.nri.socket }}
@@ -122,6 +163,9 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- end }}
 {{- with .Values.instance }}
 - --instance={{ . }}
+{{- end }}
+{{- if .Values.defaultConfig }}
+- --config=/etc/pod-pacemaker/config.yaml
 {{- end }}
 - --run-dir={{ .Values.paths.run }}
 - --state-dir={{ .Values.paths.state }}
