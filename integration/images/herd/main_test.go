@@ -78,3 +78,10 @@ func TestWaitsForAnAddress(t *testing.T) {
 func TestAJobEndsWhenReady(t *testing.T) {
 	require.NoError(t, run([]string{"--cpu-seconds", "0", "--done"}))
 }
+
+func TestMarksThatItIsReady(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "marked")
+	require.NoError(t, run([]string{"--cpu-seconds", "0", "--marks", file, "--done"}))
+	require.FileExists(t, file)
+	require.NoError(t, run([]string{"--cpu-seconds", "0", "--fails-without", file, "--done"}))
+}

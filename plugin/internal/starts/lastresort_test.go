@@ -130,3 +130,17 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		assert.Zero(t, n.counted("pod_pacemaker_admissions_total")["LastResort"])
 	})
 }
+
+// startAfter has a bound of its own.
+func TestAPodThatWaitsForOthersIsNotStartedAsALastResort(t *testing.T) {
+	t.Parallel()
+	r := &lastResort{limiter: throttle.New(time.Time{}, throttle.Settings{}), held: map[string]heldPod{}}
+	r.configure(throttle.Settings{})
+	now := time.Now()
+	waits := r.limiter.Join(now, throttle.Request{UID: "p"})
+	for range 3 {
+		require.False(t, r.isDue(now, waits, "p", reasons.StartAfter))
+		now = now.Add(time.Hour)
+	}
+	require.True(t, r.isDue(now, waits, "p", reasons.Queued))
+}
