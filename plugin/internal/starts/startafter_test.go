@@ -251,7 +251,7 @@ func TestAnEntryHoldsAgainOnlyIfAsked(t *testing.T) {
 
 func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 	t.Parallel()
-	off := anOrder(t, "spec: {mode: 'Off', startAfter: [{daemonSet: kube-system/agent}]}", ReadyOnce{}, func(o *order) { o.watch.away = true })
+	off := anOrder(t, "spec: {mode: Disabled, startAfter: [{daemonSet: kube-system/agent}]}", ReadyOnce{}, func(o *order) { o.watch.away = true })
 	off.pass(0)
 	assert.Equal(t, throttle.Starting, state(off.app))
 
@@ -261,8 +261,8 @@ func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 	assert.Equal(t, []any{true, reasons.StartAfter}, []any{d.Decision.Admitted, d.Decision.Reason})
 	assert.Equal(t, throttle.Waiting, state(shadow.limiter.Lookup("web")))
 
-	// A change to the mode Off ends the wait.
-	shadow.configured(t, "spec: {mode: 'Off', startAfter: [{daemonSet: kube-system/agent}]}", throttle.Settings{})
+	// A change to the mode Disabled ends the wait.
+	shadow.configured(t, "spec: {mode: Disabled, startAfter: [{daemonSet: kube-system/agent}]}", throttle.Settings{})
 	assert.Equal(t, throttle.Starting, state(shadow.app))
 }
 
