@@ -155,7 +155,9 @@
 //     than 50, 15 or 9 times the longest of one, two or three in one case of a hundred.
 //   - 100 times its age, if it is under way for more than twice the longest (Lindy again). The same
 //     for all starts of its kind that begin later, unless one that began after it has ended.
-//   - StartTimeout in any case, and if nothing has ended: then only free slots are promised.
+//   - StartTimeout in any case, and if nothing has ended since the herd began (nothing started or
+//     waited for 10 s before): then only free slots are promised. What an earlier herd took says
+//     nothing for sure, as the same image may do other work.
 //
 // Before the pod go those before it in the queue that occupy the gate or are awaited. Those behind
 // it that occupy the gate must still get their turn before their own deadline, unless its priority is

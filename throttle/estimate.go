@@ -17,14 +17,18 @@ const (
 	slowdown = 12
 	// unlikely is how many places in the gate there are for one that runs out.
 	unlikely = 100
+	// herdsApart is how long nothing starts or waits between two herds.
+	herdsApart = 10 * time.Second
 )
 
 // history is how long the latest starts took that ended as started.
 type history struct {
 	last  [64]endedStart
 	n     int
-	kinds map[string]seen // what is seen of last, by kind; "": of all
-	known int             // how many kinds are in last; starts of which the kind is not known are of different kinds
+	herd  int             // how many had ended when the present herd began
+	ended time.Time       // when the latest ended; zero: none has
+	kinds map[string]seen // what is seen of the present herd in last, by kind; "": of all
+	known int             // how many kinds these are; starts of which the kind is not known are of different kinds
 }
 
 type endedStart struct {
@@ -43,13 +47,23 @@ type seen struct {
 func (h *history) add(kind string, admitted time.Time, took time.Duration) {
 	h.last[h.n%len(h.last)] = endedStart{kind, admitted, max(took, time.Millisecond)}
 	h.n++
+	h.ended = admitted.Add(took)
 	h.kinds, h.known = map[string]seen{}, 0
-	for _, e := range h.last[:min(h.n, len(h.last))] {
+	for i := max(h.herd, h.n-len(h.last)); i < h.n; i++ {
+		e := h.last[i%len(h.last)]
 		h.known += oneIf(e.kind == "" || h.kinds[e.kind].starts == 0)
 		h.see(e.kind, e)
 		if e.kind != "" {
 			h.see("", e)
 		}
+	}
+}
+
+// begin notes that a pod comes while nothing starts or waits. After herdsApart that is another herd, and its starts may be
+// of other work than those before, also of the same images: nothing is sure of them.
+func (h *history) begin(now time.Time) {
+	if h.n > h.herd && now.Sub(h.ended) >= herdsApart {
+		h.herd, h.kinds, h.known = h.n, nil, 0
 	}
 }
 

@@ -59,6 +59,9 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	defer l.mu.Unlock()
 	t := l.tickets.live(r.UID)
 	if t == nil {
+		if len(l.slots.inFlight)+len(l.queue.arrivals) == 0 {
+			l.slots.took.begin(now)
+		}
 		return l.tickets.join(l, now, r)
 	}
 	l.tickets.saw(now, t)

@@ -361,6 +361,23 @@ func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 }
 
 // reserveGrouped asks for n new pods of a group. It returns the last answer and the number of reservations.
+// The same image may do other work in the next herd.
+func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
+	t.Parallel()
+	const all = 5
+	for gap, places := range map[time.Duration]int{9 * time.Second: all, 10 * time.Second: 1} {
+		n := newNode(t, Settings{MaxConcurrent: 1})
+		n.observe(time.Second)
+		n.pass(gap)
+		require.Equal(t, places, n.reserve("pod", all), gap)
+	}
+	n := newNode(t, Settings{MaxConcurrent: 1})
+	n.observe(time.Second)
+	n.pass(time.Minute)
+	n.observe(time.Second)
+	require.Equal(t, all, n.reserve("pod", all), "what ended in this herd teaches")
+}
+
 func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
 	for i := range pods {
 		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})

@@ -78,6 +78,7 @@ func TestMixedHerdOfShortAndLongStarts(t *testing.T) {
 			}
 			s.awaitReady(t, 9)
 			s.d.idle(t)
+			after(t.Context(), 15*time.Second) // until that herd is over
 		}, nil)
 	})
 }
