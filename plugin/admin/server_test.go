@@ -149,7 +149,7 @@ func TestOnlyTheSocketChangesTheDaemon(t *testing.T) {
 	t.Parallel()
 	path, _ := serveNode(t, &node{limiter: herd(t)})
 	for _, target := range []string{"/v1/off?for=1h", "/v1/admit?uid=a"} {
-		answer, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://127.0.0.1"+target, http.NoBody)
+		answer, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+target, http.NoBody)
 		httpHandler(&node{limiter: herd(t)}, prometheus.NewRegistry()).ServeHTTP(answer, r)
 		assert.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.Code, target)
 		_, err := NewClient(path).call(t.Context(), http.MethodGet, target)
