@@ -52,7 +52,7 @@ func onNode(t *testing.T, containerd, config string) {
 // of two namespaces have failed, and from then on pods are refused. After a while without hooks the daemon tries one
 // again with a single container, whose creation fails once, too.
 func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
-	const herd, limit = 6, 2
+	const herd, others, limit = 6, 4, 2
 	onNode(t, "containerd", `
 [plugins."io.containerd.nri.v1.nri".default_validator]
   enable = true
@@ -63,9 +63,9 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
 	require.True(t, d.status(t).Gate.Usable, "the gate counts as usable before the first hook")
 	ns, another := namespace(t), namespace(t)
 	begin := time.Now()
-	deploy(t, another, "herd", 1, herdPod(2, withLiveness)) // before the others: only pods with a slot get a hook at first
 	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
-	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) && allReady(t, another, 1) })
+	deploy(t, another, "herd", others, herdPod(2, withLiveness)) // so many that some wait, and get a hook
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) && allReady(t, another, others) })
 	d.idle(t)
 	all := lives(t, ns)
 	logLives(t, begin, all)
