@@ -8,7 +8,7 @@ import (
 // StartAfter names pods of the node for which others wait: those of a DaemonSet, or those that
 // a selector selects in a namespace.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.daemonSet) != has(self.podSelector) && has(self.namespace) == has(self.podSelector)",message="must have either daemonSet, or namespace and podSelector"
+// +kubebuilder:validation:XValidation:rule="has(self.daemonSet) != has(self.podSelector) && has(self.__namespace__) == has(self.podSelector)",message="must have either daemonSet, or namespace and podSelector"
 type StartAfter struct {
 	// daemonSet is the namespace and the name of a DaemonSet, like kube-system/cilium. It holds
 	// no pod if it does not exist, or if none of its pods is on the node.
