@@ -58,13 +58,13 @@ func TestARuntimeThatRejectsHooksIsPacedByRefusal(t *testing.T) {
   enable = true
   reject_oci_hook_adjustment = true
 `)
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...) // those who start at once have no hook
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 	require.True(t, d.status(t).Gate.Usable, "the gate counts as usable before the first hook")
 	ns, another := namespace(t), namespace(t)
 	begin := time.Now()
 	deploy(t, ns, "herd", herd, herdPod(2, withLiveness))
-	deploy(t, another, "herd", others, herdPod(2, withLiveness)) // so many that some wait, and get a hook
+	deploy(t, another, "herd", others, herdPod(2, withLiveness))
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) && allReady(t, another, others) })
 	d.idle(t)
 	all := lives(t, ns)
