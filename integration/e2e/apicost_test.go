@@ -13,18 +13,25 @@ import (
 )
 
 // Pods that wait change nothing that kubelet would have to report again: a minute of waiting costs the API server hardly a
-// write of a pod's status. kubelet writes an event at each try, until it has written 25 of one type for a pod.
+// write of a pod's status, by refusal and in the room. At each refusal kubelet writes events, until it has written 25 of
+// one type for a pod.
 func TestRefusalsCostTheAPIServerLittle(t *testing.T) {
+	for way, start := range map[string]func(*testing.T, ...string) *daemon{"refused": startDaemon, "in the room": startDaemonWithRoom} {
+		t.Run(way, func(t *testing.T) { waitingCostsTheAPIServer(t, way, start(t)) })
+	}
+}
+
+func waitingCostsTheAPIServer(t *testing.T, way string, d *daemon) {
+	t.Helper()
 	const waiting, span = 58, time.Minute
-	d := startDaemon(t)
 	d.configure(t, "{maxWait: 1h, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
 	ns, hold := namespace(t), newLatch(t)
 	deploy(t, ns, "herd", waiting+2, herdPod(0.1, hold.holds, func(spec *corev1.PodSpec) {
 		spec.DNSPolicy = corev1.DNSDefault // else kubelet writes another event at each try, as the lab has no DNS service
 	}))
-	eventually(t, "all other pods wait, and each was refused or is in the gate", func() bool {
+	eventually(t, "all other pods wait, and each was refused or is in the gate or the room", func() bool {
 		s := d.status(t)
-		return len(s.Waiting)+len(s.Preparing)+len(s.Starting) == waiting+2 && int(s.Refused.Sandbox+s.Refused.Container)+s.Gate.Waiters >= waiting
+		return len(s.Waiting)+len(s.Preparing)+len(s.Starting) == waiting+2 && int(s.Refused.Sandbox+s.Refused.Container)+s.Gate.Waiters+s.Room.Waiters >= waiting
 	})
 	after(t.Context(), 15*time.Second) // the longest time until kubelet tries again
 	before, refused, had := readAPIMetrics(t), d.status(t).Refused, eventsByReason(t, ns)
@@ -41,8 +48,8 @@ func TestRefusalsCostTheAPIServerLittle(t *testing.T) {
 		wrote[reason] -= n
 	}
 	tries := now.Sandbox + now.Container - refused.Sandbox - refused.Container
-	figure(t, "%d pods that wait for %s, refused %d times (%d at the sandbox): %.0f PATCHes of pods/status, %.0f events: %v",
-		waiting, span, tries, now.Sandbox-refused.Sandbox, status, events, wrote)
+	figure(t, "%d pods that wait for %s, %s, refused %d times (%d at the sandbox): %.0f PATCHes of pods/status, %.0f events: %v",
+		waiting, span, way, tries, now.Sandbox-refused.Sandbox, status, events, wrote)
 	assert.LessOrEqual(t, status, 60.0, "writes of the status of pods")
 	assert.LessOrEqual(t, events, 2*float64(tries)+60, "writes of events: a try at the container is two events of kubelet, Pulled and Failed; the others are the daemon's")
 	hold.release(t)
