@@ -53,10 +53,10 @@ func (h herd) judgeAdaptive(t *testing.T, ratio float64) (discarded string) {
 	return discarded
 }
 
-// adaptedHerd runs the herd with the limit that the daemon finds.
+// adaptedHerd runs the herd with the limit that the daemon finds, and with the waiting room, as by default.
 func adaptedHerd(t *testing.T) herd {
 	t.Helper()
-	d := startDaemon(t)
+	d := startDaemonWithRoom(t)
 	d.configure(t, "{throttleConfig: {adaptive: {}}}")
 	h := runHerd(t, d, withLiveness)
 	assertAllPaced(t, d)
