@@ -13,10 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // What the daemon makes of its options, and passes on to its parts, in the values on which users count.
@@ -45,25 +43,6 @@ func TestNoPlaceInTheGateIsPromisedBeyondItsTimeout(t *testing.T) {
 		_, err = second.create("app")
 	}
 	require.ErrorContains(t, err, "pod-pacemaker")
-}
-
-// kubelet reports a shutdown only in its Node.
-func TestTheDaemonFollowsTheShutdownOfItsNode(t *testing.T) {
-	t.Parallel()
-	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.Gate = waiting.GateAlways })})
-	c.starts()
-	c.isWatched()
-	c.eventually("the configuration is in force", func() bool { return c.d.Status().Config.Generation == 1 })
-	c.strangePod("holder").runs().startsNow("app")
-	a := c.strangePod("waits").runs().waitsAtGate("app")
-	_, err := c.kube.CoreV1().Nodes().UpdateStatus(c.ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node", ResourceVersion: "2"},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "node is shutting down"},
-		}},
-	}, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.ErrorContains(t, a.result(), string(gate.NodeShutdown))
 }
 
 // What the API server says of a pod that is being stopped keeps the daemon from registering.

@@ -14,6 +14,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/verdicts"
 )
 
+// scenarios are the sources of three scenarios for the runs of the tests below. One skips itself: that is no verdict of
+// having passed, so the run must fail for it.
 const scenarios = `package e2e
 
 import (

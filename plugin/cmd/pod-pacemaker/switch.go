@@ -72,11 +72,7 @@ func (p *program) admitCommand() *cobra.Command {
 		Args:    pod.args(),
 	}
 	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
-		s, err := daemon.Status(ctx)
-		if err != nil {
-			return nil, "", err
-		}
-		w, err := s.Why(pod.namespace, pod.name)
+		w, err := pod.why(ctx, daemon)
 		if err != nil {
 			return nil, "", err
 		}

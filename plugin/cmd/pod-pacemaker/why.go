@@ -35,11 +35,7 @@ func (p *program) whyCommand() *cobra.Command {
 		Args:    pod.args(),
 	}
 	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
-		s, err := daemon.Status(ctx)
-		if err != nil {
-			return nil, "", err
-		}
-		w, err := s.Why(pod.namespace, pod.name)
+		w, err := pod.why(ctx, daemon)
 		return w, whyLine(w) + "\n", err
 	})
 	return cmd
@@ -56,6 +52,15 @@ func (a *podArg) args() cobra.PositionalArgs {
 		}
 		return nil
 	})
+}
+
+// why asks the daemon for the pod's state.
+func (a *podArg) why(ctx context.Context, daemon *admin.Client) (admin.Why, error) {
+	s, err := daemon.Status(ctx)
+	if err != nil {
+		return admin.Why{}, err
+	}
+	return s.Why(a.namespace, a.name)
 }
 
 func podName(p admin.Pod) string { return p.Namespace + "/" + p.Name }
