@@ -116,7 +116,7 @@ type forecast struct {
 	expected time.Duration   // how long a start is expected to take
 	timeout  time.Duration   // after that, a start holds no slot
 	changed  []*Ticket       // starts under way that show that starts of their kind take longer than those that ended
-	slots    []time.Duration // when each slot is free, from now; nil: nothing bounds the starts
+	slots    []time.Duration // when each slot is free, from now, or nil if nothing bounds the starts
 }
 
 func (d *admission) forecast(now time.Time, surely bool) *forecast {

@@ -204,7 +204,7 @@ func (a *awaited) selects(pod podwatch.Pod) bool {
 	return pod.DaemonSet && pod.Namespace == a.namespace && pod.Like.Owner == "DaemonSet/"+a.daemonSet
 }
 
-// The name of a DaemonSet's pod is that of the DaemonSet with a hyphen, cut off at 58 characters, and five more.
+// A DaemonSet's pod has the name of the DaemonSet with a hyphen, cut off at 58 characters, and five more.
 const (
 	longestPrefix = 58
 	suffix        = 5

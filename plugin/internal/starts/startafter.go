@@ -29,7 +29,7 @@ type StartAfter struct {
 	selectors atomic.Pointer[afterSelectors]
 }
 
-// ReadyOnce are the entries of startAfter of which a pod was ready since the node booted.
+// ReadyOnce are the entries of startAfter that had a ready pod since the node booted.
 type ReadyOnce struct {
 	// Node is the UID of the Node object at that time; empty: it was not known.
 	Node string `json:"node,omitempty"`

@@ -47,7 +47,7 @@ type Options struct {
 	// Node returns the UID of this node's Node object and when it was made; empty: it is not known. It must not block, and
 	// is required with Pods.
 	Node func() (uid string, made time.Time)
-	// KeepReady keeps what StartAfter.Begin of the next daemon gets; nil: nothing is kept. It may write a small file, and must be
+	// KeepReady keeps what StartAfter.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file, and must be
 	// safe for concurrent use.
 	KeepReady func(ReadyOnce)
 	// Relist returns within which time the pod watch lists all pods again for a new selector. It is required
