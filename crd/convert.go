@@ -73,7 +73,7 @@ func (c *Converted) config(spec map[string]any) {
 	c.note("a start lasts until the pod is ready, with or without a startup probe, and restarts are paced too")
 }
 
-// throttle returns the spec of a StartPolicy for that of a Throttle of a namespace, or of a ClusterThrottle.
+// throttle returns the spec of a StartPolicy for the spec of a Throttle of a namespace, or of a ClusterThrottle.
 func (c *Converted) throttle(spec map[string]any, namespace string) map[string]any {
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
 		switch field {

@@ -18,8 +18,8 @@ type Effective struct {
 	// Name is the config's metadata.name; empty if Origin is OriginNone.
 	Name   string
 	Origin Origin
-	// Generation is the object's metadata.generation, 0 for a file. It is that of the
-	// version in force, not of a newer version that is invalid.
+	// Generation is the object's metadata.generation, 0 for a file. It belongs to the version in
+	// force, not to a newer version that is invalid.
 	Generation int64
 	// Spec is the config's spec. It is empty, and sets no limit, if Origin is OriginNone.
 	Spec v1alpha1.PacemakerConfigSpec

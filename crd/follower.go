@@ -46,7 +46,7 @@ type follower[T any] struct {
 	// put puts objects in force. They are sorted by name. Only the goroutine of begin and run calls it.
 	put      func(objects []*T, origin Origin)
 	listed   atomic.Bool   // the API server has answered
-	path     string        // of the file that keeps the objects on disk; empty: nothing is kept
+	path     string        // of the file that keeps the objects on disk; empty if nothing is kept
 	changed  chan struct{} // has one element if run has to decide again
 	ready    chan struct{} // closed by setReady once the objects are known and in force
 	setReady func()

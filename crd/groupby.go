@@ -36,7 +36,7 @@ func UnknownField(groupBy string) (read string) {
 		case known:
 			t = t.Elem()
 		case reflect.PointerTo(t).Implements(unmarshaler):
-			return "" // its fields are not those of the Go type
+			return "" // its JSON has other fields than the Go type
 		case t.Kind() == reflect.Struct:
 			t, known = jsonFields(t)[name]
 		}

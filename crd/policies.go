@@ -25,8 +25,8 @@ func (s *Source) KnownPolicies() []KnownPolicy { return s.policies.ofInstance() 
 // API server does not serve them, counts as known.
 func (s *Source) PoliciesReady() <-chan struct{} { return s.policies.ready }
 
-// putPolicies puts these policies in force, or else those of the file, and calls OnPolicies at first and if that changes
-// anything.
+// putPolicies puts these policies in force, or else the policies of the file, and calls OnPolicies at first and if that
+// changes anything.
 func (s *Source) putPolicies(policies []*v1alpha1.StartPolicy, origin Origin) {
 	if len(policies) == 0 {
 		policies = s.options.FilePolicies

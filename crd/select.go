@@ -14,7 +14,7 @@ func Choose(configs []unstructured.Unstructured, instance string, nodeLabels map
 	return chosen
 }
 
-// ChoosePolicies is like Choose for the StartPolicies, of which it returns all that a new [Source] would put in force.
+// ChoosePolicies returns all StartPolicies that a new [Source] would put in force.
 func ChoosePolicies(policies []unstructured.Unstructured, instance string, nodeLabels map[string]string) []*v1alpha1.StartPolicy {
 	return selecting(policyKind, policies, instance, nodeLabels)
 }

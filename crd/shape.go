@@ -16,8 +16,8 @@ var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
 // shape collects where a document differs in form from a Go type. The decoders of JSON, also the strict one of
 // sigs.k8s.io/json, and of unstructured objects stop at the first difference, give no path below a list or a mapping, and do
-// not say what was expected. The API server's own validation of schemas and CEL rules, as a library, would need 12 MiB more
-// than the 25 MiB of the daemon, and says of a 2 that it "must be of type object".
+// not say what was expected. The API server's own validation of schemas and CEL rules, as a library, would need 21 MiB more
+// than the 26 MiB of an idle daemon, and says of a 2 that it "must be of type object".
 type shape struct {
 	unknown field.ErrorList // fields that the type does not have
 	wrong   field.ErrorList // values that do not fit the field's type

@@ -26,8 +26,8 @@ import (
 // never valid is ignored. While the API server is unavailable, or does not serve
 // PacemakerConfigs, everything stays as it is.
 //
-// The same holds for the StartPolicies, of which all that select the node are in force. Both kinds are
-// followed separately, so objects of one kind come into force though those of the other cannot be read.
+// StartPolicies are treated likewise, but all that select the node are in force. Both kinds are followed separately, so
+// objects of one kind come into force though the objects of the other cannot be read.
 type Source struct {
 	options  SourceOptions
 	configs  *follower[v1alpha1.PacemakerConfig]
@@ -62,7 +62,7 @@ type SourceOptions struct {
 	NodeName, Instance string
 	// ConfigsPath and PoliciesPath are the files in which Run keeps what the API server returns of each kind. Begin
 	// puts in force what they hold until the API server answers. A file that is damaged, or of another node,
-	// is logged and ignored, and so is an object in it that is not valid. Empty: nothing is kept.
+	// is logged and ignored, and so is an object in it that is not valid. If a path is empty, nothing is kept.
 	ConfigsPath, PoliciesPath string
 	// Write replaces the content of one of these files. After a power cut, the file must have either its old or its
 	// new content. It may block.

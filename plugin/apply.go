@@ -7,6 +7,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
@@ -19,7 +20,6 @@ type applier struct {
 	observer   *observe.Observer
 	signals    *signals.Monitor
 	starts     *starts.Starts
-	cores      int
 	standalone bool          // no API server will send a configuration: to have none counts as one
 	limits     chan struct{} // closed once a configuration is in force
 	limited    sync.Once     // closes limits
@@ -27,8 +27,9 @@ type applier struct {
 	// turn has a value while a configuration is put in force: those calls must not overlap. It is no mutex, because
 	// mutexes are taken meanwhile. It guards the fields below.
 	turn   chan struct{}
+	cores  cores.Cores   // those that the pods can use
 	chosen crd.Effective // in force unless the daemon is switched off
-	until  time.Time     // the daemon is switched off until then; zero: it is not
+	until  time.Time     // the daemon is switched off until then; zero if it is not
 	timer  *time.Timer   // ends that
 }
 
@@ -38,6 +39,22 @@ func (a *applier) configure(e crd.Effective) {
 	defer func() { <-a.turn }()
 	a.chosen = e
 	a.apply()
+}
+
+// setCores puts the configuration in force for other cores.
+func (a *applier) setCores(c cores.Cores) {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	a.cores = c
+	a.signals.SetCores(c)
+	a.apply()
+}
+
+// coresNow returns the cores for which the configuration is in force.
+func (a *applier) coresNow() cores.Cores {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	return a.cores
 }
 
 // SwitchOff implements admin.Switch.
@@ -72,7 +89,7 @@ func (a *applier) Admit(uid string) bool {
 	return a.starts.Valve.Enforces() && a.starts.Limiter().StartAnyway(time.Now(), uid, reasons.ByHand)
 }
 
-// offUntil returns until when the daemon is switched off; zero: it is not.
+// offUntil returns until when the daemon is switched off, or zero if it is not.
 func (a *applier) offUntil() time.Time {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()

@@ -25,6 +25,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -118,7 +119,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tune := defaultTuning()
 		tune.leases = newLeaseServer().leases()
-		d := newDaemon(Options{NodeName: "node", Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, 1, crd.Documents{}, nil, tune)
+		d := newDaemon(Options{NodeName: "node", Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, cores.Of(1), crd.Documents{}, nil, tune)
 		d.applier.configure(crd.FromFile(&v1alpha1.PacemakerConfig{}))
 		setRegistryPolicy(t, d)
 		d.starts.Policies.SetNamespaces(time.Now(), nil)

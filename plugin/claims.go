@@ -10,7 +10,7 @@ import (
 )
 
 // newClaimer returns what claims the slots of the scope Cluster; nil without Leases. nodes returns the number of nodes of
-// the cluster; 0: it is not known.
+// the cluster, or 0 if it is not known.
 func newClaimer(o Options, slots kube.Leases, l leases.Limiter, nodes func() int, observer *observe.Observer) *leases.Claimer {
 	if slots == nil {
 		return nil

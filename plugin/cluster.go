@@ -128,12 +128,12 @@ const (
 	relistPerNode = 100 * time.Millisecond // for each node of fewer
 )
 
-// relistWithin returns that time for this number of nodes; 0: the number is not known.
+// relistWithin returns the time in which the nodes list. nodes is their number, or 0 if it is not known.
 func relistWithin(nodes int) time.Duration {
 	return min(time.Duration(max(nodes, 1))*relistPerNode, relistAll)
 }
 
-// policiesWithin bounds how long the gate answers no hook while the policies are not known.
+// policiesWithin is how long the gate answers no hook, at most, while the policies are not known.
 const policiesWithin = 5 * time.Second
 
 // awaitPolicies blocks until the policies are known, and returns false if ctx ends before. If the API server is away and

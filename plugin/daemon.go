@@ -34,27 +34,30 @@ type Daemon struct {
 	memory     *learning.Memory
 	connection *nri.Connection
 	applier    *applier
-	cni        *cni.Installer  // nil: no waiting room is installed
+	cni        *cni.Installer  // nil if no waiting room is installed
 	cluster    *cluster        // nil when standalone
 	source     *crd.Source     // of the configuration and the StartPolicies in force; the same
 	claimer    *leases.Claimer // the same
 
 	pacing  atomic.Bool
-	standby atomic.Pointer[error] // why another daemon paces this node's pods; nil: none does
+	standby atomic.Pointer[error] // why another daemon paces this node's pods; nil if none does
 }
 
 // New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing. The
-// error wraps that of [Options.Validate], or crd.ErrInvalid if the content of ConfigFile is invalid. After any other
-// error, a later call may succeed.
+// error wraps the error of [Options.Validate], or crd.ErrInvalid if the content of ConfigFile is invalid. After any
+// other error, a later call may succeed.
 func New(o Options) (*Daemon, error) { return newWith(o, defaultTuning()) }
 
 func newWith(o Options, t tuning) (*Daemon, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("invalid options: %w", err)
 	}
-	cores, err := nodeCores(o.ProcRoot)
-	if err != nil {
+	found, err := o.Cores("")
+	if found.Count == 0 {
 		return nil, err
+	}
+	if err != nil {
+		o.Log.Warnf("which CPUs pods can use is not known in full, %s count: %v", found, err)
 	}
 	var file crd.Documents
 	if o.ConfigFile != "" {
@@ -68,7 +71,7 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	return newDaemon(o, cores, file, c, t), nil
+	return newDaemon(o, found, file, c, t), nil
 }
 
 // Run paces pods until ctx ends, and then returns nil. It blocks. Call it once. While another daemon uses the same run
@@ -132,9 +135,12 @@ func (d *Daemon) pace(ctx context.Context) error {
 	fails := installHook(d.waiting.Gate, d.options, false)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},
-		{"answerHooks", d.answerHooks},
+		{"answerHooks", d.answerHooks}, {"followCores", func(ctx context.Context) error { return d.applier.followCores(ctx, d.options) }},
 		{"keepHook", func(ctx context.Context) error { return keepHook(ctx, d.waiting.Gate, d.options, fails) }},
 		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d, d.applier) }},
+	}
+	if d.options.WhySocket != "" {
+		parts = append(parts, part{"why", func(ctx context.Context) error { return admin.ServeWhy(ctx, d.options.WhySocket, d) }})
 	}
 	if d.claimer != nil {
 		parts = append(parts, part{"claims", forever(d.claimer.Run)})

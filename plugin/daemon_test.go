@@ -31,6 +31,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -199,7 +200,7 @@ func unstartedAPINodeWith(t *testing.T, opts []nodeOption, pods ...runtime.Objec
 			v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List",
 			v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
 		}, limitOf(1, 1))
-	n.d = newDaemon(n.options, 2, crd.Documents{}, &clients{kube: kubetest.Of(c.kube), dynamic: c.dynamic}, slowly())
+	n.d = newDaemon(n.options, cores.Of(2), crd.Documents{}, &clients{kube: kubetest.Of(c.kube), dynamic: c.dynamic}, slowly())
 	return c
 }
 

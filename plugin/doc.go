@@ -16,7 +16,8 @@
 //	internal/nri            the connection to the runtime; imports only wholefile
 //	internal/nodecondition  whether kubelet shuts the node down, and whether the node is under pressure; the same
 //	internal/kubelet        how long kubelet's configuration lets a container wait; the same
-//	internal/settings       the settings of the limiter that follow from a PacemakerConfig; the same
+//	internal/settings       the settings of the limiter that follow from a PacemakerConfig; imports only cores
+//	internal/cores          the CPUs that pods can use; imports only cgroup
 //	internal/startuptaint   removes the startup taint from the node; imports only admin
 //	metricsproxy            serves the metrics to other hosts, in a process of its own
 //	admin                   what the daemon reports of its state, and to whom it serves that

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 )
 
 // Whatever the runtime tells of a pod and a container, and in whatever order, no handler panics, and one slot is used at
@@ -37,7 +38,7 @@ func FuzzMessages(f *testing.F) {
 		if proto.Unmarshal(sandbox, pod) != nil || proto.Unmarshal(container, ctr) != nil {
 			return
 		}
-		d := newDaemon(n.options, 2, crd.Documents{}, nil, slowly())
+		d := newDaemon(n.options, cores.Of(2), crd.Documents{}, nil, slowly())
 		d.applier.configure(n.config)
 		h := handlerOf(d)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -7,7 +7,6 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -51,7 +50,7 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	if pod != nil {
 		fields = logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()}
 		if part == "RunPodSandbox" || part == "CreateContainer" {
-			h.observer.Report(observe.Unpaced{Pod: observe.Pod{UID: pods.Key(pod), Name: podName(pod)}, Reason: observe.Panic})
+			h.observer.Report(observe.Unpaced{Pod: observe.Pod{UID: pods.Key(pod), Name: pods.NameOf(pod)}, Reason: observe.Panic})
 		}
 	}
 	h.observer.Panicked(part, fault, fields)
@@ -96,14 +95,14 @@ func (h handler) CreateContainer(ctx context.Context, pod *api.PodSandbox, ctr *
 // see nri/listing.go.
 const mostListed = 256 << 10
 
-// large reports a sandbox or container of which the runtime lists more than mostListed. It returns an error if it is to be
-// refused. container is empty for the sandbox.
+// large reports a sandbox or container if the runtime lists more than mostListed bytes of it. It returns an error if it
+// is to be refused. container is empty for the sandbox.
 func (h handler) large(pod *api.PodSandbox, listed int, container string) error {
 	if listed <= mostListed {
 		return nil
 	}
 	h.observer.Report(observe.LargeEnvironment{
-		Made:  observe.Made{Pod: observe.Pod{UID: pods.Key(pod), Name: podName(pod)}, Sandbox: pod.GetId(), Container: container},
+		Made:  observe.Made{Pod: observe.Pod{UID: pods.Key(pod), Name: pods.NameOf(pod)}, Sandbox: pod.GetId(), Container: container},
 		Bytes: listed, Refused: h.refuseLarge,
 	})
 	if !h.refuseLarge {
@@ -113,23 +112,19 @@ func (h handler) large(pod *api.PodSandbox, listed int, container string) error 
 }
 
 func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	h.waiting.ContainerStarted(podName(pod), ctr.GetId())
+	h.waiting.ContainerStarted(pods.NameOf(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStarted(pod, ctr)
 	return nil
 }
 
 func (h handler) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	h.waiting.ContainerGone(podName(pod), ctr.GetId())
+	h.waiting.ContainerGone(pods.NameOf(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStopped(pod, ctr)
 	return nil, nil
 }
 
 func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	h.waiting.ContainerGone(podName(pod), ctr.GetId())
+	h.waiting.ContainerGone(pods.NameOf(pod), ctr.GetId())
 	h.starts.Runtime.ContainerRemoved(pod, ctr)
 	return nil
-}
-
-func podName(pod *api.PodSandbox) string {
-	return types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetName()}.String()
 }

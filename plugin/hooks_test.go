@@ -19,6 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -32,7 +33,7 @@ func TestTheDaemonKeepsItsHookInstalled(t *testing.T) {
 		program := func(content string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), []byte(content), 0o600))
 		}
-		d := newDaemon(o, 2, crd.Documents{}, nil, slowly())
+		d := newDaemon(o, cores.Of(2), crd.Documents{}, nil, slowly())
 		fails := installHook(d.waiting.Gate, o, false)
 		assert.Empty(t, entries.AllEntries(), "there is no hook to install")
 		assert.False(t, fails)
@@ -91,7 +92,7 @@ func TestTheGateWaitsAMomentForThePolicies(t *testing.T) {
 				}
 				file := crd.Documents{Config: &v1alpha1.PacemakerConfig{}}
 				c := clients{kube: kubetest.Of(kubefake.NewClientset()), dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}
-				d := newDaemon(o, 2, file, &c, slowly())
+				d := newDaemon(o, cores.Of(2), file, &c, slowly())
 				d.source.Begin()
 				entries.Reset()
 				answering := make(chan error)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
@@ -173,7 +174,7 @@ func (n *node) startDaemon() {
 	r.firstPause = 200 * time.Millisecond // tests cut connections and must not wait long for the next one
 	r.stops = n.stopping
 	n.tune(&r)
-	d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
+	d := newDaemon(n.options, cores.Of(2), crd.Documents{}, nil, r)
 	n.pods.follow(d.starts.PodChanged)
 	d.applier.configure(n.config)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -56,7 +56,8 @@ type Options struct {
 	// Programs is the folder of the programs that the daemon installs on the host: pacemaker-gate, and for the waiting room
 	// pacemaker-cni. A hook that is not in it must be at GatePath already. If Programs is empty, no hook is installed.
 	Programs string
-	// GateTimeout bounds one wait in the gate: from 1s to 1h, and less than kubelet's runtimeRequestTimeout.
+	// GateTimeout is the longest time of one wait in the gate: from 1s to 1h, and less than kubelet's
+	// runtimeRequestTimeout.
 	GateTimeout time.Duration
 	// Gate is where the gate is used.
 	Gate waiting.GateUse
@@ -67,13 +68,16 @@ type Options struct {
 	// there is no room.
 	CNI                   cni.Use
 	CNIConfDir, CNIBinDir string
-	// Hold bounds one wait inside a handler: from 0s, which means none, to 1s.
+	// Hold is the longest time of one wait inside a handler: from 0s, which means none, to 1s.
 	Hold time.Duration
 	// Instance is the name of this daemon where several run on a node. The daemon follows only PacemakerConfigs with this
 	// spec.instance, and registers with NRI under a name that contains it. It may be empty.
 	Instance string
 	// Namespace is where the daemons keep their Leases, with InCluster or Kubeconfig.
 	Namespace string
+	// WhySocket is the path of a socket at which any user who can reach its folder may ask about a pod. If it is empty,
+	// there is none.
+	WhySocket string
 	// HTTPAddress is where metrics and health are served. If it is empty, they are not served.
 	HTTPAddress string
 	// ProcRoot and CgroupRoot are the absolute paths of the host's /proc and /sys/fs/cgroup.
@@ -84,11 +88,11 @@ type Options struct {
 	// StartupTaint is the key of a taint that the daemon removes from its node once pods are paced. If it is empty, the
 	// daemon removes none.
 	StartupTaint string
-	// Version is the program's version, and Commit that of its sources, for status and metrics.
+	// Version is the program's version, and Commit the commit of its sources, for status and metrics.
 	Version, Commit string
 	// Log is the daemon's log. Handlers log while the runtime holds its locks, so it must not block.
 	Log *logrus.Logger
-	// LogDropped returns the number of entries that Log has dropped, for the metrics; nil: it drops none.
+	// LogDropped returns the number of entries that Log has dropped, for the metrics. If it is nil, Log drops none.
 	LogDropped func() uint64
 }
 
@@ -118,9 +122,9 @@ func (o Options) bundles() string {
 	return filepath.Join(o.ContainerdState, "io.containerd.runtime.v2.task", "k8s.io")
 }
 
-// lastGoodPath returns the file of the last good configuration, policiesPath that of the last policies in force,
-// costsPath that of what starts took, and endsPath that of the ends of the runtime. They return "" if the daemon keeps
-// nothing.
+// lastGoodPath returns the file of the last good configuration, policiesPath the file of the last policies in force,
+// costsPath the file of what starts took, and endsPath the file of the ends of the runtime. They return "" if the
+// daemon keeps nothing.
 func (o Options) lastGoodPath() string { return o.statePath("config") }
 func (o Options) policiesPath() string { return o.statePath("policies") }
 func (o Options) costsPath() string    { return o.statePath("costs") }
@@ -146,7 +150,7 @@ func (o Options) files() []string {
 	return all
 }
 
-// Validate returns all faults of the options, joined; nil: they are valid.
+// Validate returns all faults of the options, joined, or nil if they are valid.
 func (o Options) Validate() error {
 	var faults []error
 	fault := func(bad bool, format string, args ...any) {
@@ -163,6 +167,7 @@ func (o Options) Validate() error {
 	name("--instance", o.Instance, validation.IsDNS1123Label(o.Instance))
 	fault(o.HTTPAddress != "" && !IsAddress(o.HTTPAddress), "--http: %q: must be HOST:PORT with a port from 1 to 65535, like 127.0.0.1:9464, or empty for none", o.HTTPAddress)
 	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
+	fault(o.WhySocket != "" && (!filepath.IsAbs(o.WhySocket) || len(o.WhySocket) > 100), "--why-socket: %q: must be an absolute path of at most 100 bytes, or empty for none", o.WhySocket)
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
 	fault(slices.Contains([]string{"/", "/run", "/var/run", "/tmp", "/var/tmp"}, filepath.Clean(o.RunDir)), "--run-dir: %q: must be a folder of its own: the daemon closes it to other users", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
@@ -206,7 +211,7 @@ func (o Options) nameOnNode() string { return o.ofInstance(o.NodeName, ".") }
 // SummaryLease returns the name of the Lease by which the daemons of an instance take turns to sum up.
 func (o Options) SummaryLease() string { return o.ofInstance("pod-pacemaker-summary", "-") }
 
-// ofInstance returns a name with that of the instance, if this is not the default instance.
+// ofInstance returns a name, joined to the name of the instance if this is not the default instance.
 func (o Options) ofInstance(name, separator string) string {
 	if o.Instance == "" {
 		return name

@@ -22,7 +22,7 @@ type bootRecord struct {
 // readyPath returns the file of that record. It is in the run folder, which is empty after a boot.
 func (o Options) readyPath() string { return filepath.Join(o.RunDir, "ready.json") }
 
-// boot returns the kernel's ID of the present boot; empty: it is not known.
+// boot returns the kernel's ID of the present boot, or "" if it is not known.
 func (o Options) boot() string {
 	id, err := os.ReadFile(filepath.Join(o.ProcRoot, "sys/kernel/random/boot_id"))
 	if err != nil {
@@ -31,7 +31,7 @@ func (o Options) boot() string {
 	return strings.TrimSpace(string(id))
 }
 
-// readyOnce returns what an earlier daemon of this boot has kept; the zero value: nothing.
+// readyOnce returns what an earlier daemon of this boot has kept, or the zero value if it kept nothing.
 func (o Options) readyOnce() starts.ReadyOnce {
 	content, err := os.ReadFile(o.readyPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func (o Options) keepReady(once starts.ReadyOnce) {
 	}
 }
 
-// nodeObject returns the UID of this node's Node object and when it was made; empty: it is not known.
+// nodeObject returns the UID of this node's Node object and when it was made. Both are zero if it is not known.
 func (d *Daemon) nodeObject() (uid string, made time.Time) {
 	if d.source == nil || d.source.Node() == nil {
 		return "", time.Time{}

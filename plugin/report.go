@@ -15,14 +15,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/report"
 )
 
-// Bounds in the CRD of PacemakerNode.
+// Limits in the CRD of PacemakerNode.
 const (
 	mostConflicts = 16
 	mostMessage   = 512 // bytes
 	mostVersion   = 64  // bytes
 )
 
-// report writes the PacemakerNode of this node, and takes its turn to sum up those of all nodes, until ctx ends.
+// report writes the PacemakerNode of this node, and takes its turn to sum up the PacemakerNodes of all nodes, until ctx
+// ends.
 func (d *Daemon) report(ctx context.Context) error {
 	if d.cluster == nil {
 		return nil
@@ -47,23 +48,25 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	n := v1alpha1.PacemakerNodeStatus{
 		Version: plain.Line(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
 		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
-		Connection: v1alpha1.Connecting, Ready: true,
 	}
+	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConnecting}
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPaced}
 	n.Conflicts = e.Ties[:min(len(e.Ties), mostConflicts)]
 	if s := d.connection.State(); s.Connected && s.Synchronized {
-		n.Connection = v1alpha1.Connected
+		connected.Status, connected.Reason = metav1.ConditionTrue, v1alpha1.ReasonConnected
 	}
-	n.WaitMethod, n.Message = waitMethod(d.roomStatus(), d.waiting.Gate.Off())
+	n.WaitMethod, ready.Message = waitMethod(d.roomStatus(), d.waiting.Gate.Off())
 	if fault := d.source.Fault(e.Name); fault != "" {
-		n.Message = strings.Trim("the newest generation of the config is left out: "+fault+"; "+n.Message, "; ")
+		ready.Message = strings.Trim("the newest generation of the config is left out: "+fault+"; "+ready.Message, "; ")
 	}
 	if err := d.Ready(); err != nil {
-		n.Ready, n.Message = false, err.Error()
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonNotPaced, err.Error()
 	}
 	if until := d.applier.offUntil(); !until.IsZero() {
-		n.Message = strings.Trim("switched off on this node until "+until.UTC().Format(time.RFC3339)+"; "+n.Message, "; ")
+		ready.Message = strings.Trim("switched off on this node until "+until.UTC().Format(time.RFC3339)+"; "+ready.Message, "; ")
 	}
-	n.Message = plain.Line(n.Message, mostMessage)
+	ready.Message = plain.Line(ready.Message, mostMessage)
+	n.Conditions = []metav1.Condition{ready, connected}
 	n.Blind = d.signals.Blind()
 	now := time.Now()
 	n.Policies = observe.NodePolicies(d.policyStates(), d.starts.Limiter().Groups(now))

@@ -40,6 +40,8 @@ func (d *Daemon) Status() admin.Status {
 	for _, a := range d.starts.After.View() {
 		s.StartAfter = append(s.StartAfter, admin.StartAfter{For: a.For, State: string(a.State), Until: a.Until})
 	}
+	pods := d.applier.coresNow()
+	s.Cores = admin.Cores{Usable: pods.Count, Node: pods.Node, Why: pods.From}
 	s.Policies = observe.AdminPolicies(d.policyStates(), d.starts.Limiter().Groups(now))
 	why := d.waiting.Gate.Off()
 	s.Gate = admin.Gate{
@@ -72,7 +74,7 @@ func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Stat
 	return s
 }
 
-// costOf returns the expected cost of the start of a pod; nil: the pod watch does not know the pod.
+// costOf returns the expected cost of the start of a pod, or nil if the pod watch does not know the pod.
 func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
 	pod, known := d.starts.Known(uid)
 	if !known {

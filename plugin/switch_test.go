@@ -43,10 +43,10 @@ func TestTheNodesReportSaysThatItIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	c := unstartedAPINode(t)
 	c.d.applier.SwitchOff(time.Hour)
-	assert.Contains(t, c.d.nodeStatus().Message, "switched off on this node until ")
+	assert.Contains(t, c.d.nodeStatus().Conditions[0].Message, "switched off on this node until ")
 	assert.Equal(t, v1alpha1.ModeDisabled, c.d.nodeStatus().Mode)
 	c.d.applier.SwitchOff(0)
-	assert.NotContains(t, c.d.nodeStatus().Message, "switched off")
+	assert.NotContains(t, c.d.nodeStatus().Conditions[0].Message, "switched off")
 }
 
 func TestTheNodeSwitchesOnByItself(t *testing.T) {

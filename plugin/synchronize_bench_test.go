@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
@@ -39,7 +40,7 @@ func BenchmarkSynchronize(b *testing.B) {
 				b.StopTimer()
 				r := slowly()
 				r.pods = n.pods
-				d := newDaemon(n.options, 2, crd.Documents{}, nil, r)
+				d := newDaemon(n.options, cores.Of(2), crd.Documents{}, nil, r)
 				d.applier.configure(n.config)
 				b.StartTimer()
 				handlerOf(d).Synchronize(sandboxes, ctrs)

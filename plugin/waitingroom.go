@@ -18,9 +18,8 @@ import (
 // room. Pods that wait there since then ask again in any order.
 const roomReturns = time.Second
 
-// newCNI returns the installer of the waiting room; nil: none is installed. The installer calls shut when no pod may wait
-// in the room, with the reason.
-// connected is closed once the daemon is connected to the runtime.
+// newCNI returns the installer of the waiting room, or nil if none is installed. The installer calls shut when no pod
+// may wait in the room, with the reason. connected is closed once the daemon is connected to the runtime.
 func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.Installer {
 	if !o.wantsRoom() {
 		return nil
@@ -35,7 +34,7 @@ func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.In
 // roomPasses tells the installer of the waiting room which pods pass through it, and which pass it by.
 type roomPasses struct {
 	gate.Backend                // that answers the processes
-	installer    *cni.Installer // nil: none is installed
+	installer    *cni.Installer // nil if none is installed
 }
 
 // Wait implements gate.Backend.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -54,9 +55,9 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			t.Parallel()
 			proc := newProcTree(t, "1.00")
 			synctest.Test(t, func(t *testing.T) {
-				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, 1, crd.Documents{}, nil, defaultTuning())
+				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, cores.Of(1), crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
-				d.signals = signals.New(proc.root, counting{d.starts.Limiter(), rounds}, d.observer.Report)
+				d.signals = signals.New(proc.root, proc.root, cores.Of(1), counting{d.starts.Limiter(), rounds}, d.observer.Report)
 				d.starts.Configure(time.Now(), crd.FromFile(&v1alpha1.PacemakerConfig{}), c.settings)
 				c.before(d.starts)
 				ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
@@ -25,8 +26,8 @@ import (
 // tuning is what tests change in a daemon, beside its options.
 type tuning struct {
 	timing                                 starts.Timing
-	hold, savedHold, firstPause, firstTrip time.Duration // 0: the default
-	// These take the place of the cluster's parts when there is no cluster; nil: nothing does.
+	hold, savedHold, firstPause, firstTrip time.Duration // 0 means the default
+	// These take the place of the cluster's parts when there is no cluster. Each may be nil.
 	pods     starts.PodWatch
 	stops    nri.StopSource
 	metadata func(least int) map[string]int // nri.Options.Metadata
@@ -39,10 +40,10 @@ func defaultTuning() tuning {
 	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}}
 }
 
-// newDaemon returns a daemon that uses the API server through c; nil: it is standalone.
-func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *Daemon {
-	// The pod watch, the starts and the runtime call what is made of them: these calls are bound late, to d. They come only in Run, when
-	// d is complete. Every other part is complete when it is made.
+// newDaemon returns a daemon that uses the API server through c. If c is nil, the daemon is standalone.
+func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tuning) *Daemon {
+	// The pod watch, the starts and the runtime call what is made of them: these calls reach d, which is set late. They
+	// come only in Run, when d is complete. Every other part is complete when it is made.
 	var d *Daemon
 	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 0 }
 	var cl *cluster
@@ -57,7 +58,7 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 	if o.wantsRoom() && cni.InPlace(o.CNIConfDir) && t.timing.RoomReturns == 0 {
 		t.timing.RoomReturns = roomReturns
 	}
-	board, memory := turns.NewBoard(), learning.New(o.costsPath(), machineOf(o.ProcRoot, cores), o.Log)
+	board, memory := turns.NewBoard(), learning.New(o.costsPath(), machineOf(o.ProcRoot, pods.Node), o.Log)
 	paced := starts.New(starts.Options{
 		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Board: board, Log: o.Log, Waitable: o.GateTimeout,
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
@@ -68,12 +69,12 @@ func newDaemon(o Options, cores int, file crd.Documents, c *clients, t tuning) *
 		PoliciesChanged: policiesChanged, Forgotten: func(uid string) { d.waiting.Forget(uid) },
 		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 	})
-	monitor := signals.New(o.ProcRoot, paced.Limiter(), observer.Report)
-	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: cores, standalone: c == nil, limits: make(chan struct{}), turn: make(chan struct{}, 1)}
+	monitor := signals.New(o.ProcRoot, o.CgroupRoot, pods, paced.Limiter(), observer.Report)
+	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: pods, standalone: c == nil, limits: make(chan struct{}), turn: make(chan struct{}, 1)}
 	chooser := waiting.New(waiting.Options{
-		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board,
+		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board, Refused: monitor.Refused,
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},
-		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: cores, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
+		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: pods.Node, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
 	connection := nri.New(nri.Options{
 		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
@@ -103,7 +104,7 @@ func (d *Daemon) round(now time.Time, waiting []throttle.TicketView) (inRoom map
 
 // podChanged passes a change of a pod on. A pod that makes that panic ends nothing.
 func (d *Daemon) podChanged(pod podwatch.Pod, deleted bool) {
-	defer d.observer.CaughtPod("podChanged", pod.UID, pod.Namespace+"/"+pod.Name)
+	defer d.observer.CaughtPod("podChanged", pod.UID, pod.NamespacedName())
 	d.starts.PodChanged(pod, deleted)
 	if !deleted {
 		d.waiting.Gate.PodChanged(pod)

@@ -15,6 +15,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // What the daemon makes of its options, and passes on to its parts, in the values on which users count.
@@ -106,8 +109,18 @@ func TestADaemonThatFindsTheRoomWaitsForThoseInIt(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "00-pod-pacemaker.conflist"), []byte("{}"), 0o600))
 		}
 		o := Options{NodeName: "node", CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: dir, Programs: dir, RunDir: dir, Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}
-		d := newDaemon(o, 1, crd.Documents{}, nil, defaultTuning())
+		d := newDaemon(o, cores.Of(1), crd.Documents{}, nil, defaultTuning())
 		d.starts.Runtime.Synchronize(nil, nil)
 		assert.Equal(t, found, d.starts.Hooks.Freeze())
 	}
+}
+
+// What refusals take of the CPUs is no load of starts, so the adaptive limit must know it.
+func TestTheSignalsKnowWhatRefusalsTake(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime, standalone, with(func(o *Options) { o.Gate = waiting.GateNever }))
+	n.strangePod("holder").runs().startsNow("app")
+	require.Zero(t, n.d.signals.Measure()[throttle.SignalCPU].Refusals)
+	require.Error(t, n.strangePod("refused").run())
+	require.Positive(t, n.d.signals.Measure()[throttle.SignalCPU].Refusals)
 }

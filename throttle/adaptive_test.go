@@ -134,6 +134,22 @@ func TestTheAdaptiveLimitCountsThePodsThatCouldStart(t *testing.T) {
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
 }
 
+// What starts got of the CPUs and waited for is summed up. Exempt starts do not count, nor those of which it is not known
+// how long they waited.
+func TestTheAdaptiveLimitKnowsHowLongStartsWaitForCPUs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
+	n.joinAndWait("idles", "burns", "unknown")
+	n.join("exempt").StartExempt(n.now)
+	n.l.SetUse("idles", adaptive.Use{CPU: time.Second, WaitedKnown: true})
+	n.l.SetUse("burns", adaptive.Use{CPU: time.Second, Cores: 1, Waited: 0.25, WaitedKnown: true})
+	n.l.SetUse("unknown", adaptive.Use{CPU: time.Second, Cores: 1})
+	n.l.SetUse("exempt", adaptive.Use{CPU: time.Second, Cores: 1, Waited: 0.5, WaitedKnown: true})
+	s := n.l.admission.sample(n.now)
+	require.InDelta(t, 0.75, s.Ran, 1e-9)
+	require.InDelta(t, 0.25, s.Waited, 1e-9)
+}
+
 // Exempt starts are light, and a Stuck start may have waited for something all the time. Neither says how many of the
 // waiting pods the node can bear.
 func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {

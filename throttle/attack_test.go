@@ -59,8 +59,8 @@ func TestTryStartForgetsAReservationWhosePodNeverCame(t *testing.T) {
 	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
 	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Admitted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
-	require.False(t, comes.TryStart(p.now.Add(9*time.Second)).Admitted)
-	require.True(t, comes.TryStart(p.now.Add(10*time.Second)).Admitted)
+	require.False(t, comes.TryStart(p.now.Add(19*time.Second)).Admitted)
+	require.True(t, comes.TryStart(p.now.Add(20*time.Second)).Admitted)
 }
 
 // A pod is overdue, and its group holds it. It cannot pass now, and keeps no slot from another overdue pod.

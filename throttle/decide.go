@@ -16,7 +16,7 @@ type admission struct {
 	tickets         *tickets
 	frozen          bool    // no ticket is admitted in its turn
 	hold            Hold    // the same, and for no deadline
-	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil: none does
+	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil if none does
 	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
 	queuesTurn      bool    // the next slot is for the queue, not for an overdue ticket
 	oldestsTurn     bool    // of the overdue tickets, the one that is overdue for longest is next
@@ -31,7 +31,7 @@ func (d *admission) try(now time.Time, t *Ticket) Decision {
 		return t.answer()
 	}
 	if !t.reserved {
-		t.awaitedUntil = now.Add(returnsWithin)
+		t.awaitedUntil = now.Add(comesWithin)
 	}
 	at := d.queue.position(t)
 	held := t.heldBy(at, d.held(now))
@@ -94,7 +94,7 @@ func (d *admission) admitOne(now time.Time) bool {
 	case overdue != nil && (allowed || !othersAllow || !queuesSlot):
 		if c.held || !fits {
 			d.overLimit, d.overOtherLimits = overdue, c.held || !othersAllow
-			d.slots.planned = false // the limit may be that of a smaller start, and seem to include this one
+			d.slots.planned = false // the limit may be one for a smaller start, and seem to include this one
 		}
 		d.admitOverdue(now, overdue)
 	case c.next != nil && !slotFree && othersAllow && (d.slots.lentTo(now, c.next) || d.slots.lend(now, len(d.queue.arrivals))):
@@ -133,7 +133,7 @@ func (d *admission) moreUrgent(a, b *Ticket) bool {
 	return d.queue.fairer(a, b)
 }
 
-// wakeAt returns the earliest time at which Advance may have something to do; zero: there is none.
+// wakeAt returns the earliest time at which Advance may have something to do, or zero if there is none.
 func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	sooner := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
@@ -23,29 +24,27 @@ const (
 
 // history is how long the latest starts took that ended as started.
 type history struct {
-	last  [64]endedStart
+	last  [128]endedStart
 	n     int
 	herd  int             // how many had ended when the present herd began
-	ended time.Time       // when the latest ended; zero: none has
+	ended time.Time       // when the latest ended; zero if none has
 	kinds map[string]seen // what is seen of the present herd in last, by kind; "": of all
-	known int             // how many kinds these are; starts of which the kind is not known are of different kinds
+	known int             // how many kinds these are; starts without a known kind are of different kinds
 }
 
 type endedStart struct {
-	kind     string
-	admitted time.Time
-	took     time.Duration
+	kind string
+	took time.Duration
 }
 
 // seen is what starts took.
 type seen struct {
 	starts       time.Duration // how many
 	sum, longest time.Duration
-	admitted     time.Time // of the latest
 }
 
 func (h *history) add(kind string, admitted time.Time, took time.Duration) {
-	h.last[h.n%len(h.last)] = endedStart{kind, admitted, max(took, time.Millisecond)}
+	h.last[h.n%len(h.last)] = endedStart{kind, max(took, time.Millisecond)}
 	h.n++
 	h.ended = admitted.Add(took)
 	h.kinds, h.known = map[string]seen{}, 0
@@ -69,7 +68,7 @@ func (h *history) begin(now time.Time) {
 
 func (h *history) see(kind string, e endedStart) {
 	s := h.kinds[kind]
-	h.kinds[kind] = seen{s.starts + 1, s.sum + e.took, max(s.longest, e.took), later(s.admitted, e.admitted)}
+	h.kinds[kind] = seen{s.starts + 1, s.sum + e.took, max(s.longest, e.took)}
 }
 
 // of returns the kind and what was seen of it, or "" and what was seen of all starts if none of the kind was seen.
@@ -80,7 +79,7 @@ func (h *history) of(kind string) (string, seen) {
 	return "", h.kinds[""]
 }
 
-// median returns the median of the latest 16 durations; zero: there are none.
+// median returns the median of the latest 16 durations, or zero if there are none.
 func (h *history) median() time.Duration {
 	var sorted [16]time.Duration
 	n := min(h.n, len(sorted))
@@ -115,19 +114,16 @@ type forecast struct {
 	surely   bool            // starts take as long as is nearly certain, not as long as is expected
 	expected time.Duration   // how long a start is expected to take
 	timeout  time.Duration   // after that, a start holds no slot
-	changed  []*Ticket       // starts under way that show that starts of their kind take longer than those that ended
-	slots    []time.Duration // when each slot is free, from now, or nil if nothing bounds the starts
+	slots    []time.Duration // when each slot is free, from now, or nil if nothing limits the starts
+	latest   []time.Duration // when each slot is free, from now, if every start takes until the timeout
+	first    first           // the starts that take the slots first
+	doubtful bool            // it is not sure that a slot becomes free before the timeout, nor is it after more starts
 }
 
 func (d *admission) forecast(now time.Time, surely bool) *forecast {
 	s := d.slots
 	f := &forecast{now: now, history: &s.took, surely: surely, timeout: d.settings.StartTimeout}
 	f.expected, _ = s.expected(now)
-	for _, t := range s.inFlight {
-		if _, seen := f.history.of(t.profile.Kind); f.outgrown(t, seen) && t.admitted.After(seen.admitted) {
-			f.changed = append(f.changed, t)
-		}
-	}
 	if s.limit == noLimit {
 		return f
 	}
@@ -135,17 +131,72 @@ func (d *admission) forecast(now time.Time, surely bool) *forecast {
 	for _, t := range s.inFlight {
 		if t.slot {
 			f.slots = append(f.slots, f.left(t))
+			f.latest = append(f.latest, max(0, f.timeout-now.Sub(t.admitted)))
+			f.comesFirst(&f.first, t)
 		}
 	}
 	slices.Sort(f.slots)
-	free := max(max(s.capacity(), s.ifPresent)-len(f.slots), s.lentSoon(now))
+	slices.Sort(f.latest)
+	free := max(max(s.capacity(), s.allowsSoon(now, d.queue))-len(f.slots), s.lentSoon(now))
 	if free < 0 { // the first starts that end leave no slot free
-		f.slots = f.slots[-free:]
+		f.slots, f.latest = f.slots[-free:], f.latest[-free:]
 	}
 	for range free {
-		f.slots = append(f.slots, 0)
+		f.slots, f.latest = append(f.slots, 0), append(f.latest, 0)
 	}
 	return f
+}
+
+// first are starts that take slots before others.
+type first struct {
+	starts int // how many
+	longer int // how many of them are under way for longer than those that ended
+	seen   int // how many starts have ended of the least known of their kinds
+}
+
+// comesFirst adds a start, which may be under way.
+func (f *forecast) comesFirst(before *first, t *Ticket) {
+	if !f.surely {
+		return
+	}
+	kind, seen := f.history.of(t.profile.Kind)
+	before.longer += oneIf(!t.admitted.IsZero() && f.outgrown(t, seen))
+	known := f.history.comparable(kind)
+	if before.starts == 0 || known < before.seen {
+		before.seen = known
+	}
+	before.starts++
+}
+
+// comparable returns of how many starts, or of how many kinds if none of its own was seen, it is known how long they took.
+func (h *history) comparable(kind string) int {
+	if kind, seen := h.of(kind); kind != "" {
+		return int(seen.starts)
+	}
+	return h.known
+}
+
+// leaveOneOf reports whether, in 99 of 100 cases, the starts leave one of the slots free before the timeout: whether not all
+// are taken by starts that last longer than any that has ended. seen starts have ended, and longer ones under way last
+// longer. So with a uniform prior the next start does with a probability of (longer+1)/(seen+longer+2), the rule of
+// succession, and how many of several do is beta-binomial.
+func (f first) leaveOneOf(slots int) bool {
+	slots, next := slots-f.longer, f.starts-f.longer
+	if next < slots {
+		return true
+	}
+	long, short := float64(f.longer+1), float64(f.seen+1)
+	chance, below := 1.0, 0.0 // of x long ones among the next; of less than that
+	for i := range f.longer + 1 {
+		chance *= (short + float64(i)) / (short + float64(next+i)) // in the end, of none
+	}
+	for x := range slots {
+		if below += chance; (1-below)*unlikely <= 1 {
+			return true
+		}
+		chance *= float64(next-x) / float64(x+1) * (long + float64(x)) / (short + float64(next-x-1))
+	}
+	return false
 }
 
 // outgrown reports whether a start under way takes much longer than those that were seen.
@@ -166,11 +217,6 @@ func (f *forecast) takes(t *Ticket) time.Duration {
 	if n := f.history.known; kind == "" {
 		most = max(most, most*unlikely/slowdown/time.Duration(n*(n+1)))
 	}
-	for _, o := range f.changed {
-		if its, _ := f.history.of(o.profile.Kind); its == kind {
-			most = max(most, unlikely*f.now.Sub(o.admitted))
-		}
-	}
 	return min(most, f.timeout)
 }
 
@@ -188,33 +234,51 @@ func (f *forecast) left(t *Ticket) time.Duration {
 
 // turn returns when the next slot is free, from now.
 func (f *forecast) turn() time.Duration {
-	if len(f.slots) == 0 {
+	switch {
+	case len(f.slots) == 0:
 		return 0
+	case f.doubtful || !f.first.leaveOneOf(len(f.slots)):
+		f.doubtful = true
+		return slices.Min(f.latest)
+	default:
+		return slices.Min(f.slots)
 	}
-	return slices.Min(f.slots)
 }
 
 // start takes the next slot for a start of the ticket.
 func (f *forecast) start(t *Ticket) {
 	if len(f.slots) > 0 {
-		f.slots[slices.Index(f.slots, f.turn())] += f.takes(t)
+		f.slots[slices.Index(f.slots, slices.Min(f.slots))] += f.takes(t)
+		f.latest[slices.Index(f.latest, slices.Min(f.latest))] += f.timeout
+		f.comesFirst(&f.first, t)
 	}
 }
 
-// starts returns how many starts like that of the ticket can begin within a time in a number of slots, of which starts
-// under way have taken some.
-func (f *forecast) starts(within time.Duration, t *Ticket, taken []*Ticket, slots int) (n int) {
+// starts returns how many starts like the ticket's can begin within a time in a number of slots. The tickets in taken
+// are under way and hold some of the slots.
+func (f *forecast) starts(within time.Duration, t *Ticket, taken []*Ticket, slots int) int {
+	var before first
+	all, latest := 0, 0 // if they take as long as is sure of each, and until the timeout
 	takes := max(time.Millisecond, f.takes(t))
 	for i := range slots {
-		left := time.Duration(0)
+		left, ends := time.Duration(0), time.Duration(0)
 		if i < len(taken) {
-			left = f.left(taken[i])
+			left, ends = f.left(taken[i]), max(0, f.timeout-f.now.Sub(taken[i].admitted))
+			f.comesFirst(&before, taken[i])
 		}
 		if left <= within {
-			n += 1 + int((within-left)/takes)
+			all += 1 + int((within-left)/takes)
+		}
+		if ends <= within {
+			latest += 1 + int((within-ends)/f.timeout)
 		}
 	}
-	return n
+	under := before.starts
+	f.comesFirst(&before, t) // its kind counts, too
+	return max(latest, sort.Search(all, func(begun int) bool {
+		before.starts = under + begun
+		return !before.leaveOneOf(slots)
+	}))
 }
 
 // quota returns how many pods the rate and the limits on signals are expected to admit within a time.
@@ -223,7 +287,7 @@ func (d *admission) quota(now time.Time, within time.Duration) int {
 	if d.settings.FillEvery > 0 {
 		quota = d.limits.bucket.TokensAt(now) + half/d.settings.FillEvery.Seconds()
 	}
-	if d.limits.boundsSignals() {
+	if d.limits.limitsSignals() {
 		starts := 1.0
 		if every, known := d.admissionsEvery(now); known {
 			starts = half / max(every, 1).Seconds()
@@ -293,7 +357,7 @@ func (d *admission) interval(now time.Time) (every time.Duration, observed bool)
 // the mean time between the latest admissions.
 func (d *admission) othersInterval(now time.Time) (every time.Duration, observed bool) {
 	every, observed = d.settings.FillEvery, true
-	if d.limits.boundsSignals() {
+	if d.limits.limitsSignals() {
 		latest, known := d.admissionsEvery(now)
 		return max(every, latest), known
 	}
@@ -305,7 +369,7 @@ func (d *admission) othersInterval(now time.Time) (every time.Duration, observed
 func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 	since := now
 	for _, t := range d.queue.arrivals {
-		since = earlier(since, t.arrived)
+		since = notAfter(since, t.arrived)
 	}
 	since = later(since, now.Add(-intervalWindow))
 	n := d.limits.admissions.after(since)
@@ -321,12 +385,18 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 	s := adaptive.Sample{At: now, Made: d.slots.took.n, Lost: d.slots.lost}
 	s.Queued = d.queue.couldStart(func(t *Ticket) bool { return t.preparation.since.IsZero() })
 	for _, t := range d.slots.inFlight {
-		s.Starting += oneIf(t.slot && t.admission != reasons.Exempt)
+		if t.slot && t.admission != reasons.Exempt {
+			s.Starting++
+			if t.use.WaitedKnown {
+				s.Ran, s.Waited = s.Ran+t.use.Cores-t.use.Waited, s.Waited+t.use.Waited
+			}
+		}
 	}
 	if d.hold.held(now).none() && d.limits.held(now).none() {
 		s.Waiting = d.queue.couldStart((*Ticket).waits)
 	}
 	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)
+	s.Refusals = signals[SignalCPU].Refusals
 	s.CPUPressure, s.CPUPressureKnown = signals.valueAt(now, SignalCPUPressure)
 	s.IOPressure, s.IOPressureKnown = signals.valueAt(now, SignalIOPressure)
 	for _, signal := range [...]Signal{SignalIOPressure, SignalCPUPressure, SignalCPU} {

@@ -54,7 +54,7 @@ func TestAReservationIsNotKeptForAPodThatNeverComes(t *testing.T) {
 	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Admitted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
 	require.False(t, comes.TryStart(p.now).Admitted, "the reservation is kept")
-	p.pass(15 * time.Second)
+	p.pass(20 * time.Second)
 	require.True(t, comes.TryStart(p.now).Admitted)
 }
 

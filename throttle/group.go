@@ -16,7 +16,7 @@ type group struct {
 	key    GroupKey
 	limits GroupLimits
 	bounds []bound
-	claims int // below zero: any number
+	claims int // the number of the last SetClaims; below zero if any number of pods may start
 	counts
 	heldBefore int // how many tickets its bounds have held so far in this scan
 }
@@ -32,11 +32,11 @@ type counts struct {
 type bound struct {
 	group        *group
 	reason       reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
-	resource     string         // empty: pods
+	resource     string         // empty if it limits pods
 	limit, used  float64
 	usedBefore   float64   // by the count before
 	progressing  int       // how many of the pods that use it make progress
-	stalledSince time.Time // since when the last of the others makes none
+	stalledSince time.Time // when the last of the others stopped making progress
 	loan         loan
 	// State of one scan: how much the bound allows, and how much of that is reserved for tickets
 	// already scanned. closed: no ticket behind gets any of it.
@@ -52,7 +52,7 @@ type pod struct {
 	uid            string
 	in             []podInGroup // ordered by key; empty if the pod neither waits nor runs
 	asks           []ask        // by rank
-	ticket         *Ticket      // the latest; nil: none is remembered
+	ticket         *Ticket      // the latest; nil if none is remembered
 	running, ready bool         // see PodGroups
 }
 
@@ -266,7 +266,8 @@ func (p *pod) count() {
 // inState reports whether the pod's latest ticket is in a state.
 func (p *pod) inState(state State) bool { return p.ticket != nil && p.ticket.state == state }
 
-// stalledSince returns since when the pod makes no progress; zero if it does. A pod that ended Stuck makes none.
+// stalledSince returns when the pod stopped making progress, or zero if it makes progress. A pod that ended Stuck makes
+// none.
 func (p *pod) stalledSince() time.Time {
 	switch t := p.ticket; {
 	case p.inState(Starting):
@@ -290,13 +291,13 @@ func oneIf(is bool) int {
 // recounted updates the bound after a count. The limits of pacers and claims may have changed. If
 // less is used than before, unused loans end.
 func (b *bound) recounted() {
-	most, bounded := b.group.claims, b.group.claims >= 0
+	most, limited := b.group.claims, b.group.claims >= 0
 	switch b.reason {
 	case reasons.PolicyPacer:
-		most, bounded = b.group.limits.Pacer.Allows(b.group.ready)
+		most, limited = b.group.limits.Pacer.Allows(b.group.ready)
 		fallthrough
 	case reasons.PolicyClaim:
-		if b.limit = float64(most); !bounded {
+		if b.limit = float64(most); !limited {
 			b.limit = anyNumber
 		}
 	}

@@ -14,10 +14,10 @@ type Hold struct {
 	Since, Until time.Time
 }
 
-// Put puts the Hold in the place of that of a limiter, which admits the pods that may start because of that. While it
-// holds, no ticket is admitted: not in its turn, not because its MaxWait or the time of its process is over, and not by a
-// loan. A ticket gets a reservation only if its process can wait for longer than the Hold lasts. Exempt pods and adopted
-// starts start as before. Put does not block, and is safe for concurrent use.
+// Put gives a limiter this Hold instead of the present one. The limiter then admits the pods that may start because of
+// the change. While the Hold lasts, no ticket is admitted: not in its turn, not because its MaxWait or the time of its
+// process is over, and not by a loan. A ticket gets a reservation only if its process can wait for longer than the Hold
+// lasts. Exempt pods and adopted starts start as before. Put does not block, and is safe for concurrent use.
 func (h Hold) Put(now time.Time, l *Limiter) {
 	now = l.lock(now)
 	if h == l.admission.hold { // the caller of Advance may put it each time, and a change would wake it again

@@ -65,7 +65,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 		return l.tickets.join(l, now, r)
 	}
 	l.tickets.saw(now, t)
-	if arrived := earlier(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
+	if arrived := notAfter(now, r.Arrived); t.state == Waiting && arrived.Before(t.arrived) {
 		l.queue.move(t, func() { t.arrived = arrived })
 		l.tickets.notify()
 	}
@@ -83,7 +83,7 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 		t = l.tickets.join(l, now, r)
 	}
 	if t.state == Waiting {
-		l.tickets.start(earlier(now, since), t, reasons.Adopted, true)
+		l.tickets.start(notAfter(now, since), t, reasons.Adopted, true)
 	}
 	return t
 }
@@ -120,8 +120,8 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 	}
 }
 
-// SetStalled sets since when a Starting pod makes no progress; zero if it makes progress or that is
-// not known. It does nothing if the pod is not Starting.
+// SetStalled sets when a Starting pod stopped making progress; zero if it makes progress or that is not known. It does
+// nothing if the pod is not Starting.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)
@@ -135,12 +135,11 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 		t.pod.repay()
 		return
 	}
-	t.stalledSince = later(t.admitted, earlier(now, since))
+	t.stalledSince = later(t.admitted, notAfter(now, since))
 }
 
 // SetPolicies replaces the limits of all policies, by the policy's name, and the groups of the given
-// pods, in one step. A policy that is absent bounds nothing. The caller must not change the arguments
-// afterwards.
+// pods, in one step. A policy that is absent limits nothing. The caller must not change the arguments afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
 	now = l.lock(now)
 	defer l.admitAndUnlock(now)
@@ -233,7 +232,7 @@ func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 }
 
 // Advance ends the starts and waits whose time is over, and admits the pods that may start by now. It
-// returns when to call it next; zero: not before [Limiter.Changed] has a value.
+// returns when to call it next, or zero if there is nothing to do before [Limiter.Changed] has a value.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
 	now = l.lock(now)
 	defer l.mu.Unlock()
@@ -265,8 +264,8 @@ func (l *Limiter) Drain() []Event {
 	return events
 }
 
-// lock locks mu, and returns the time of the call: now, but never before that of an earlier call. Two
-// callers may read the clock in one order and get the lock in the other.
+// lock locks mu, and returns the time of the call: now, but never before the time of an earlier call. Two callers may
+// read the clock in one order and get the lock in the other.
 func (l *Limiter) lock(now time.Time) time.Time {
 	l.mu.Lock()
 	l.latest = later(l.latest, now)
@@ -288,9 +287,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// earlier returns at if it is before now, else now; also if at is zero. The result has the monotonic
-// reading of now: times of which only some have one cannot be compared after the wall clock was set.
-func earlier(now, at time.Time) time.Time {
+// notAfter returns at, or now if at is after now or zero. The result has the monotonic reading of now: after the wall
+// clock was set, a time without that reading cannot be compared with one that has it.
+func notAfter(now, at time.Time) time.Time {
 	if at.IsZero() || !at.Before(now) {
 		return now
 	}

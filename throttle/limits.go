@@ -23,11 +23,11 @@ const (
 )
 
 // limits are the limits of the node, without the number of starts at a time: the token bucket, and the
-// bounds on signals with the debts of starts that a signal does not show yet.
+// limits on signals with the debts of starts that a signal does not show yet.
 type limits struct {
 	settings   *Settings
-	bucket     *rate.Limiter // kept while there is no rate limit; nil: there never was one
-	exceeded   time.Time     // when a start last took no token of the rate limit; zero: never
+	bucket     *rate.Limiter // kept while there is no rate limit; nil if there never was one
+	exceeded   time.Time     // when a start last took no token of the rate limit; zero if none did
 	signals    Signals
 	debts      admissionTimes // of all starts
 	admissions admissionTimes // of all starts but exempt and adopted ones
@@ -81,12 +81,12 @@ func (l *limits) mayExceedRate(now time.Time) bool {
 	return l.heldByRate(now).none() || now.Sub(l.exceeded) >= l.settings.FillEvery
 }
 
-// heldBySignal returns a signal as the limit unless it is below its bound, with the debts of the starts
-// that it does not show yet.
+// heldBySignal returns a signal as the limit unless it is below its Max, with the debts of the starts that it does not
+// show yet.
 func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
-	bound := l.settings.Signals[signal].Max
+	threshold := l.settings.Signals[signal].Max
 	value, known := l.signals.valueAt(now, signal)
-	if bound <= 0 || !known {
+	if threshold <= 0 || !known {
 		return Held{}
 	}
 	if least := l.settings.MinUtilization; signal == SignalCPUPressure && least > 0 {
@@ -95,10 +95,10 @@ func (l *limits) heldBySignal(now time.Time, signal Signal) Held {
 		}
 	}
 	reason, owed := l.owed(signal)
-	if value+owed < bound {
+	if value+owed < threshold {
 		return Held{}
 	}
-	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: bound}
+	return Held{Reason: reason, Signal: signal, Measured: value + owed, Owed: owed, Threshold: threshold}
 }
 
 // owed returns the reason that belongs to a signal, and the debts of the starts that it does not show yet.
@@ -125,8 +125,8 @@ func (l *limits) take(now time.Time) {
 	l.admissions.add(now)
 }
 
-// boundsSignals reports whether a limit on a signal is set.
-func (l *limits) boundsSignals() bool {
+// limitsSignals reports whether a limit on a signal is set.
+func (l *limits) limitsSignals() bool {
 	return slices.ContainsFunc(l.settings.Signals[:], func(s SignalLimit) bool { return s.Max > 0 })
 }
 

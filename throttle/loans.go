@@ -9,12 +9,13 @@ import (
 
 // loan is the latest loan: starts that are allowed beyond a limit.
 type loan struct {
-	size int // starts; zero: there is no loan
+	size int // starts; zero if there is no loan
 	at   time.Time
 	upTo float64 // how much may be used, beyond the limit
 }
 
-// due returns when the next loan is due if no start has made progress since jam; zero: never.
+// due returns when the next loan is due if no start has made progress since jam, or zero if no loan
+// will be.
 func (n *loan) due(jam time.Time, after time.Duration) time.Time {
 	switch {
 	case jam.IsZero() || after <= 0:
@@ -50,8 +51,8 @@ func (n *loan) repay(used, limit float64) {
 	}
 }
 
-// jam returns since when no pod that uses a bound on starts makes progress while others wait; zero if
-// one does.
+// jam returns when the last pod that uses a limit on starts stopped making progress while others
+// wait, or zero if one makes progress.
 func (b *bound) jam() time.Time {
 	lends := b.reason == reasons.PolicyStarting || b.reason == reasons.PolicyPacer
 	if !lends || b.used == 0 || b.progressing > 0 || b.group.waiting == 0 {

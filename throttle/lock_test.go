@@ -21,7 +21,7 @@ import (
 // them. None of these does I/O, waits, reads a clock or takes a lock that is held for longer than a sum takes.
 var computing = map[string][]string{
 	".": {
-		"cmp", "maps", "math", "slices", "reflect.DeepEqual", "time.Duration", "sync",
+		"cmp", "maps", "math", "slices", "sort", "reflect.DeepEqual", "time.Duration", "sync",
 		"golang.org/x/time/rate", // a token bucket: its own lock, and the time as a parameter
 		own + "adaptive", own + "costs", own + "reasons",
 	},
@@ -35,7 +35,7 @@ const own = "github.com/pod-pacemaker/pod-pacemaker/throttle/"
 // foreignMethods are the methods of types of those packages that are called.
 var foreignMethods = strings.Fields("Abs Add After Before Compare Equal IsZero Seconds Sub" + // time
 	" AllowN SetBurstAt SetLimitAt TokensAt" + // rate
-	" Allow AllowAll Configure Observe Spend Why" + // adaptive
+	" Allow AllowSoon Configure Observe Spend Why" + // adaptive
 	" Lock Unlock") // sync
 
 // funcValues are the functions that are called as values, and why they may be.

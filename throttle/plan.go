@@ -9,6 +9,9 @@ import (
 // leastCores is the least that a start counts where cores are counted: 20 starts that only wait count as one core.
 const leastCores = 0.05
 
+// retriesWithin is how long it takes until kubelet tries a refused pod again.
+const retriesWithin = 15 * time.Second
+
 // plan sets how many pods may start at a time: as many of the waiting pods, in their order, as the adaptive limit and
 // the limit on cores allow.
 func (d *admission) plan(now time.Time) {
@@ -16,25 +19,49 @@ func (d *admission) plan(now time.Time) {
 		t.passes = false
 	}
 	all, _ := d.queue.starts(func(t *Ticket) bool { return !t.preparation.fails })
-	present, tickets := d.queue.starts((*Ticket).waits)
-	limit, comes := noLimit, noLimit
+	present, tickets := d.queue.starts(func(t *Ticket) bool { return mayStart(now, t) })
+	limit := noLimit
 	if by := d.slots.adaptive; by != nil {
-		underWay := make([]adaptive.Start, 0, len(d.slots.inFlight))
-		for _, t := range d.slots.inFlight {
-			underWay = append(underWay, t.start())
-		}
-		found, passing := by.Allow(now, underWay, d.slots.taken(), present, all)
+		found, passing := by.Allow(now, d.slots.underWay(), d.slots.taken(), present, all)
 		for _, i := range passing {
 			tickets[i].passes = true
 		}
-		limit, comes = found, by.AllowAll(now, underWay, d.slots.taken(), all)
+		limit = found
 	}
 	d.slots.found = limit
 	if d.settings.CountsCores() {
-		limit, comes = min(limit, d.slots.withCores(present)), min(comes, d.slots.withCores(all))
+		limit = min(limit, d.slots.withCores(present))
 	}
-	d.slots.setLimit(limit, comes)
-	d.slots.planned = true
+	d.slots.setLimit(limit)
+	d.slots.planned, d.slots.looked = true, false
+}
+
+// allowsSoon returns how many pods may start at a time before a refused pod could be back, if all that wait come: for these,
+// there are places in the gate.
+func (s *slots) allowsSoon(now time.Time, q *queue) int {
+	if !s.byKind() {
+		return s.limit
+	}
+	if !s.looked {
+		all, _ := q.starts(func(t *Ticket) bool { return !t.preparation.fails })
+		s.soon, s.looked = s.most(), true
+		if s.adaptive != nil {
+			s.soon = min(s.soon, s.adaptive.AllowSoon(now, retriesWithin, s.underWay(), s.taken(), all))
+		}
+		if s.settings.CountsCores() {
+			s.soon = min(s.soon, s.withCores(all))
+		}
+	}
+	return max(s.limit, s.soon)
+}
+
+// underWay returns the starts under way.
+func (s *slots) underWay() []adaptive.Start {
+	all := make([]adaptive.Start, 0, len(s.inFlight))
+	for _, t := range s.inFlight {
+		all = append(all, startOf(t))
+	}
+	return all
 }
 
 // withCores returns how many pods may start at a time by the cores that they keep busy: the starts under way, then the
@@ -45,7 +72,7 @@ func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
 	left := float64(s.settings.MaxConcurrent) + rounding
 	for _, t := range s.inFlight {
 		if t.slot {
-			if left -= cores(t.start()); left < 0 && starts > 0 {
+			if left -= cores(startOf(t)); left < 0 && starts > 0 {
 				return starts
 			}
 			starts++
@@ -63,7 +90,7 @@ func (s *slots) withCores(waiting []adaptive.Start) (starts int) {
 // fits reports whether t can start within the cores, beside the starts under way or alone. It is true if cores are not
 // counted.
 func (s *slots) fits(t *Ticket) bool {
-	return !s.settings.CountsCores() || s.withCores([]adaptive.Start{t.start()}) > s.taken()
+	return !s.settings.CountsCores() || s.withCores([]adaptive.Start{startOf(t)}) > s.taken()
 }
 
 // follow adjusts the limit to the ticket that is next now: the order may have changed since the plan was made.
@@ -75,7 +102,7 @@ func (s *slots) follow(next *Ticket) {
 	if s.fits(next) {
 		limit = min(s.found, max(s.limit, s.taken()+1))
 	}
-	s.setLimit(limit, s.ifPresent)
+	s.setLimit(limit)
 }
 
 // cores returns how many cores a start is expected to keep busy at its peak.
@@ -93,7 +120,7 @@ func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start, tickets 
 		if h != nil {
 			return true
 		}
-		start := t.start()
+		start := startOf(t)
 		if n := len(all); n > 0 {
 			start.Band = all[n-1].Band + oneIf(byBand(tickets[n-1], t) != 0)
 		}
@@ -103,6 +130,6 @@ func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start, tickets 
 	return all, tickets
 }
 
-func (t *Ticket) start() adaptive.Start {
+func startOf(t *Ticket) adaptive.Start {
 	return adaptive.Start{Kind: t.profile.Kind, Cost: t.profile.Cost, Patience: t.profile.Patience, Began: t.admitted, Use: t.use}
 }

@@ -27,7 +27,7 @@ type Membership struct {
 	Key GroupKey
 	// Requests are what the pod counts for, beside being one pod.
 	Requests Amounts
-	// Bypass: the pod counts in the group, and the group never holds it.
+	// Bypass reports whether the group never holds the pod, which counts in it all the same.
 	Bypass bool
 }
 
@@ -36,24 +36,24 @@ type PodGroups struct {
 	UID string
 	// Groups are the memberships of the pod. Of two in the same group, the first counts.
 	Groups []Membership
-	// Running: the pod was admitted and has not finished, with or without a ticket. Ready: its
+	// Running reports whether the pod was admitted and has not finished, with or without a ticket, and Ready whether its
 	// containers are ready. If Running is false, the limiter keeps what it knows of both.
 	Running, Ready bool
 }
 
-// GroupLimits bounds the pods of each group of a policy. The zero value bounds nothing.
+// GroupLimits limits the pods of each group of a policy. The zero value limits nothing.
 type GroupLimits struct {
-	// Starting bounds the pods of the group that start. Running bounds the pods that were admitted
-	// and have not finished. Deadlines and loans may exceed Starting, but never Running.
+	// Starting limits the pods of the group that start. Running limits the pods that were admitted and
+	// have not finished. Deadlines and loans may exceed Starting, but never Running.
 	Starting, Running Bound
-	// Pacer bounds how many pods start, by how many are ready.
+	// Pacer limits how many pods start, by how many are ready.
 	Pacer Pacer
-	// Claims: only as many pods of the group start at a time as [Limiter.SetClaims] allows, and none
-	// before it was called for the group. A deadline may exceed it, a loan does not. nil: it does not
-	// bound the group.
+	// Claims limits the pods of the group that start at a time to as many as [Limiter.SetClaims] allows, and to none
+	// before it was called for the group. A deadline may exceed it, a loan does not. If Claims is nil, it does not limit
+	// the group.
 	Claims *Claims
-	// MaxWait bounds the wait of each pod of the group that does not bypass it, if it is less than
-	// Settings.MaxWait. Zero or less: only Settings.MaxWait counts.
+	// MaxWait limits the wait of each pod of the group that does not bypass it, if it is less than
+	// Settings.MaxWait. If it is zero or less, only Settings.MaxWait counts.
 	MaxWait time.Duration
 }
 
@@ -69,18 +69,18 @@ type Claims struct {
 	OpenAfter time.Duration
 }
 
-// Bound bounds pods and what they request. The zero value bounds nothing.
+// Bound is a limit on pods and on what they request. The zero value limits nothing.
 type Bound struct {
-	// Pods is how many there may be. nil: any number; zero: none.
+	// Pods is how many pods there may be: any number if it is nil, none if it is zero.
 	Pods *int64
 	// Requests is how much of each resource they may request together. A resource that is absent is
-	// not bounded. A bound on a resource does not hold a pod that requests nothing of it.
+	// not limited. A bound on a resource does not hold a pod that requests nothing of it.
 	Requests Amounts
 }
 
-// Pacer bounds how many pods of a group start, by how many are ready. For a pacer, a pod starts from
-// its admission until it is ready or has finished, and again when it is no longer ready. The zero
-// value bounds nothing.
+// Pacer limits how many pods of a group start, by how many are ready. For a pacer, a pod starts
+// from its admission until it is ready or has finished, and again when it is no longer ready. The
+// zero value limits nothing.
 type Pacer struct {
 	// MaxStagger is how many pods must be ready for the pacer to end.
 	MaxStagger int
@@ -92,9 +92,9 @@ type Pacer struct {
 	Multiplier float64
 }
 
-// Allows returns how many pods may start at a time if a number of pods are ready. bounded is false if
-// any number may.
-func (p Pacer) Allows(ready int) (starting int, bounded bool) {
+// Allows returns how many pods may start at a time if a number of pods are ready. limited is false
+// if any number may.
+func (p Pacer) Allows(ready int) (starting int, limited bool) {
 	switch {
 	case ready >= p.MaxStagger:
 		return 0, false

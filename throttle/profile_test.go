@@ -46,6 +46,29 @@ func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
+// Starts of a known kind idle for 15 s and then burn CPU. Three may burn at once; the next three, if they begin a moment
+// later. Kubelet would try these again only after 15 s, so they have places in the gate.
+func TestPodsThatMayStartBeforeTheyWouldComeBackHavePlaces(t *testing.T) {
+	t.Parallel()
+	idles := Profile{Kind: "web", Patience: 25 * time.Second, Cost: &costs.Cost{
+		Count: 9, Seen: t0.Add(-time.Hour), Idle: costs.Figure{Mean: 15}, CPU: costs.Figure{Mean: 3}, Peak: costs.Figure{Mean: 1},
+	}}
+	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, StartTimeout: time.Hour})
+	n.busy(0)
+	n.pass(time.Second)
+	n.busy(0)
+	var admitted []bool
+	for i := range 9 {
+		ticket := n.l.Join(n.now, Request{UID: fmt.Sprint(i), Profile: idles})
+		if ticket.TryStart(n.now).Admitted {
+			continue
+		}
+		admitted = append(admitted, ticket.Reserve(n.now, 100*time.Second, RetriedSoon).Admitted)
+	}
+	require.Equal(t, 3, n.underWay(), n.l.Snapshot(n.now).Adaptive)
+	require.Equal(t, []bool{true, true, true, false, false, false}, admitted)
+}
+
 // A pod that idles until those before it have burned their CPU time starts before them, whatever its namespace, but not
 // before pods of its namespace that have a higher priority.
 func TestAPodThatDelaysNoneBeforeItPassesThem(t *testing.T) {

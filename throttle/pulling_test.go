@@ -51,12 +51,11 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 		"deleted":                 func(n *node, a *Ticket) { a.End(n.now, reasons.Deleted) },
 		"exempt":                  func(n *node, a *Ticket) { a.StartExempt(n.now) },
 		"found":                   func(n *node, _ *Ticket) { n.l.Adopt(n.now, Request{UID: "a"}, n.now) },
-		"it takes too long":       func(n *node, _ *Ticket) { n.pass(Settings{}.WithDefaults().StartTimeout) },
+		"it takes too long":       func(n *node, _ *Ticket) { n.pass(threeInTime) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: Settings{}.WithDefaults().StartTimeout, MaxPulling: 1})
-			n.observeThree()
+			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime, MaxPulling: 1})
 			n.joinAndWait("holder")
 			a := n.join("a")
 			require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
@@ -72,8 +71,7 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 
 func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	require.True(t, n.join("a").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	b := n.join("b")
@@ -85,8 +83,7 @@ func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 10})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 10, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 9))
 	require.Equal(t, 3, n.l.Snapshot(n.now).Pulling)
@@ -96,7 +93,7 @@ func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
 func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.observeThree()
+	n.observe(2 * time.Second)
 	n.joinAndWait("holder")
 	require.True(t, n.join("pulls").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	a, b := n.join("a"), n.join("b")
@@ -131,7 +128,7 @@ func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
 	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable, RetriedSoon).Admitted)
 	free("pod-02")
 	require.False(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Admitted)
-	n.pass(returnsWithin)
+	n.pass(comesWithin)
 	require.True(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod late did not come back")
 }
 

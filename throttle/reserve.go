@@ -8,13 +8,11 @@ import (
 )
 
 const (
-	// arrivalGrace is how long a pod with a reservation is awaited. A pod that takes longer pulls
-	// images, and must not keep out pods that could start meanwhile.
-	arrivalGrace = 10 * time.Second
-	// returnsWithin is how long a pod that was refused is awaited: kubelet retries within 15
-	// seconds, and needs some time before it asks.
-	returnsWithin = 20 * time.Second
-	// sparedBy is how long before the end of returnsWithin a pod comes back, in the mean.
+	// comesWithin is how long a pod is awaited. If it was refused, kubelet retries within 15 seconds, and needs some time
+	// before it asks. If it has a reservation, it came 13 seconds later where a node was loaded 14 times over. A pod that
+	// takes longer pulls images, and must not keep out pods that could start meanwhile.
+	comesWithin = 20 * time.Second
+	// sparedBy is how long before the end of comesWithin a refused pod comes back, in the mean.
 	sparedBy = 7500 * time.Millisecond
 )
 

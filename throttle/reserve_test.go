@@ -22,9 +22,9 @@ func (n *node) reserve(prefix string, pods int) (up int) {
 	return up
 }
 
-// observe lets starts of the given duration end: so many that others of an unknown kind take at most twelve times as long.
+// observe lets starts of the given duration end, as many as are remembered.
 func (n *node) observe(d time.Duration) {
-	for range 3 {
+	for range len(history{}.last) {
 		n.joinAndWait("observed")
 		n.pass(d)
 		n.end("observed", reasons.Ready)
@@ -37,8 +37,8 @@ func (n *node) renewHolder() {
 	n.joinAndWait("holder")
 }
 
-// observeThree lets starts end, so that beside a start that begins now, three pods get a place in the gate for each slot.
-func (n *node) observeThree() { n.observe(2100 * time.Millisecond) } // 3 * 12 * 2.1 s is less than waitable, and 4 * 12 * 2.1 s is more
+// threeInTime is a StartTimeout with which, beside a start that begins now, three pods get a place in the gate for each slot.
+const threeInTime = 26 * time.Second // 3 * 26 s is less than waitable, and 4 * 26 s is more
 
 func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
 	require.False(t, d.Admitted)
 	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 3, NoneEnded: true}, d.Held)
 	require.Equal(t, 20, d.Ahead)
-	n.pass(returnsWithin)
+	n.pass(comesWithin)
 	n.joinAndWait("a", "b", "c")
 	n.pass(time.Hour) // they outlast each bound, and end
 	require.Zero(t, n.l.Snapshot(n.now).Starting)
@@ -58,9 +58,52 @@ func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
 func TestAPlaceIsForAPodWhoseTurnComesInTimeEvenIfStartsBecomeTenTimesSlower(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.observe(time.Second)
+	n.observe(2 * time.Second)
 	n.joinAndWait("a", "b")
-	require.Equal(t, 16, n.reserve("pod", 60), "2 slots * 8 starts of 12 s in 100 s")
+	require.Equal(t, 8, n.reserve("pod", 60), "2 slots * 4 starts of 24 s in 100 s")
+}
+
+// As many starts that last longer than all that ended as there are slots would take them all. What was seen must make that
+// unlikely, so few slots want many starts that ended.
+func TestNoPlaceIsPromisedWhereLongerStartsMayTakeAllSlots(t *testing.T) {
+	t.Parallel()
+	for slots, want := range map[int]map[int]int{ // how many ended: places behind full slots
+		1: {0: 0, 1: 0, 97: 0, 99: 1},
+		2: {0: 0, 11: 0, 12: 1, 20: 1, 30: 2},
+		4: {3: 0, 4: 1, 8: 2},
+		8: {1: 0, 2: 1, 4: 3},
+	} {
+		for ended, places := range want {
+			n := newNode(t, Settings{MaxConcurrent: slots})
+			for range ended {
+				n.joinAndWait("ended")
+				n.pass(time.Second)
+				n.end("ended", reasons.Ready)
+			}
+			require.Equal(t, slots, n.reserve("first", slots), "free slots are not in doubt")
+			require.Equal(t, places, n.reserve("behind", 20), "%d slots, %d starts ended", slots, ended)
+		}
+	}
+}
+
+// One of the starts under way lasts already longer than all that ended: so may the next.
+func TestALongStartMakesOthersLikely(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 4})
+	n.observe(time.Second)
+	n.joinAndWait("long", "a", "b", "c")
+	before := n.reserve("pod", 60)
+	for i := range 60 {
+		n.end(fmt.Sprintf("pod-%02d", i), reasons.Deleted)
+	}
+	n.pass(2001 * time.Millisecond)
+	for _, uid := range []string{"a", "b", "c"} {
+		n.end(uid, reasons.Deleted)
+		n.joinAndWait(uid)
+	}
+	after := n.reserve("pod", 60)
+	require.Positive(t, after)
+	require.Greater(t, before, after+10)
 }
 
 // Two of the longest say more than twelve times the mean.
@@ -82,32 +125,26 @@ func TestAPlaceAllowsForTwiceTheLongestStart(t *testing.T) {
 func TestAPlaceAllowsForAnUnknownKind(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
-	join := func(uid, kind string) *Ticket {
-		return n.l.Join(n.now, Request{UID: uid, Profile: Profile{Kind: kind}})
+	join := func(kind string) *Ticket {
+		return n.l.Join(n.now, Request{UID: kind, Profile: Profile{Kind: kind}})
 	}
-	ends := func(uid, kind string) {
-		join(uid, kind).Wait(n.now)
+	ends := func(kind string) {
+		join(kind).Wait(n.now)
 		n.pass(time.Second)
-		n.end(uid, reasons.Ready)
+		n.end(kind, reasons.Ready)
 	}
-	places := func(kind string) (up int) {
-		join("holder", "a").Wait(n.now)
-		for i := range 20 {
-			up += oneIf(join(fmt.Sprint(kind, i), kind).Reserve(n.now, waitable, RetriedSoon).Admitted)
-		}
-		for i := range 20 {
-			n.end(fmt.Sprint(kind, i), reasons.Deleted)
-		}
-		n.end("holder", reasons.Deleted)
-		return up
+	takes := func(kind string) time.Duration {
+		defer n.end(kind, reasons.Deleted)
+		return n.l.admission.forecast(n.now, true).takes(join(kind))
 	}
 	for range 5 {
-		ends("first", "a")
+		ends("a")
 	}
-	require.Equal(t, 8, places("a"), "starts of 12 s")
-	require.Equal(t, 2, places("z"), "after one of 12 s starts of 50 s: 100/(1*2) times the mean")
-	ends("second", "b")
-	require.Equal(t, 6, places("z"), "after one of 12 s starts of 16.7 s: 100/(2*3) times the mean")
+	require.Equal(t, 12*time.Second, takes("a"))
+	require.Equal(t, 50*time.Second, takes("z"), "100/(1*2) times the mean")
+	ends("b")
+	require.InDelta(t, 16.7, takes("z").Seconds(), 0.1, "100/(2*3) times the mean")
+	require.Equal(t, []int{5, 1, 2}, []int{n.l.slots.took.comparable("a"), n.l.slots.took.comparable("b"), n.l.slots.took.comparable("z")})
 }
 
 // A refusal costs such a pod as much as a place that runs out.
@@ -131,16 +168,16 @@ func TestRoomCountsTheFreeSlots(t *testing.T) {
 	require.Equal(t, 4, n.reserve("pod", 30), "starts are slow, but four slots are free")
 }
 
-// A start that takes more than twice as long as those that ended may take a hundred times as long as until now, and so
-// may those of its kind that begin later.
+// A start that takes more than twice as long as those that ended may take a hundred times as long as until now, and the
+// next ones may be like it.
 func TestAStartThatHasNotEndedTakesTheRoom(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, StartTimeout: time.Hour})
-	n.observe(time.Second)
+	n.observe(2 * time.Second)
 	n.joinAndWait("slow")
-	n.pass(2 * time.Second)
-	require.Equal(t, 17, n.reserve("fast", 60), "9 in the free slot, 8 in that which is busy for 10 s")
-	n.pass(arrivalGrace)
+	n.pass(4 * time.Second)
+	require.Equal(t, 9, n.reserve("fast", 60), "5 in the free slot, 4 in that which is busy for 20 s")
+	n.pass(comesWithin)
 	require.Equal(t, 1, n.reserve("later", 10), "the slot that is free")
 }
 
@@ -186,9 +223,9 @@ func TestAPromiseIsKeptButTheRateHolds(t *testing.T) {
 	promised := n.join("promised")
 	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
-	n.pass(arrivalGrace - time.Millisecond)
+	n.pass(comesWithin - time.Millisecond)
 	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	n.pass(arrivalGrace)
+	n.pass(comesWithin)
 	require.Equal(t, reasons.GateFull, promised.Reserve(n.now, waitable, RetriedSoon).Reason)
 
 	n = newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
@@ -206,18 +243,18 @@ func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
 
 func TestStartsOfNoDurationLeaveTheRoomOpen(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := newNode(t, Settings{MaxConcurrent: 8})
 	n.observe(0)
 	require.Equal(t, 100, n.reserve("pod", 100))
 }
 
 func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
+	n.observe(time.Second)
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 5))
-	n.pass(arrivalGrace - time.Millisecond)
+	n.pass(comesWithin - time.Millisecond)
 	n.renewHolder()
 	require.Zero(t, n.reserve("late", 5))
 	n.pass(time.Millisecond)
@@ -226,8 +263,7 @@ func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 
 func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder", "a", "b", "c")
 	require.Zero(t, n.reserve("late", 5))
 	n.end("c", reasons.Deleted)
@@ -237,8 +273,7 @@ func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
 // Pods behind that have a place keep one that comes later from it: they were promised a turn. It gets the next place.
 func TestAPlaceThatWasGivenIsKept(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	early := n.join("early")
 	n.pass(100 * time.Millisecond)
@@ -251,8 +286,7 @@ func TestAPlaceThatWasGivenIsKept(t *testing.T) {
 // The turn of an earlier pod would come in time, but that of a pod behind it that has a place would not.
 func TestAnEarlierPodBreaksNoPromise(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	early, behind := n.join("early"), n.join("behind")
 	require.True(t, behind.Reserve(n.now, 40*time.Second, RetriedSoon).Admitted, "its turn comes after 25 s")
@@ -264,8 +298,7 @@ func TestAnEarlierPodBreaksNoPromise(t *testing.T) {
 // A pod of a higher priority gets a place in any case, if those of its own priority or higher leave it one.
 func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 9))
 	up := 0
@@ -278,8 +311,7 @@ func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
 // First starts go before restarts.
 func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted }
 	for i := range 3 {
@@ -310,8 +342,7 @@ func TestContainersThatRanBeforeKeepNoPodOfHigherPriorityOut(t *testing.T) {
 
 func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve(n.now)
@@ -321,8 +352,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 
 func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Prepare(n.now, true)
@@ -333,20 +363,19 @@ func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
 
 func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.observeThree()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
 		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
-	n.pass(arrivalGrace)
+	n.pass(comesWithin)
 	n.renewHolder()
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
 	n.l.Lookup("pod-00").Wait(n.now)
 	pod := n.l.Lookup("pod-01")
-	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3}, pod.Reserve(n.now, waitable, RetriedSoon).Held)
+	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 4, Threshold: 3, NoneEnded: true}, pod.Reserve(n.now, waitable, RetriedSoon).Held)
 	require.False(t, pod.occupies(n.now))
 }
 
@@ -364,14 +393,14 @@ func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 // The same image may do other work in the next herd.
 func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
 	t.Parallel()
-	const all = 5
-	for gap, places := range map[time.Duration]int{9 * time.Second: all, 10 * time.Second: 1} {
-		n := newNode(t, Settings{MaxConcurrent: 1})
+	const all, free = 8, 4
+	for gap, places := range map[time.Duration]int{9 * time.Second: all, 10 * time.Second: free} {
+		n := newNode(t, Settings{MaxConcurrent: free})
 		n.observe(time.Second)
 		n.pass(gap)
 		require.Equal(t, places, n.reserve("pod", all), gap)
 	}
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := newNode(t, Settings{MaxConcurrent: free})
 	n.observe(time.Second)
 	n.pass(time.Minute)
 	n.observe(time.Second)
@@ -392,17 +421,31 @@ func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (las
 func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 10})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}, "t2": {Starting: pods(4)}})
 	n.observe(2100 * time.Millisecond)
 	n.grouped("holder", in(t1, nil))
 	last, up := n.reserveGrouped("pod", 12, in(t1, nil))
-	require.Equal(t, 3, up, "one at a time, 100 s / (12 * 2.1 s)")
+	require.Equal(t, 1, up, "one at a time: that the second of the next two lasts long is not improbable enough")
+	_, up = n.reserveGrouped("four", 30, in(GroupKey{"t2", ""}, nil))
+	require.Equal(t, 16, up, "four at a time, 100 s / (12 * 2.1 s), and one each at once")
+	for i := range 30 {
+		n.end(fmt.Sprintf("four-%02d", i), reasons.Deleted)
+	}
 	require.Equal(t, Held{Reason: reasons.PolicyStarting, Policy: t1, Measured: 1, Threshold: 1}, last.Held)
 	require.Equal(t, 15, n.reserve("other", 15), "they take nothing from other pods")
 
 	n.pass(50 * time.Second)
 	_, up = n.reserveGrouped("later", 12, in(t1, nil))
 	require.Equal(t, 1, up, "the holder may take another 50 s; the earlier reservations have expired")
+}
+
+func TestAReservationOfAGroupIsSureByTheStartTimeout(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{StartTimeout: threeInTime})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	n.grouped("holder", in(t1, nil))
+	_, up := n.reserveGrouped("pod", 12, in(t1, nil))
+	require.Equal(t, 3, up)
 }
 
 // The pods of a group without claims get as many reservations as the quota of the node allows, so that they are present
@@ -420,8 +463,7 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 1})
-			n.observeThree()
+			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": c.limits})
 			_, up := n.reserveGrouped("held", 9, in(t1, Amounts{"cpu": 200}))
 			require.Equal(t, c.up, up)

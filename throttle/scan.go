@@ -8,8 +8,8 @@ import (
 
 // candidates are the tickets that one scan of the queue found.
 type candidates struct {
-	next    *Ticket // the next in the queue; nil: none
-	overdue *Ticket // the most urgent of the overdue tickets; nil: none
+	next    *Ticket // the next in the queue; nil if there is none
+	overdue *Ticket // the most urgent of the overdue tickets; nil if there is none
 	held    bool    // a group holds overdue, which may exceed its bound
 }
 
@@ -18,7 +18,7 @@ type candidates struct {
 func (d *admission) candidates(now time.Time) (c candidates) {
 	d.queue.begin()
 	for _, t := range d.queue.inOrder() {
-		waits := t.waits()
+		waits := mayStart(now, t)
 		overdue := waits && !now.Before(t.due())
 		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
 			continue // it reserves nothing
@@ -91,7 +91,7 @@ func (q *queue) couldStart(include func(*Ticket) bool) (n int) {
 type position struct {
 	ahead   int  // how many tickets go before it
 	present int  // how many of them have a waiter
-	heldBy  *ask // what a group holds it for; nil: no group does
+	heldBy  *ask // what a group holds it for; nil if no group holds it
 }
 
 // positions visits all tickets with their positions. A ticket is behind the tickets that no group
@@ -123,7 +123,7 @@ func (q *queue) position(t *Ticket) (its position) {
 	return its
 }
 
-// heldBy returns the first of what the pod asks for that is not free in this scan; nil: all is.
+// heldBy returns the first of the pod's asks that is not free in this scan, or nil if all are free.
 func (p *pod) heldBy() *ask {
 	for i := range p.asks {
 		if p.asks[i].holds() {

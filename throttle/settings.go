@@ -31,17 +31,18 @@ type Settings struct {
 	// Increment is added to the measured value for each start that the signal does not show yet.
 	Signals SignalLimits
 	// MinUtilization is the CPU use in percent above which the limit on SignalCPUPressure counts.
-	// Below it, processes stall because of their own CPU limits. Zero: 70. Below zero: the limit
-	// always counts.
+	// Below it, processes stall because of their own CPU limits. Zero means 70. If it is below zero,
+	// the limit always counts.
 	MinUtilization float64
 	// MaxPulling is the number of pods at a time that are between their sandbox and their first
-	// container, where they pull images. Zero or less: no limit.
+	// container, where they pull images. Zero or less means no limit.
 	MaxPulling int
 	// NoProgressAfter is how long every start that holds a slot must make no progress before a slot
-	// is lent. Zero: 10 seconds. Below zero: no slot is lent.
+	// is lent. Zero means 10 seconds. If it is below zero, no slot is lent.
 	NoProgressAfter time.Duration
 	// Adaptive are the settings of the adaptive limit, which finds the number of starts at a time
-	// from the signals; nil: there is none. If MaxConcurrent is set too, the lower one counts.
+	// from the signals; nil if there is no adaptive limit. If MaxConcurrent is set too, the lower one
+	// counts.
 	Adaptive *adaptive.Settings
 }
 

@@ -44,6 +44,9 @@ func (s Signal) String() string {
 type Reading struct {
 	// Value is in percent of the node, 0 to 100; of SignalLoad in processes.
 	Value float64
+	// Refusals is which part of Value refusals of waiting pods are estimated to take, in percent of the node. Only that of
+	// SignalCPU counts.
+	Refusals float64
 	// From and To are the ends of the time over which it was measured. If To is zero, it never was.
 	From, To time.Time
 	// Err is why the signal could not be measured, or nil. If it is set, Value means nothing.

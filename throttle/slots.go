@@ -18,17 +18,18 @@ const noLimit = math.MaxInt
 
 // slots are the starts under way, how many there may be, and what is known from those that ended.
 type slots struct {
-	settings  *Settings
-	inFlight  []*Ticket            // Starting, by admission
-	limit     int                  // starts at a time; noLimit: any number
-	ifPresent int                  // what limit would be if all that wait were present; at least limit
-	found     int                  // the adaptive limit; noLimit: there is none
-	adaptive  *adaptive.Controller // nil: off
-	planned   bool                 // limit is up to date; only if byKind
-	loan      loan                 // of slots
-	took      history
-	lost      time.Time   // when the latest start was admitted that a probe may have killed; zero: none
-	scratch   []time.Time // of admittedAt
+	settings *Settings
+	inFlight []*Ticket            // Starting, by admission
+	limit    int                  // starts at a time, or noLimit
+	soon     int                  // what limit will be before a refused pod could be back; only if looked
+	looked   bool                 // soon is up to date
+	found    int                  // the adaptive limit, starts at a time, or noLimit
+	adaptive *adaptive.Controller // nil if there is no adaptive limit
+	planned  bool                 // limit is up to date; only if byKind
+	loan     loan                 // of slots
+	took     history
+	lost     time.Time   // when the latest start was admitted that a probe may have killed; zero if there was none
+	scratch  []time.Time // of admittedAt
 }
 
 // configure applies the settings: it makes, changes or drops the adaptive limit.
@@ -43,23 +44,25 @@ func (s *slots) configure() {
 	}
 	s.planned = false
 	if !s.byKind() { // else the next decision plans
-		s.setLimit(noLimit, noLimit)
+		s.setLimit(noLimit)
 	}
 }
 
 // byKind reports whether the limit depends on which pods start.
 func (s *slots) byKind() bool { return s.adaptive != nil || s.settings.CountsCores() }
 
-// setLimit sets the limit to MaxConcurrent or found, whichever is lower. ifPresent is what found would be if all that wait
-// were present.
-func (s *slots) setLimit(found, ifPresent int) {
-	was := s.limit
-	most := s.settings.MaxConcurrent
-	if most <= 0 || s.settings.CountCores {
-		most = noLimit
+// most returns MaxConcurrent if it counts pods, else noLimit.
+func (s *slots) most() int {
+	if s.settings.MaxConcurrent <= 0 || s.settings.CountCores {
+		return noLimit
 	}
-	s.limit = min(most, max(1, found))
-	s.ifPresent = min(most, max(s.limit, ifPresent))
+	return s.settings.MaxConcurrent
+}
+
+// setLimit sets the limit to MaxConcurrent or found, whichever is lower.
+func (s *slots) setLimit(found int) {
+	was := s.limit
+	s.limit = min(s.most(), max(1, found))
 	if s.limit != was {
 		s.repay()
 	}
@@ -120,8 +123,8 @@ func (s *slots) release(t *Ticket, reason reasons.Reason, took time.Duration) {
 	}
 }
 
-// jam returns since when every slot, lent ones included, is held by a start that makes no progress;
-// zero if one is not.
+// jam returns when the last start that holds a slot, lent ones included, stopped making progress, or zero if one makes
+// progress.
 func (s *slots) jam() (since time.Time) {
 	if s.held().none() {
 		return time.Time{}

@@ -21,7 +21,7 @@ type Snapshot struct {
 	// is false while Interval is a guess.
 	Interval         time.Duration
 	IntervalObserved bool
-	// Limit is how many pods may start at a time now, without lent slots; zero: any number.
+	// Limit is how many pods may start at a time now, without lent slots; zero if any number may.
 	Limit int
 	// Lent is how many slots are lent beyond the limit.
 	Lent int
@@ -45,24 +45,24 @@ type TicketView struct {
 	Held Held
 	// Ahead is the number of Waiting tickets that go before it, as in Decision.
 	Ahead int
-	// Present: a process waits for the ticket, and starts when it is admitted.
+	// Present reports whether a process waits for the ticket. It starts when the ticket is admitted.
 	Present bool
-	// Overdue: it waits, and its MaxWait is over.
+	// Overdue reports whether the ticket waits and its MaxWait is over.
 	Overdue bool
-	// Slot: it holds a slot. Lent: that was lent, and more slots are taken than there are without loans.
+	// Slot reports whether the ticket holds a slot, and Lent whether that slot was lent and more slots are taken than
+	// there are without loans.
 	Slot, Lent bool
 	// Arrived is when the pod began to wait, which may be before its ticket joined. Admitted and Ended are when the
-	// ticket was admitted and ended; zero: not yet.
+	// ticket was admitted and ended; each is zero until then.
 	Arrived, Admitted, Ended time.Time
-	// Since is since when it waits or waited: Arrived, or later by the time in which kubelet prepared the pod.
+	// Since is when its counted wait began: Arrived, or later by the time in which kubelet prepared the pod.
 	Since time.Time
 	// WaitLeft is the time until a Waiting ticket is expected to be admitted. If a group holds
 	// the ticket, it is the time until its MaxWait is over, or zero if MaxWait does not help.
 	WaitLeft time.Duration
 	// Repeats is Request.Repeats.
 	Repeats int
-	// StalledSince is since when a Starting ticket makes no progress; zero if it makes progress or
-	// that is not known.
+	// StalledSince is when a Starting ticket stopped making progress; zero if it makes progress or that is not known.
 	StalledSince time.Time
 }
 
@@ -179,14 +179,14 @@ type GroupView struct {
 	Ready int
 	// Waiting is how many pods wait to start, including those that bypass the policy.
 	Waiting int
-	// Claims is the number that SetClaims set; below zero: any number.
+	// Claims is the number that SetClaims set; it is below zero if any number of pods may start.
 	Claims int
 	// Wants is how many more claims the group could use: if it had them, that many more pods would start now or within
 	// seconds. Claims that these pods also need of groups with more slots are taken for granted.
 	Wants int
 }
 
-// Usage is a number of pods, and what they request together of the resources that their policy bounds.
+// Usage is a number of pods, and what they request together of the resources that their policy limits.
 type Usage struct {
 	Pods     int64
 	Requests Amounts
@@ -219,8 +219,8 @@ func (g *group) usage(reason reasons.Reason, pods int) Usage {
 }
 
 // wants returns how many more claims a group could use now. A pod in several groups with claims needs one of each. It
-// wants that of the group with the fewest slots first, on every node: then no two nodes wait for each other's, and few
-// claims are kept for pods that wait for another.
+// wants the claim of the group with the fewest slots first, on every node. Then no two nodes wait for a claim of each
+// other, and few claims are kept for pods that wait for another.
 func (d *admission) wants(now time.Time, g *group) (wants int) {
 	if g.limits.Claims == nil || g.claims < 0 || !d.held(now).none() {
 		return 0
@@ -235,13 +235,13 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 		}
 	}
 	d.queue.each(func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
-		wants += oneIf(heldBy == nil && t.pod.boundIn(g))
+		wants += oneIf(heldBy == nil && t.pod.limitedBy(g))
 		return wants < free
 	})
 	return max(0, wants-max(0, g.claims-len(g.starting)))
 }
 
-// boundIn reports whether the bounds of a group can hold the pod.
-func (p *pod) boundIn(g *group) bool {
+// limitedBy reports whether the bounds of a group can hold the pod.
+func (p *pod) limitedBy(g *group) bool {
 	return slices.ContainsFunc(p.in, func(in podInGroup) bool { return in.group == g && !in.Bypass })
 }

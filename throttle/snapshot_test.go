@@ -153,12 +153,8 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 3})
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Interval, s.IntervalObserved})
-	for range len(history{}.last) {
-		n.observe(time.Minute) // the next loop displaces these
-	}
-	for range len(history{}.last) {
-		n.observe(6 * time.Second)
-	}
+	n.observe(time.Minute) // the next displace these
+	n.observe(6 * time.Second)
 	s = n.l.Snapshot(n.now)
 	require.Equal(t, []any{2 * time.Second, true}, []any{s.Interval, s.IntervalObserved})
 

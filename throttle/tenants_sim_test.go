@@ -49,7 +49,7 @@ func TestAHerdOfMixedCostsWithAHungStartAndASecondTenant(t *testing.T) {
 	ratio := (slots - 1) * took.Seconds() / work.Seconds()
 	t.Logf("%.3f times the work of the slots that do not hang; the second tenant waits %s (median), %s at most; %d of %d starts reach a deadline",
 		ratio, waits[len(waits)/2].Round(time.Second), waits[len(waits)-1].Round(time.Second), deadlines, starts)
-	require.LessOrEqual(t, ratio, 1.12)
+	require.LessOrEqual(t, ratio, 1.14)
 	require.Less(t, waits[len(waits)/2], 35*time.Second)
 	require.LessOrEqual(t, 100*deadlines, starts)
 }

@@ -28,20 +28,20 @@ type Request struct {
 	UID string
 	// Name is the pod's name for people, "namespace/name". The limiter does not interpret it.
 	Name string
-	// Flow is the pod's namespace. The next start is that of the flow with the fewest starts under way.
+	// Flow is the pod's namespace. The flow with the fewest starts under way has the next start.
 	Flow string
 	// Priority is the pod's priority. A higher one goes first in its flow, and among flows with equally many starts
 	// under way.
 	Priority int32
-	// Arrived is when the pod began to wait, if that was before it joined. Zero: now.
+	// Arrived is when the pod began to wait, if that was before it joined. Zero means now.
 	Arrived time.Time
-	// Since is since when the pod waits. If that is later than Arrived, Arrived only sets the place in the queue. Zero:
-	// Arrived.
+	// Since is when the counted wait of the pod began. If that is later than Arrived, Arrived only sets the place in the
+	// queue. Zero means Arrived.
 	Since time.Time
 	// Repeats is how often a container of this pod has exited and started again in its sandbox.
 	Repeats int
-	// MaxWait bounds the wait of this pod if it is less than Settings.MaxWait. Less than 30 seconds
-	// counts as 30. Zero or less: only Settings.MaxWait counts.
+	// MaxWait limits the wait of this pod if it is less than Settings.MaxWait. Less than 30 seconds counts as 30. If it is
+	// zero or less, only Settings.MaxWait counts.
 	MaxWait time.Duration
 	// Groups are the pod's groups. They count only if Join makes a new ticket; nil keeps the groups
 	// that the pod has. [Limiter.SetGroups] replaces them.
@@ -53,7 +53,7 @@ type Request struct {
 // Profile is what is known of a start before it begins. The adaptive limit uses it, and the limit on
 // cores uses Cost. In the zero value, nothing is known.
 type Profile struct {
-	// Kind is the same for starts that are expected to take the same.
+	// Kind identifies starts that are expected to take the same time, CPU and disk reads; it is empty if it is not known.
 	Kind string
 	// Cost is what the start is expected to take; nil if that is not known. The caller must not change
 	// it afterwards.
@@ -85,19 +85,20 @@ type Ticket struct {
 	reason    reasons.Reason // of the admission, later of the end
 	admission reasons.Reason // why it was admitted; kept after the end
 	waiters   int            // processes that wait for it
+	yields    bool           // it does not start before it is overdue, though a process waits
 	seen      time.Time      // when it was last asked for; unused while a process waits
-	// reserved: it has a reservation. With or without one, a process is awaited until awaitedUntil.
+	// reserved reports whether it has a reservation. With or without one, a process is awaited until awaitedUntil.
 	reserved     bool
 	late         bool // a refusal of it is RetriedLate
 	awaitedUntil time.Time
-	// promisedUntil is when a process with the latest reservation can wait no longer; zero: there was none.
+	// promisedUntil is when a process with the latest reservation can wait no longer; zero if there was none.
 	promisedUntil time.Time
-	pullsSince    time.Time // since when it has a pull permit; zero: it has none
-	pulled        bool      // its images are there: it has asked for a container
+	pullsSince    time.Time // when it got its pull permit; zero if it has none
+	pulled        bool      // it has asked for a container, so its images are there
 	lacksPermit   bool      // when it asked for a reservation last, only a pull permit was missing
 	preparation   preparation
 	admitted      time.Time
-	stalledSince  time.Time // since when it makes no progress; zero: it makes progress
+	stalledSince  time.Time // when it stopped making progress; zero if it makes progress
 	ended         time.Time
 	slot          bool // it holds a slot
 	profile       Profile
@@ -107,7 +108,7 @@ type Ticket struct {
 // preparation is the work of kubelet between a pod's sandbox and its first container: it pulls images, and may fail to.
 // It is no wait.
 type preparation struct {
-	since time.Time     // since when it is under way; zero: it is not
+	since time.Time     // when it began; zero if it is not under way
 	took  time.Duration // how long it took before
 	fails bool          // kubelet cannot make the container now, maybe for days: the pod is before no other
 }
@@ -118,7 +119,7 @@ func (p *preparation) end(now time.Time) {
 	}
 }
 
-// delays returns since when a pod waits that arrived at a time.
+// delays returns when the wait of a pod that arrived at a time began to count.
 func (p *preparation) delays(arrived time.Time) time.Time { return arrived.Add(p.took) }
 
 // UID returns Request.UID.
@@ -143,7 +144,7 @@ func (t *Ticket) Status() (State, reasons.Reason) {
 
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {
-	// Admitted: the pod may start or, for [Ticket.Reserve], may enter the gate.
+	// Admitted reports whether the pod may start or, for [Ticket.Reserve], may enter the gate.
 	Admitted bool
 	// Reason is why it may, or why it must wait.
 	Reason reasons.Reason
@@ -154,7 +155,7 @@ type Decision struct {
 	Ahead int
 }
 
-// Held is the limit that holds a start, and what it compares. The zero value: no limit holds it.
+// Held is the limit that holds a start, and what it compares. In the zero value, no limit holds the start.
 type Held struct {
 	// Reason names the limit.
 	Reason reasons.Reason
@@ -170,15 +171,14 @@ type Held struct {
 	// Policy is the group whose limit holds it, for PolicyStarting, PolicyRunning, PolicyPacer,
 	// PolicyClaim and Unadmittable. For these reasons Measured is in use, and Threshold is the limit.
 	Policy GroupKey
-	// Resource is what the limit of the group bounds; empty: pods. Measured, Threshold and Asks are in
-	// its unit.
+	// Resource is what the group limits; it is empty for pods. Measured, Threshold and Asks are in its unit.
 	Resource string
 	// Asks is how much more of Resource the pod would use.
 	Asks float64
-	// NoneEnded is for GateFull: no start has ended yet, so only free slots are promised.
+	// NoneEnded reports, for GateFull, that no start has ended yet, so only free slots are promised.
 	NoneEnded bool
 	// For is what a Hold is for. It is set for StartAfter, whose Measured are the seconds until the Hold ends by itself,
-	// and Threshold those for which it lasts at most.
+	// and whose Threshold is the longest time of the Hold, in seconds.
 	For string
 	// Until is when the limit allows one more start by itself; zero if that is not known.
 	Until time.Time
@@ -206,6 +206,9 @@ func (t *Ticket) due() time.Time {
 // waits reports whether a process waits for the ticket.
 func (t *Ticket) waits() bool { return t.waiters > 0 }
 
+// mayStart reports whether a process waits for the ticket, and the ticket does not yield to others.
+func mayStart(now time.Time, t *Ticket) bool { return t.waits() && (!t.yields || !now.Before(t.due())) }
+
 // awaited reports whether the ticket has a waiter, or is to have one within seconds: kubelet will ask for it.
 func (t *Ticket) awaited(now time.Time) bool { return t.waits() || now.Before(t.awaitedUntil) }
 
@@ -228,7 +231,7 @@ const (
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most waitable. A
 // reservation takes no slot. It takes a pull permit until a process waits for the ticket. If the ticket is not Waiting,
-// the result is that of TryStart.
+// Reserve returns what TryStart returns.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
 	l := t.l
 	now = l.lock(now)
@@ -239,12 +242,12 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 	l.tickets.saw(now, t)
 	t.late = refusal == RetriedLate
 	d := l.admission.reserve(now, t, waitable)
-	t.reserved, t.awaitedUntil = d.Admitted, now.Add(returnsWithin)
+	t.reserved, t.awaitedUntil = d.Admitted, now.Add(comesWithin)
 	if !d.Admitted {
 		t.pullsSince, t.promisedUntil = time.Time{}, time.Time{}
 		return d
 	}
-	t.awaitedUntil, t.promisedUntil = now.Add(arrivalGrace), now.Add(waitable)
+	t.awaitedUntil, t.promisedUntil = now.Add(comesWithin), now.Add(waitable)
 	if !t.pulled && t.pullsSince.IsZero() {
 		t.pullsSince = now
 	}
@@ -342,9 +345,19 @@ func (t *Ticket) StopWaiting(now time.Time) {
 		return
 	}
 	t.waiters--
+	t.yields = t.yields && t.waits()
 	if !t.waits() && (!t.reserved || !now.Before(t.awaitedUntil)) {
-		t.reserved, t.awaitedUntil = false, now.Add(returnsWithin)
+		t.reserved, t.awaitedUntil = false, now.Add(comesWithin)
 	}
+}
+
+// Yield sets whether the ticket lets others start before it though a process waits for it, as long as it is not overdue:
+// before it is a pod whose process cannot come yet. This ends when no process waits for the ticket any more.
+func (t *Ticket) Yield(now time.Time, yields bool) {
+	now = t.l.lock(now)
+	defer t.l.admitAndUnlock(now)
+	t.yields = yields && t.waits()
+	t.l.slots.planned = false
 }
 
 // DeadlineReached is TryStart for a process that can wait no longer. If a limit holds the ticket, the reason is

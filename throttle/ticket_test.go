@@ -182,3 +182,34 @@ func TestTheTicketOfAnExpectedPodIsNotAbandoned(t *testing.T) {
 	state, _ = pulls.Status()
 	require.Equal(t, Waiting, state)
 }
+
+func TestATicketThatYieldsLetsTheNextStartUntilItIsOverdue(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.joinAndWait("holder", "yields", "next")
+	yields := n.l.Lookup("yields")
+	yields.Yield(n.now, true)
+	n.end("holder", reasons.Ready)
+	n.requireState("next", Starting, reasons.WithinLimits)
+	n.end("next", reasons.Ready)
+	n.requireWaiting("yields")
+	n.pass(time.Minute)
+	n.requireState("yields", Starting, reasons.WithinLimits)
+}
+
+func TestATicketThatYieldsNoLongerStartsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]func(n *node, t *Ticket){
+		"told so":           func(n *node, t *Ticket) { t.Yield(n.now, false) },
+		"its process comes": func(n *node, t *Ticket) { t.StopWaiting(n.now); t.Wait(n.now) },
+	} {
+		n := newNode(t, Settings{MaxConcurrent: 1})
+		n.joinAndWait("holder", "yields")
+		yields := n.l.Lookup("yields")
+		yields.Yield(n.now, true)
+		n.end("holder", reasons.Ready)
+		n.requireWaiting("yields")
+		ends(n, yields)
+		require.Len(t, n.l.Snapshot(n.now).Starting, 1, name)
+	}
+}

@@ -40,7 +40,7 @@ func (a *tickets) live(uid string) *Ticket {
 func (a *tickets) join(l *Limiter, now time.Time, r Request) *Ticket {
 	a.seq++
 	t := &Ticket{
-		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: earlier(now, r.Arrived), maxWait: r.MaxWait,
+		l: l, uid: r.UID, name: r.Name, priority: r.Priority, arrived: notAfter(now, r.Arrived), maxWait: r.MaxWait,
 		repeats: max(0, r.Repeats), state: Waiting, seen: now, decided: make(chan struct{}),
 		profile: r.Profile, seq: a.seq, flow: a.queue.joinFlow(r.Flow), pod: a.groups.pod(r.UID),
 	}

@@ -14,7 +14,7 @@ type Log struct {
 	last string
 }
 
-// Changed takes the fault of a try, empty if there was none, and reports whether that of the last try was another.
+// Changed takes the fault of a try, empty if there was none, and reports whether the last try had another fault.
 func (l *Log) Changed(fault string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +23,7 @@ func (l *Log) Changed(fault string) bool {
 	return changed
 }
 
-// Try logs the error of a try as a fault if that of the last try was another, and over when there is none any more.
+// Try logs the error of a try as a fault if the last try had another fault, and over when there is none any more.
 func (l *Log) Try(to logrus.FieldLogger, err error, fault, over string) {
 	text := ""
 	if err != nil {

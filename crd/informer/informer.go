@@ -38,12 +38,12 @@ import (
 type Options[T metav1.Object] struct {
 	// What names the objects in the log, in the plural.
 	What string
-	// Remedy is what to do where the watch is forbidden, for the log. Empty: give the daemon its roles.
+	// Remedy is what to do where the watch is forbidden, for the log. Empty means: give the daemon its roles.
 	Remedy string
-	// Client is the client of which the api of New is a part. If it is one of client-go's fakes, which cannot stream a
-	// list, the informer does not ask for that.
+	// Client is the client that the api of New belongs to. If it is one of client-go's fakes, which cannot stream a list,
+	// the informer does not ask for that.
 	Client any
-	// Only is a field selector of the objects. Empty: all.
+	// Only is a field selector of the objects. If it is empty, all are followed.
 	Only string
 	// ListOnly is another field selector of the objects, for lists alone. Those that it leaves out must be Over.
 	ListOnly string
@@ -75,7 +75,7 @@ type Informer[T metav1.Object] struct {
 
 	// Only the goroutine of Run uses these.
 	known   map[cache.ObjectName]T
-	version string // up to which the objects are known; empty: they are not
+	version string // up to which the objects are known; empty if they are not
 
 	mu      sync.Mutex
 	relist  context.CancelFunc
@@ -92,8 +92,8 @@ func New[T metav1.Object](api kube.Follow, o Options[T]) *Informer[T] {
 }
 
 const (
-	// leastWatch is how long a watch lasts at least. It lasts twice as long at most, so that those of many nodes do not
-	// end at the same moment. A watch whose end differs by more than clockError has not lasted its time.
+	// leastWatch is how long a watch lasts at least. It lasts twice as long at most, so that the watches of many nodes do
+	// not end at the same moment. A watch whose end differs by more than clockError has not lasted its time.
 	leastWatch = 5 * time.Minute
 	clockError = 5 * time.Second
 	// streamWithin is how long a streamed list may take.
@@ -102,7 +102,7 @@ const (
 	calm = 2 * time.Minute
 )
 
-// tries are the pauses after failures. They are those of client-go's reflector.
+// tries are the pauses after failures, as client-go's reflector makes them.
 var tries = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
 
 // Run follows the objects until ctx ends. Call it once.
@@ -115,7 +115,7 @@ func (i *Informer[T]) Run(ctx context.Context) {
 		_ = tries.DelayWithReset(clock.RealClock{}, calm).Until(one, true, true, func(ctx context.Context) (bool, error) {
 			i.fail(ctx, i.follow(ctx))
 			return false, nil
-		}) // the error is that of ctx
+		}) // the error says only that ctx has ended
 		end()
 	}
 	i.mu.Lock()

@@ -119,7 +119,8 @@ func of[T, L any, O object[T], OL interface {
 }
 
 // Review creates a review, such as a TokenReview or a SubjectAccessReview, and returns its status. group and kind are
-// those of the review, whose version is v1. It blocks until the API server has answered or ctx ends.
+// the API group and the kind of the review, whose version is v1. It blocks until the API server has answered or ctx
+// ends.
 func Review(ctx context.Context, client dynamic.Interface, group, kind string, spec map[string]any) (map[string]any, error) {
 	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: strings.ToLower(kind) + "s"}
 	review, err := client.Resource(resource).Create(ctx, &unstructured.Unstructured{

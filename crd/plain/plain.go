@@ -30,7 +30,7 @@ func Line(text string, most int) string {
 	return line.String()
 }
 
-// Text is Line for text of several lines: it keeps line breaks, tabs and spaces, and bounds no length.
+// Text is Line for text of several lines: it keeps line breaks, tabs and spaces, and text of any length.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {

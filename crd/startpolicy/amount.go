@@ -21,7 +21,7 @@ func AddAmounts(name, a, b string) string {
 	sum, _ := resource.ParseQuantity(a)
 	more, _ := resource.ParseQuantity(b)
 	sum.Add(more)
-	sum.Format = format(name) // else it is that of the first
+	sum.Format = format(name) // else the sum has the format of a
 	return sum.String()
 }
 

@@ -81,7 +81,7 @@ type step struct {
 	name   string   // of the field; else Element
 	index  int      // of the element; negative: from the end
 	all    bool     // all elements
-	where  []string // all elements in which this path of fields has a text that is want, or is not; empty: no filter
+	where  []string // all elements in which this path of fields has a text that is want, or is not; empty if there is no filter
 	equals bool
 	want   string
 }
@@ -134,7 +134,7 @@ func (s step) passes(v any) bool {
 	return v != nil && (textOf(v) == s.want) == s.equals
 }
 
-// fieldOf returns the field of an object; nil: value is none, or has no such field.
+// fieldOf returns the field of an object, or nil if value is no object or has no such field.
 func fieldOf(value any, name string) any {
 	object, _ := value.(map[string]any)
 	return object[name]

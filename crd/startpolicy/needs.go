@@ -35,7 +35,8 @@ func (n Needs) Covers(other Needs) bool {
 	return n.labels.IsSuperset(other.labels) && n.groupBys.IsSuperset(other.groupBys)
 }
 
-// LabelsOf takes all labels of a pod, and returns those that policies name; nil: there are none.
+// LabelsOf takes all labels of a pod, and returns those that policies name, or nil if there are
+// none.
 func (n Needs) LabelsOf(all map[string]string) (named map[string]string) {
 	for key := range n.labels {
 		if value, ok := all[key]; ok {

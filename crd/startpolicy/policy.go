@@ -15,7 +15,7 @@ type Policy struct {
 	// their names.
 	NeedsNamespaces bool
 
-	groupBy   string // a JSONPath; empty: all pods form one group
+	groupBy   string // a JSONPath; if empty, all pods form one group
 	terms     []term
 	bypass    labels.Selector
 	limits    v1alpha1.PolicyLimits

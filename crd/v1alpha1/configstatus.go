@@ -40,6 +40,6 @@ const (
 	// ConditionAccepted is true if the newest generation is valid. Otherwise the last valid one
 	// stays in force.
 	ConditionAccepted = "Accepted"
-	// ConditionConflicting is true if another config of the same priority selects a node too.
+	// ConditionConflicting is true if another config of equal priority selects a node, too.
 	ConditionConflicting = "Conflicting"
 )

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // PacemakerNode is the report of the daemon on one node. Only that daemon writes it, and
 // it is deleted with the node. It has the name of the node; if the daemon has an instance
@@ -11,19 +15,19 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Cluster,shortName=pmn
 // +kubebuilder:printcolumn:name="Config",type=string,JSONPath=`.status.config`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`
-// +kubebuilder:printcolumn:name="Ready",type=boolean,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiting`
 // +kubebuilder:printcolumn:name="Starting",type=integer,JSONPath=`.status.starting`
 // +kubebuilder:printcolumn:name="Limit",type=integer,JSONPath=`.status.limit`
 // +kubebuilder:printcolumn:name="Held by",type=string,JSONPath=`.status.heldBy`
 // +kubebuilder:printcolumn:name="Longest wait",type=date,JSONPath=`.status.waitingSince`
 // +kubebuilder:printcolumn:name="Wait method",type=string,JSONPath=`.status.waitMethod`
-// +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.status.connection`,priority=1
+// +kubebuilder:printcolumn:name="Connection",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Signal",type=string,JSONPath=`.status.signal`,priority=1
 // +kubebuilder:printcolumn:name="Blind",type=string,JSONPath=`.status.blind[*].signal`,priority=1
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,priority=1
-// +kubebuilder:printcolumn:name="Written",type=date,JSONPath=`.status.written`,priority=1
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:printcolumn:name="Last report",type=date,JSONPath=`.status.lastReportTime`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type PacemakerNode struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -35,20 +39,23 @@ type PacemakerNode struct {
 	Status PacemakerNodeStatus `json:"status,omitempty"`
 }
 
-// Connection is the state of the connection between the daemon and the container runtime
-// of its node.
-//
-// +kubebuilder:validation:Enum=Connected;Connecting;Stopped
-type Connection string
+// ConditionConnected is the condition of a PacemakerNode that says whether the container runtime asks the daemon before
+// it starts anything. If it does not, pods start unpaced. The other condition is [ConditionReady]: whether pods are paced
+// as the config says.
+const ConditionConnected = "Connected"
 
-// The values of Connection.
+// The reasons of the conditions of a PacemakerNode.
 const (
-	// Connected: the runtime asks the daemon before it starts anything.
-	Connected Connection = "Connected"
-	// Connecting: the daemon tries to connect. Pods start unpaced.
-	Connecting Connection = "Connecting"
-	// Stopped: the daemon was stopped. Pods start unpaced.
-	Stopped Connection = "Stopped"
+	// ReasonConnected: the runtime asks the daemon.
+	ReasonConnected = "Connected"
+	// ReasonConnecting: the daemon tries to connect.
+	ReasonConnecting = "Connecting"
+	// ReasonPaced: pods are paced as the config says.
+	ReasonPaced = "Paced"
+	// ReasonNotPaced: they are not; the message says why.
+	ReasonNotPaced = "NotPaced"
+	// ReasonStopped: the daemon was stopped. Both conditions are False then.
+	ReasonStopped = "Stopped"
 )
 
 // WaitMethod is how pods wait on a node.
@@ -127,19 +134,16 @@ type PacemakerNodeStatus struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// ready is true if pods are paced as the config says.
+	// conditions are Ready and Connected. Ready is True if pods are paced as the config says. Its
+	// message says why they are not or, if they are, why they do not wait in the gate, and what is
+	// wrong with the newest generation of the config, which is left out. Connected is True if the
+	// container runtime asks the daemon before it starts anything. Its reason is Connected,
+	// Connecting or Stopped. A daemon that begins to report counts the time of a condition anew.
 	// +optional
-	Ready bool `json:"ready"`
-
-	// message says why pods are not paced or, if they are, why they do not wait in the gate, and
-	// what is wrong with the newest generation of the config, which is left out.
-	// +optional
-	// +kubebuilder:validation:MaxLength=512
-	Message string `json:"message,omitempty"`
-
-	// connection is the state of the connection between the daemon and the container runtime.
-	// +optional
-	Connection Connection `json:"connection,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// waitMethod is how pods wait: in the Room, in the Gate, or by Refusal.
 	// +optional
@@ -184,11 +188,11 @@ type PacemakerNodeStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Blind []BlindSignal `json:"blind,omitempty"`
 
-	// written is when the daemon last wrote this status. It writes when anything else here has
-	// changed, and otherwise about every ten minutes. A daemon that has not written for 30
+	// lastReportTime is when the daemon last wrote this status. It writes when anything else here
+	// has changed, and otherwise about every ten minutes. A daemon that has not written for 30
 	// minutes is gone.
 	// +optional
-	Written *metav1.Time `json:"written,omitempty"`
+	LastReportTime *metav1.Time `json:"lastReportTime,omitempty"`
 
 	// policies are the StartPolicies in force on the node, at most 64, with the groups that
 	// have the most pods, at most 64 in all.
@@ -198,6 +202,9 @@ type PacemakerNodeStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Policies []NodePolicy `json:"policies,omitempty"`
 }
+
+// NodeGoneAfter is how old the lastReportTime of a PacemakerNode is once its daemon counts as gone.
+const NodeGoneAfter = 30 * time.Minute
 
 // MostNodePolicies is how many policies the status of a PacemakerNode holds at most.
 const MostNodePolicies = 64

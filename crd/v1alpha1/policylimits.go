@@ -40,7 +40,7 @@ type PodBound struct {
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && (k.contains('/') || k.startsWith('hugepages-') || k in ['cpu', 'memory', 'ephemeral-storage']))",message="every key must be cpu, memory, ephemeral-storage, a name like hugepages-2Mi, or one with a domain like nvidia.com/gpu"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && (k.contains('/') || k.startsWith('hugepages-') || k in ['cpu', 'memory', 'ephemeral-storage']))",message="every key must be cpu, memory, ephemeral-storage, a name like hugepages-2Mi, or one with a domain like nvidia.com/gpu"
 	Requests map[string]Quantity `json:"requests,omitempty"`
 }
 

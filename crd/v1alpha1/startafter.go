@@ -49,7 +49,8 @@ const DefaultStartAfterTimeout = 2 * time.Minute
 // GetTimeout returns how long pods wait for the entry at most.
 func (a StartAfter) GetTimeout() time.Duration { return a.Timeout.Or(DefaultStartAfterTimeout) }
 
-// Pods returns the namespace of the pods of the entry, and the name of their DaemonSet; empty: it has a selector.
+// Pods returns the namespace of the pods of the entry, and the name of their DaemonSet, or "" if the entry has a
+// selector.
 func (a StartAfter) Pods() (namespace, daemonSet string) {
 	if a.PodSelector != nil {
 		return a.Namespace, ""

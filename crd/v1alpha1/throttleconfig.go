@@ -16,7 +16,7 @@ type ThrottleConfig struct {
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
-	// cpu holds starts while the CPUs of the node, taken together, are busy for maxLoad
+	// cpu holds starts while the CPUs that pods can use, taken together, are busy for maxLoad
 	// percent of the time or more.
 	// +optional
 	CPU *LoadLimit `json:"cpu,omitempty"`
@@ -63,7 +63,7 @@ type MaxConcurrent struct {
 	// +kubebuilder:validation:Maximum=1000
 	Value *int32 `json:"value,omitempty"`
 
-	// perCore is how many pods may be starting at a time per CPU core of the node: a whole
+	// perCore is how many pods may be starting at a time per CPU core that pods can use: a whole
 	// number like 2, or a decimal in quotes with at most three decimal places like "0.5". From
 	// "0.001" to 100. The product is rounded up.
 	// +optional

@@ -443,6 +443,13 @@ func (in *PacemakerNodeStatus) DeepCopyInto(out *PacemakerNodeStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Conditions != nil {
+		in, out := &in.Conditions, &out.Conditions
+		*out = make([]v1.Condition, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.WaitingSince != nil {
 		in, out := &in.WaitingSince, &out.WaitingSince
 		*out = (*in).DeepCopy()
@@ -452,8 +459,8 @@ func (in *PacemakerNodeStatus) DeepCopyInto(out *PacemakerNodeStatus) {
 		*out = make([]BlindSignal, len(*in))
 		copy(*out, *in)
 	}
-	if in.Written != nil {
-		in, out := &in.Written, &out.Written
+	if in.LastReportTime != nil {
+		in, out := &in.LastReportTime, &out.LastReportTime
 		*out = (*in).DeepCopy()
 	}
 	if in.Policies != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,12 @@ func (c *Client) Costs(ctx context.Context) (Costs, error) {
 func (c *Client) Alive(ctx context.Context) error {
 	_, err := c.call(ctx, http.MethodGet, "/v1/alive")
 	return err
+}
+
+// Why explains the latest start of a pod, at the socket of [ServeWhy]. The error about an unknown pod wraps
+// [ErrUnknownPod].
+func (c *Client) Why(ctx context.Context, namespace, pod string) (Why, error) {
+	return ask[Why](ctx, c, http.MethodGet, "/v1/why/"+url.PathEscape(namespace)+"/"+url.PathEscape(pod))
 }
 
 // SwitchOff lets no pod of the node wait for a time span of at most [MaxOff], and returns its end. 0 ends that at once,
@@ -88,6 +95,9 @@ func (c *Client) call(ctx context.Context, method, path string) (body []byte, er
 	body, err = io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	if resp.StatusCode == http.StatusNotFound && strings.Contains(string(body), ErrUnknownPod.Error()) {
+		return nil, ErrUnknownPod
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the daemon answers: %s", bytes.TrimSpace(body))

@@ -52,9 +52,9 @@ func byAddress(h http.Handler) http.Handler {
 	})
 }
 
-// ServeTCP serves h at the TCP address until ctx ends, and then returns nil. It uses TLS if config is not nil. It bounds
-// the duration of a request and the number of connections. It blocks. If it cannot listen, it returns the error at
-// once.
+// ServeTCP serves h at the TCP address until ctx ends, and then returns nil. It uses TLS if config is not nil. It
+// limits the duration of a request and the number of connections. It blocks. If it cannot listen, it returns the error
+// at once.
 func ServeTCP(ctx context.Context, addr string, config *tls.Config, h http.Handler) error {
 	var listener net.ListenConfig
 	l, err := listener.Listen(ctx, "tcp", addr)
@@ -65,7 +65,7 @@ func ServeTCP(ctx context.Context, addr string, config *tls.Config, h http.Handl
 		l = tls.NewListener(l, config)
 	}
 	srv := newServer(h)
-	bound(srv, maxConns)
+	limitConns(srv, maxConns)
 	return serve(ctx, l, srv)
 }
 

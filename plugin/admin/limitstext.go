@@ -24,11 +24,11 @@ func LimitsText(s throttle.Settings) string {
 		add("%d at a time", s.MaxConcurrent)
 	}
 	if a := s.Adaptive; a != nil {
-		bounds := fmt.Sprintf("at least %d", max(1, a.Min))
+		span := fmt.Sprintf("at least %d", max(1, a.Min))
 		if a.Max > 0 {
-			bounds = fmt.Sprintf("%d to %d", max(1, a.Min), a.Max)
+			span = fmt.Sprintf("%d to %d", max(1, a.Min), a.Max)
 		}
-		add("as many at a time as the node can handle (%s)", bounds)
+		add("as many at a time as the node can handle (%s)", span)
 	}
 	if s.FillEvery > 0 {
 		rate := "one every " + short(s.FillEvery)
@@ -97,7 +97,7 @@ func ConfigText(s throttle.Settings, spec v1alpha1.PacemakerConfigSpec) string {
 	}
 }
 
-// startAfterText says after which pods others start; empty: after none.
+// startAfterText says after which pods others start, or "" if they wait for none.
 func startAfterText(spec v1alpha1.PacemakerConfigSpec) string {
 	parts := make([]string, 0, len(spec.StartAfter))
 	for _, a := range spec.StartAfter {

@@ -25,7 +25,7 @@ type Slots struct {
 	Of int `json:"of"`
 	// Lent is how many slots are lent beyond Of.
 	Lent int `json:"lent"`
-	// Without is the number of starts under way that hold no slot, such as those of exempt pods.
+	// Without is the number of starts under way that hold no slot, such as the starts of exempt pods.
 	Without int `json:"without"`
 }
 
@@ -53,7 +53,7 @@ func newOverview(s Status) Overview {
 	return o
 }
 
-// LongestWait returns how long the pod that waits longest has waited; 0: no pod waits.
+// LongestWait returns how long the pod that waits longest has waited, or 0 if no pod waits.
 func (s Status) LongestWait() (longest Seconds) {
 	for _, p := range s.Waiting {
 		longest = max(longest, p.WaitedSeconds)

@@ -18,11 +18,11 @@ import (
 const MaxOff = 24 * time.Hour
 
 const (
-	// maxConns bounds the connections of one server.
+	// maxConns is the most connections of one server.
 	maxConns = 64
-	// requestTimeout bounds reading a request, writing its answer, and the time until the next one.
+	// requestTimeout is the longest time for reading a request, for writing its answer, and until the next one.
 	requestTimeout = 10 * time.Second
-	// drainTimeout bounds the requests under way when a server stops.
+	// drainTimeout is how long requests under way may last after a server was stopped.
 	drainTimeout = time.Second
 )
 
@@ -31,6 +31,23 @@ const (
 func ServeAdmin(ctx context.Context, socketPath string, p Provider, s Switch) error {
 	return rundir.Serve(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
 		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p, s)))
+	})
+}
+
+// ServeWhy is [ServeAdmin] for a socket of every user who can reach its folder, at which a pod can be asked about, by its
+// name, and nothing else.
+func ServeWhy(ctx context.Context, socketPath string, p Provider) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/why/{namespace}/{pod}", func(w http.ResponseWriter, r *http.Request) {
+		why, err := p.Status().Why(r.PathValue("namespace"), r.PathValue("pod"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		answer(w, why)
+	})
+	return rundir.ServeShared(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
+		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(mux))
 	})
 }
 

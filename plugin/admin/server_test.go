@@ -289,3 +289,37 @@ func TestARequestUnderWayIsAnsweredWhenTheServerStops(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// The socket at which users ask about pods is for every user, and answers nothing else.
+func TestAtItsOwnSocketOnlyPodsCanBeAskedAbout(t *testing.T) {
+	t.Parallel()
+	n, path := &node{limiter: herd(t)}, socketIn(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- ServeWhy(ctx, path, n) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	client, waiting := NewClient(path), n.Status().Waiting[0]
+	require.Eventually(t, func() bool {
+		_, err := client.Why(t.Context(), waiting.Namespace, waiting.Name)
+		return err == nil
+	}, time.Minute, 5*time.Millisecond)
+	socket, err := os.Lstat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.ModeSocket|0o666, socket.Mode())
+
+	got, err := client.Why(t.Context(), waiting.Namespace, waiting.Name)
+	require.NoError(t, err)
+	want, err := n.Status().Why(waiting.Namespace, waiting.Name)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	_, err = client.Why(t.Context(), waiting.Namespace, "unknown")
+	require.ErrorIs(t, err, ErrUnknownPod)
+	_, err = client.Status(t.Context())
+	require.EqualError(t, err, "the daemon answers: 404 page not found")
+	require.EqualError(t, client.Admit(t.Context(), waiting.UID), "the daemon answers: 404 page not found")
+	_, err = client.SwitchOff(t.Context(), time.Minute)
+	require.EqualError(t, err, "the daemon answers: 404 page not found")
+}

@@ -29,14 +29,14 @@ type About struct {
 	// Node is the node's name. Instance is the daemon's name if several run on the node.
 	Node     string `json:"node"`
 	Instance string `json:"instance,omitempty"`
-	// Version is the program's version, and Commit that of its sources. Since is when this process started.
+	// Version is the program's version, and Commit the commit of its sources. Since is when this process started.
 	Version string    `json:"version"`
 	Commit  string    `json:"commit,omitempty"`
 	Since   time.Time `json:"since"`
 	// Standalone reports whether the daemon works without an API server, by the runtime and a file.
 	Standalone bool `json:"standalone"`
-	// Ready reports whether pods are paced. NotReady is why this daemon does not pace them; absent: it does. If Ready
-	// is true and NotReady is set, another daemon paces them. The server sets both from Provider.Ready.
+	// Ready reports whether pods are paced. NotReady is why this daemon does not pace them; absent if it does. If Ready is
+	// true and NotReady is set, another daemon paces them. The server sets both from Provider.Ready.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
 
@@ -44,6 +44,8 @@ type About struct {
 	// PodWatch is the state of the watch of pods; absent if Standalone.
 	PodWatch *PodWatch `json:"podWatch,omitempty"`
 	Config   Config    `json:"config"`
+	// Cores are the CPUs that pods can use.
+	Cores Cores `json:"cores"`
 	// Signals are all signals of the node, with or without a limit, in the order of [throttle.Signal].
 	Signals []Signal `json:"signals,omitempty"`
 	Gate    Gate     `json:"gate"`
@@ -64,6 +66,15 @@ type About struct {
 	// Held of each pod.
 	HeldBy *Held `json:"heldBy,omitempty"`
 	Pace   Pace  `json:"pace"`
+}
+
+// Cores are the CPUs that pods can use.
+type Cores struct {
+	// Usable is how many pods can use at a time, and Node how many the node has.
+	Usable int `json:"usable"`
+	Node   int `json:"node"`
+	// Why is why pods can use no more; absent if they can use all.
+	Why string `json:"why,omitempty"`
 }
 
 // StartAfter is an entry of startAfter in a PacemakerConfig.
@@ -113,13 +124,14 @@ type Runtime struct {
 	Socket    string `json:"socket"`
 	Connected bool   `json:"connected"`
 	// RequestTimeoutSeconds is how long the runtime waits for an answer of the daemon, and RegistrationTimeoutSeconds how
-	// long for its registration; 0: that is not known yet. TimeoutWarning is what is wrong with the first; empty: nothing is.
+	// long for its registration. Each is 0 until it is known. TimeoutWarning is what is wrong with RequestTimeoutSeconds;
+	// empty if nothing is.
 	RequestTimeoutSeconds      Seconds `json:"requestTimeoutSeconds,omitempty"`
 	RegistrationTimeoutSeconds Seconds `json:"registrationTimeoutSeconds,omitempty"`
 	TimeoutWarning             string  `json:"timeoutWarning,omitempty"`
 	// Synchronized reports whether the runtime has listed the pods that it runs.
 	Synchronized bool `json:"synchronized"`
-	// LastError is why the connection does not let the daemon pace pods, such as its last error; empty: it is connected
+	// LastError is why the connection does not let the daemon pace pods, such as its last error; empty if it is connected
 	// and synchronized. NotReady can have another reason.
 	LastError string `json:"lastError,omitempty"`
 }
@@ -171,7 +183,7 @@ type Gate struct {
 	WhyNot string `json:"whyNot,omitempty"`
 	// Waiters is the number of hooks that wait.
 	Waiters int `json:"waiters"`
-	// TimeoutSeconds bounds one wait.
+	// TimeoutSeconds is the longest time of one wait.
 	TimeoutSeconds Seconds `json:"timeoutSeconds"`
 	// Expired counts the waits since the daemon started that ended without a turn.
 	Expired uint64 `json:"expired"`
@@ -182,7 +194,7 @@ type Gate struct {
 type Refused struct {
 	Sandbox   uint64 `json:"sandbox"`
 	Container uint64 `json:"container"`
-	// SandboxesLeft is how many sandboxes may be refused at once now. They are bounded, because each has taken an address.
+	// SandboxesLeft is how many sandboxes may be refused at once now. There is a limit, because each has taken an address.
 	SandboxesLeft int `json:"sandboxesLeft"`
 	// NotAtSandbox is why the runtime does not allow refusals at the sandbox; empty if it does.
 	NotAtSandbox string `json:"notAtSandbox,omitempty"`
@@ -266,7 +278,7 @@ type Pod struct {
 
 	// Repeats is how often the container exited before this start.
 	Repeats int `json:"repeats,omitempty"`
-	// StalledSince is since when a Starting pod makes no progress; absent if it makes progress or is not measured.
+	// StalledSince is when a Starting pod stopped making progress; absent if it makes progress or is not measured.
 	StalledSince time.Time `json:"stalledSince,omitzero"`
 }
 
@@ -304,11 +316,11 @@ type ExpectedBasis string
 
 // The bases of ExpectedSeconds.
 const (
-	// BasisObserved: the wait is computed from starts that ended, or from the rate limit.
+	// BasisObserved means that the wait is computed from starts that ended, or from the rate limit.
 	BasisObserved ExpectedBasis = "observed"
-	// BasisNone: no start has ended yet, and the wait is a guess.
+	// BasisNone means that no start has ended yet, and the wait is a guess.
 	BasisNone ExpectedBasis = "none yet"
-	// BasisPolicy: a StartPolicy holds the pod for an unknown time. The estimate is the end of its maxWait, or unknown
-	// if maxWait does not pass this limit.
+	// BasisPolicy means that a StartPolicy holds the pod for an unknown time. The estimate is the end of its maxWait, or
+	// unknown if maxWait does not pass this limit.
 	BasisPolicy ExpectedBasis = "a policy holds it"
 )

@@ -26,7 +26,7 @@ type source struct {
 	figure          figure
 }
 
-// The files that may have a figure, in order: on the unified hierarchy, or else on those of cgroup v1.
+// The files that may have a figure, in order: on the unified hierarchy, or else on the hierarchies of cgroup v1.
 var (
 	// On the unified hierarchy every cgroup has a cpu.stat. With cgroup v1, cpuacct is mounted alone or together with
 	// cpu; in a hybrid setup without cpuacct, the unified hierarchy is mounted beside the v1 ones.
@@ -55,7 +55,7 @@ var (
 // or "kubepods-pod1.slice"), which gives the sum over the pod.
 //
 // It returns an error if the path or the kernel's file is not understood, the cgroup does not exist, or the kernel does
-// not count the figure. The error is that of the last file that may have it.
+// not count the figure. The error comes from the last file that may have the figure.
 func (r Reader) CPUSeconds(path string) (float64, error) { return r.figure(path, cpuTime) }
 
 // CPUWaitSeconds returns for how many seconds a thread of the named cgroup, or below it, waited for a CPU since the

@@ -16,7 +16,7 @@ type figure struct {
 var (
 	// cpuacct.usage is one number, nanoseconds.
 	cpuUsage = figure{number: regexp.MustCompile(`^\s*(\S*)`), unit: 1e9}
-	// cpu.stat has lines of a name and a number, of which usage_usec is in microseconds.
+	// cpu.stat has lines of a name and a number. The number of usage_usec is in microseconds.
 	cpuStat = figure{number: regexp.MustCompile(`(?m)^usage_usec (\S*)`), unit: 1e6}
 	// cpu.pressure has a line "some" with averages and a total in microseconds.
 	pressureTotal = figure{number: regexp.MustCompile(`(?m)^some .*\btotal=(\S*)`), unit: 1e6}

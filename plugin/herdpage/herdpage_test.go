@@ -73,10 +73,10 @@ func TestRowsTellWhatKubeletReports(t *testing.T) {
 		}),
 	}, at(60))
 	assert.Equal(t, []Row{
-		{Namespace: "shop", Name: "ready", Bound: at(0), Started: at(10), Ready: at(20)},
-		{Namespace: "shop", Name: "restarted", Bound: at(1), Started: at(15), Restarts: 1},
-		{Namespace: "shop", Name: "done", Bound: at(2), Started: at(5), Ended: at(9)},
-		{Namespace: "shop", Name: "waits", Bound: at(3)},
+		{Namespace: "shop", Name: "ready", Accepted: at(0), Started: at(10), Ready: at(20)},
+		{Namespace: "shop", Name: "restarted", Accepted: at(1), Started: at(15), Restarts: 1},
+		{Namespace: "shop", Name: "done", Accepted: at(2), Started: at(5), Ended: at(9)},
+		{Namespace: "shop", Name: "waits", Accepted: at(3)},
 	}, rows)
 }
 
@@ -87,7 +87,7 @@ func TestARejectedPodDoesNotWait(t *testing.T) {
 		return pod(name, bound, func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
 	}
 	rows := Rows([]corev1.Pod{rejected("long-rejected", -3600), rejected("rejected", 0)}, at(60))
-	assert.Equal(t, []Row{{Namespace: "shop", Name: "rejected", Bound: at(0), Ended: at(0)}}, rows)
+	assert.Equal(t, []Row{{Namespace: "shop", Name: "rejected", Accepted: at(0), Ended: at(0)}}, rows)
 }
 
 func TestTheLatestRowsAreShown(t *testing.T) {
@@ -111,7 +111,7 @@ func TestOnlyTheKeyOpensThePage(t *testing.T) {
 	require.NoError(t, err)
 	fault := error(nil)
 	own := httptest.NewServer(Handler(address, "secret", func(context.Context) ([]Row, error) {
-		return []Row{{Namespace: "shop", Name: "web-0", Bound: noon}}, fault
+		return []Row{{Namespace: "shop", Name: "web-0", Accepted: noon}}, fault
 	}))
 	t.Cleanup(own.Close)
 	get := func(path string) (int, string) {

@@ -17,14 +17,14 @@ const (
 type Row struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Bound is when kubelet accepted the pod.
-	Bound time.Time `json:"bound"`
+	// Accepted is when kubelet accepted the pod.
+	Accepted time.Time `json:"bound"`
 	// Started is when its first process started; zero if none has. kubelet reports only the last two processes of a
 	// container, so after two restarts it is the start of a later process.
 	Started time.Time `json:"started,omitzero"`
-	// Ready is since when the pod is ready; zero if it is not.
+	// Ready is when the pod became ready; zero if it is not ready.
 	Ready time.Time `json:"ready,omitzero"`
-	// Ended is when the pod succeeded or failed; zero if it did not. It is Bound if kubelet reports no container that
+	// Ended is when the pod succeeded or failed; zero if it did not. It is Accepted if kubelet reports no container that
 	// ended, as of a pod that it rejected.
 	Ended time.Time `json:"ended,omitzero"`
 	// Restarts is the number of restarts of its containers.
@@ -43,15 +43,15 @@ func Rows(pods []corev1.Pod, now time.Time) []Row {
 		}
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(a.Bound.Compare(b.Bound), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.Accepted.Compare(b.Accepted), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return rows[max(0, len(rows)-most):]
 }
 
 func rowOf(pod *corev1.Pod) Row {
-	row := Row{Namespace: pod.Namespace, Name: pod.Name, Bound: pod.CreationTimestamp.Time}
+	row := Row{Namespace: pod.Namespace, Name: pod.Name, Accepted: pod.CreationTimestamp.Time}
 	if t := pod.Status.StartTime; t != nil {
-		row.Bound = t.Time
+		row.Accepted = t.Time
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -77,7 +77,7 @@ func rowOf(pod *corev1.Pod) Row {
 		}
 	}
 	if over && row.Ended.IsZero() {
-		row.Ended = row.Bound
+		row.Ended = row.Accepted
 		if row.Started.After(row.Ended) {
 			row.Ended = row.Started // kubelet lost its containers, and knows of an earlier start alone
 		}

@@ -31,14 +31,14 @@ type call struct {
 	n       int
 	name    string
 	version version
-	since   time.Time // when this node took the slot; zero: when the call was sent
+	since   time.Time // when this node took the slot; zero means when the call is sent
 
 	sent time.Time
 	made *coordinationv1.Lease
 	err  error
 }
 
-// call returns a call for a slot. The version is that of its Lease, or zero if there is none.
+// call returns a call for a slot. seen is the version of the slot's Lease, or zero if it has none.
 func (g *group) call(v verb, n int, seen version) *call {
 	return &call{verb: v, group: g, n: n, name: leaseName(g.demand, n), version: seen}
 }

@@ -196,7 +196,7 @@ func (c *Claimer) deadline(now time.Time) time.Time {
 	end := now.Add(callTimeout)
 	for _, g := range c.groups {
 		for _, claim := range g.claims {
-			end = earlier(end, claim.until)
+			end = sooner(end, claim.until)
 		}
 	}
 	return end
@@ -252,16 +252,16 @@ func (c *Claimer) offer(now time.Time) {
 func (c *Claimer) conclude(now time.Time) time.Duration {
 	c.expire(now)
 	c.offer(now)
-	next := earlier(now.Add(mostPass), c.nextLook())
+	next := sooner(now.Add(mostPass), c.nextLook())
 	for id, g := range c.groups {
 		for _, claim := range g.claims {
-			next = earlier(next, earlier(claim.renew, claim.until))
+			next = sooner(next, sooner(claim.renew, claim.until))
 		}
 		if !g.idle.IsZero() {
-			next = earlier(next, g.idle.Add(g.patience()))
+			next = sooner(next, g.idle.Add(g.keepsUnused()))
 		}
 		if g.offered >= 0 {
-			next = earlier(next, c.health.givesUp(g.openAfter))
+			next = sooner(next, c.health.givesUp(g.openAfter))
 		}
 		if !g.needed() && g.offered == 0 && !c.stray {
 			delete(c.groups, id)
@@ -271,8 +271,8 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// earlier returns the earlier of two times. A time that is zero does not count.
-func earlier(a, b time.Time) time.Time {
+// sooner returns the earlier of two times. A zero time means none, and does not count.
+func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

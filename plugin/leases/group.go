@@ -15,10 +15,10 @@ import (
 type demand struct {
 	id                              string // of the group, in the names of the Leases
 	key                             throttle.GroupKey
-	owner                           types.UID     // of the Leases: the policy
+	owner                           types.UID     // of the Leases: the UID of the policy
 	openAfter                       time.Duration // without the API server
 	limit, starting, wants, waiting int
-	inForce                         int // the argument of the last SetClaims; 0: there was none
+	inForce                         int // the argument of the last SetClaims; 0 if there was none
 }
 
 // needed reports whether a pod of the group starts or waits.
@@ -43,7 +43,7 @@ type group struct {
 	scarce  bool      // no slot was free at the last list
 	lacks   bool      // it needs more claims than it has
 	next    time.Time // when it may next take a slot
-	idle    time.Time // since when it has unused claims, or zero
+	idle    time.Time // when its claims became unused; zero if all are used
 	offered int       // the last argument of SetClaims
 	isSet   bool      // SetClaims was called
 }
@@ -105,22 +105,22 @@ func (g *group) surplus(now time.Time) []*claim {
 		ended += min(unused, g.above())
 	case g.idle.IsZero():
 		g.idle = now
-	case now.Sub(g.idle) >= g.patience():
+	case now.Sub(g.idle) >= g.keepsUnused():
 		ended += unused
 		g.idle = time.Time{}
 	}
 	return g.remove(ended)
 }
 
-// patience returns how long a claim that no start uses is kept.
-func (g *group) patience() time.Duration {
+// keepsUnused returns how long a claim that no start uses is kept.
+func (g *group) keepsUnused() time.Duration {
 	if g.waiting == 0 {
 		return unusedAlone
 	}
 	return unusedWaiting
 }
 
-// remove removes and returns at most this many claims, those of the highest slots.
+// remove removes at most this many claims, those with the highest slots first, and returns them.
 func (g *group) remove(most int) (removed []*claim) {
 	slots := slices.Sorted(maps.Keys(g.claims))
 	for _, n := range slots[max(0, len(slots)-most):] {

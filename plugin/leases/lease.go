@@ -43,8 +43,8 @@ func leaseName(d demand, n int) string {
 	return fmt.Sprintf("%s%s-%s-%d", namePrefix, policy, d.id, n)
 }
 
-// newLease returns the Lease of a slot as its holder writes it. The version is that of the Lease that it replaces, or
-// zero to create one.
+// newLease returns the Lease of a slot as its holder writes it. v is the version of the Lease that it replaces, or zero
+// to create one.
 func newLease(d demand, n int, v version, holder string, since, now time.Time) *coordinationv1.Lease {
 	seconds := int32(leaseDuration / time.Second)
 	acquired, renewed := metav1.NewMicroTime(since), metav1.NewMicroTime(now)
@@ -78,7 +78,7 @@ type slot struct {
 }
 
 // free reports whether another node may take the slot. The times in the Lease are not used, because they are of
-// another clock, and neither is its duration, which is the same for all daemons.
+// another clock. Its duration is not used either: all daemons have leaseDuration.
 func (s slot) free(now time.Time) bool {
 	return s.holder == "" || !now.Before(s.seen.Add(leaseDuration))
 }

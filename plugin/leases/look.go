@@ -14,15 +14,15 @@ func (c *Claimer) nextLook() (next time.Time) {
 	for _, g := range c.groups {
 		switch {
 		case g.missing() > 0:
-			next = earlier(next, g.next)
+			next = sooner(next, g.next)
 		case len(g.claims) > 0:
-			next = earlier(next, c.looked.Add(renewEvery)) // to find out whether slots are free
+			next = sooner(next, c.looked.Add(renewEvery)) // to find out whether slots are free
 		case g.offered < 0:
-			next = earlier(next, c.health.retry)
+			next = sooner(next, c.health.retry)
 		}
 	}
 	if c.stray {
-		next = earlier(next, c.looked.Add(c.interval()))
+		next = sooner(next, c.looked.Add(c.interval()))
 	}
 	if !next.IsZero() && next.Before(c.health.retry) {
 		next = c.health.retry

@@ -46,7 +46,7 @@ func (q *Queue) Add(write func() error) {
 func (q *Queue) Dropped() uint64 { return q.dropped.Load() }
 
 // Run writes entries until ctx ends, and then those that are still queued. It blocks as long as the sink does, also after
-// the end of ctx, so a caller should not wait for it without a bound.
+// the end of ctx, so a caller should not wait for it without a limit.
 func (q *Queue) Run(ctx context.Context) {
 	for {
 		select {

@@ -7,5 +7,9 @@
 // the API server two requests a minute. All tokens together cost it at most 10 a second. A user who sends many unknown tokens
 // can keep others from reading.
 //
+// It can also answer why a pod of the node waits, to users who may get that pod. They need no right to the metrics. The
+// question comes from another host, or through the API server's proxy of pods, which keeps the header Authorization: so
+// the token may be in a header of its own.
+//
 // If the API server does not answer, the request is refused.
 package metricsproxy

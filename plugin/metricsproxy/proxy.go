@@ -1,10 +1,13 @@
 package metricsproxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -20,10 +23,10 @@ import (
 )
 
 const (
-	// path is the only path that is served, and the non-resource URL that a client must be allowed to get.
+	// path is the URL path of the metrics, and the non-resource URL that a client must be allowed to get.
 	path = "/metrics"
-	// patience bounds one request, with its reviews by the API server.
-	patience = 9 * time.Second
+	// requestTimeout is the longest time of one request, with its reviews by the API server.
+	requestTimeout = 9 * time.Second
 	// lifetime of the certificate is longer than any process.
 	lifetime = 10 * 365 * 24 * time.Hour
 	// complaints is the shortest time between two log lines about an API server or daemon that does not answer.
@@ -33,6 +36,10 @@ const (
 	mostRemembered = 256
 )
 
+// TokenHeader has the token of a question about a pod that comes through the API server, in the form of the header
+// Authorization, which the API server keeps.
+const TokenHeader = "Pod-Pacemaker-Authorization" //nolint:gosec // the name of a header is no secret
+
 // Options of [Serve]. All but the certificate are needed.
 type Options struct {
 	// Listen is the address to serve at, HOST:PORT. With an empty HOST it is every address of the node.
@@ -41,8 +48,11 @@ type Options struct {
 	Upstream string
 	// Review returns what the API server says of a token. It is called concurrently.
 	Review Review
+	// Why answers a question about a pod: as a line of text, or as JSON. The error about a pod that the daemon does not
+	// know wraps [admin.ErrUnknownPod]. It is called concurrently. If it is nil, no such question is answered.
+	Why func(ctx context.Context, namespace, pod string, asJSON bool) (answer string, err error)
 	// Certificate and Key are the files of the certificate, and of its key, in PEM. They are read for each connection, so
-	// they may be renewed. Both empty: Serve makes a self-signed certificate.
+	// they may be renewed. If both are empty, Serve makes a self-signed certificate.
 	Certificate, Key string
 	// Log gets a line, at most once a minute, if the API server or the daemon does not answer.
 	Log logrus.FieldLogger
@@ -66,7 +76,11 @@ func Serve(ctx context.Context, o Options) error {
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
 	defer transport.CloseIdleConnections()
 	mux := http.NewServeMux()
-	mux.Handle("GET "+path, newProxy(o, transport))
+	p := newProxy(o, transport)
+	mux.Handle("GET "+path, p)
+	if o.Why != nil {
+		mux.HandleFunc("GET /why/{namespace}/{pod}", p.why)
+	}
 	return admin.ServeTCP(ctx, o.Listen, config, mux)
 }
 
@@ -94,7 +108,7 @@ func (o Options) certificate() (tls.Certificate, error) {
 type proxy struct {
 	Options
 	daemon     httputil.ReverseProxy
-	statuses   *cache.LRUExpireCache // by the hash of the token, so that no token stays in memory
+	statuses   *cache.LRUExpireCache // by the right and the hash of the token, so that no token stays in memory
 	complained *rate.Limiter
 }
 
@@ -117,35 +131,73 @@ func newProxy(o Options, transport http.RoundTripper) *proxy {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
-	status, err := p.status(ctx, bearer(r))
+	if p.permits(ctx, w, bearer(r.Header.Get("Authorization")), Right{}) {
+		p.daemon.ServeHTTP(w, r.WithContext(ctx))
+	}
+}
+
+// why answers a question about a pod, as text or, with ?output=json, as JSON. The API server's proxy passes no header
+// Authorization on, so the token may also be in [TokenHeader].
+func (p *proxy) why(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	right := Right{Namespace: r.PathValue("namespace"), Pod: r.PathValue("pod")}
+	if !p.permits(ctx, w, bearer(cmp.Or(r.Header.Get(TokenHeader), r.Header.Get("Authorization"))), right) {
+		return
+	}
+	asJSON := r.URL.Query().Get("output") == "json"
+	answer, err := p.Why(ctx, right.Namespace, right.Pod, asJSON)
+	switch {
+	case errors.Is(err, admin.ErrUnknownPod):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil:
+		p.complain(err)
+		http.Error(w, "the daemon of this node does not answer", http.StatusBadGateway)
+	default:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if asJSON {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		_, _ = io.WriteString(w, answer) // an error means that the client is gone
+	}
+}
+
+// permits returns whether the user of a token has the right. If not, it answers the request.
+func (p *proxy) permits(ctx context.Context, w http.ResponseWriter, token string, right Right) bool {
+	status, err := p.status(ctx, token, right)
 	switch {
 	case err != nil:
 		p.complain(err)
 		http.Error(w, "the API server does not say who may read this", http.StatusServiceUnavailable)
-	case status == http.StatusOK:
-		p.daemon.ServeHTTP(w, r.WithContext(ctx))
 	case status == http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "the request has no bearer token that the API server accepts", status)
-	default:
-		http.Error(w, "the token's user may not get the non-resource URL "+path, http.StatusForbidden)
+	case status != http.StatusOK:
+		http.Error(w, "the token's user may not get "+right.String(), http.StatusForbidden)
 	}
+	return err == nil && status == http.StatusOK
+}
+
+// reviewed is what the API server was asked.
+type reviewed struct {
+	token [sha256.Size]byte
+	right Right
 }
 
 // status returns the status for a token. It blocks while the API server is asked.
-func (p *proxy) status(ctx context.Context, token string) (int, error) {
+func (p *proxy) status(ctx context.Context, token string, right Right) (int, error) {
 	if token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	hash := sha256.Sum256([]byte(token))
-	if kept, ok := p.statuses.Get(hash); ok {
+	key := reviewed{sha256.Sum256([]byte(token)), right}
+	if kept, ok := p.statuses.Get(key); ok {
 		return kept.(int), nil //nolint:errcheck // it holds only statuses
 	}
-	status, err := p.Review(ctx, token)
+	status, err := p.Review(ctx, token, right)
 	if err == nil {
-		p.statuses.Add(hash, status, remembered)
+		p.statuses.Add(key, status, remembered)
 	}
 	return status, err
 }
@@ -157,9 +209,9 @@ func (p *proxy) complain(err error) {
 	}
 }
 
-// bearer returns the token of a request; empty if it has none.
-func bearer(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+// bearer returns the token of a header like Authorization; empty if it has none.
+func bearer(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

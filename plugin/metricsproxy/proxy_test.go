@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 // cluster is an API server that knows tokens: one of a user who may read the metrics, and others of users who may
@@ -42,6 +45,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Groups                []string
 			Extra                 map[string][]string
 			NonResourceAttributes struct{ Path, Verb string }
+			ResourceAttributes    *struct{ Namespace, Name, Verb, Group, Version, Resource string }
 		}
 	}
 	assert.NoError(c.t, json.NewDecoder(r.Body).Decode(&review))
@@ -57,6 +61,11 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(c.t, "uid of "+review.Spec.User, review.Spec.UID)
 		assert.Equal(c.t, []string{"readers"}, review.Spec.Groups)
 		assert.Equal(c.t, map[string][]string{"pod": {"p"}}, review.Spec.Extra)
+		if asked := review.Spec.ResourceAttributes; asked != nil {
+			assert.Equal(c.t, "get v1 pods", asked.Verb+" "+asked.Group+asked.Version+" "+asked.Resource)
+			status["allowed"] = review.Spec.User == "developer of "+asked.Namespace
+			break
+		}
 		assert.Equal(c.t, "get /metrics", review.Spec.NonResourceAttributes.Verb+" "+review.Spec.NonResourceAttributes.Path)
 		status["allowed"] = review.Spec.User == "prometheus"
 	default:
@@ -290,4 +299,61 @@ func TestTheCertificateOutlivesTheProcess(t *testing.T) {
 	certificate := secure.ConnectionState().PeerCertificates[0]
 	assert.True(t, certificate.NotAfter.After(time.Now().AddDate(9, 0, 0)), certificate.NotAfter)
 	assert.True(t, certificate.NotBefore.Before(time.Now().Add(-time.Minute)), "a client's clock may be behind")
+}
+
+// The token may be in the header of its own, because the API server keeps the other one.
+func TestOnlyUsersWhoMayGetAPodLearnWhyItWaits(t *testing.T) {
+	t.Parallel()
+	answers := func(_ context.Context, namespace, pod string, asJSON bool) (string, error) {
+		switch {
+		case pod == "broken":
+			return "", errors.New("no daemon: a secret")
+		case pod != "web-0":
+			return "", fmt.Errorf("%s/%s: %w", namespace, pod, admin.ErrUnknownPod)
+		case asJSON:
+			return "{}\n", nil
+		}
+		return "waiting\n", nil
+	}
+	address := servedWith(t, Options{Why: answers}, unused(t), &cluster{t: t})
+	const developer = "Bearer token of developer of shop"
+	for _, c := range []struct {
+		path, header, authorization string
+		code                        int
+		body                        string
+	}{
+		{"/why/shop/web-0", TokenHeader, developer, http.StatusOK, "waiting\n"},
+		{"/why/shop/web-0", "Authorization", developer, http.StatusOK, "waiting\n"},
+		{"/why/shop/web-0?output=json", TokenHeader, developer, http.StatusOK, "{}\n"},
+		{"/why/shop/web-1", TokenHeader, developer, http.StatusNotFound, "shop/web-1: not known on this node"},
+		{"/why/shop/broken", TokenHeader, developer, http.StatusBadGateway, "the daemon of this node does not answer\n"},
+		{"/why/bank/web-0", TokenHeader, developer, http.StatusForbidden, "the token's user may not get the pod bank/web-0\n"},
+		{"/why/shop/web-0", TokenHeader, "Bearer token of prometheus", http.StatusForbidden, "the token's user may not get the pod shop/web-0\n"},
+		{"/why/shop/web-0", TokenHeader, "Bearer nonsense", http.StatusUnauthorized, "no bearer token"},
+		{"/why/shop/web-0", TokenHeader, "", http.StatusUnauthorized, "no bearer token"},
+		{"/metrics", "Authorization", developer, http.StatusForbidden, "the token's user may not get the non-resource URL /metrics\n"},
+		{"/metrics", TokenHeader, "Bearer token of prometheus", http.StatusUnauthorized, "no bearer token"},
+		{"/why/shop", TokenHeader, developer, http.StatusNotFound, "404"},
+	} {
+		code, body := askWith(t, address, c.path, c.header, c.authorization)
+		assert.Equal(t, c.code, code, c.path)
+		assert.Contains(t, body, c.body, c.path)
+		assert.NotContains(t, body, "secret", c.path)
+	}
+	code, _ := askWith(t, served(t, unused(t), &cluster{t: t}), "/why/shop/web-0", TokenHeader, developer)
+	assert.Equal(t, http.StatusNotFound, code, "without Why")
+}
+
+func askWith(t *testing.T, address, path, header, value string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set(header, value)
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	reply, err := client.Do(request)
+	require.NoError(t, err)
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	require.NoError(t, err)
+	return reply.StatusCode, string(text)
 }

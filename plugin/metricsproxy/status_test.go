@@ -23,7 +23,7 @@ type reviews struct {
 
 var errAway = errors.New("no API server")
 
-func (r *reviews) Review(_ context.Context, token string) (int, error) {
+func (r *reviews) Review(_ context.Context, token string, _ Right) (int, error) {
 	r.asked++
 	v, ok := r.statuses[token]
 	if !ok {
@@ -42,14 +42,14 @@ func TestWhatIsKnownOfATokenCountsForAMinute(t *testing.T) {
 			p := r.proxy()
 			for _, later := range []time.Duration{0, remembered} {
 				time.Sleep(later)
-				got, err := p.status(t.Context(), token)
+				got, err := p.status(t.Context(), token, Right{})
 				require.NoError(t, err)
 				assert.Equal(t, want, got, token)
 			}
 			assert.Equal(t, 1, r.asked)
 			r.statuses[token] = http.StatusForbidden
 			time.Sleep(time.Nanosecond)
-			got, err := p.status(t.Context(), token)
+			got, err := p.status(t.Context(), token, Right{})
 			require.NoError(t, err)
 			assert.Equal(t, http.StatusForbidden, got, "a granted right may be taken away")
 		})
@@ -59,7 +59,7 @@ func TestWhatIsKnownOfATokenCountsForAMinute(t *testing.T) {
 func TestWithoutATokenTheAPIServerIsNotAsked(t *testing.T) {
 	t.Parallel()
 	r := &reviews{}
-	got, err := r.proxy().status(t.Context(), "")
+	got, err := r.proxy().status(t.Context(), "", Right{})
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusUnauthorized, got)
 	assert.Zero(t, r.asked)
@@ -69,10 +69,10 @@ func TestAFailedReviewIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	r := &reviews{statuses: map[string]int{}}
 	p := r.proxy()
-	_, err := p.status(t.Context(), "reader")
+	_, err := p.status(t.Context(), "reader", Right{})
 	require.ErrorIs(t, err, errAway)
 	r.statuses["reader"] = http.StatusOK
-	got, err := p.status(t.Context(), "reader")
+	got, err := p.status(t.Context(), "reader", Right{})
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, got)
 }
@@ -84,7 +84,7 @@ func TestTheNumberOfRememberedTokensHasABound(t *testing.T) {
 	for i := range mostRemembered * 3 {
 		token := fmt.Sprint("guess ", i)
 		r.statuses[token] = http.StatusForbidden
-		_, err := p.status(t.Context(), token)
+		_, err := p.status(t.Context(), token, Right{})
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(p.statuses.Keys()), mostRemembered)
 	}

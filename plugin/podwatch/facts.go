@@ -11,16 +11,17 @@ import (
 
 // extractor extracts facts from pods before they are trimmed. Facts of an earlier version are outdated.
 type extractor struct {
-	extract func(*corev1.Pod) startpolicy.Facts                       // nil: none
-	selects func(namespace string, labels map[string]string) []string // nil: nothing selects pods
+	extract func(*corev1.Pod) startpolicy.Facts                       // nil if no facts are extracted
+	selects func(namespace string, labels map[string]string) []string // nil if nothing selects pods
 	version uint64
 	within  time.Duration
 }
 
-// ExtractFacts makes the watch call extract for every pod, before it drops most of the pod; nil: it extracts no facts.
-// If the watch knows pods already, it lists all pods again, at a random moment within the given time, so that the nodes
-// of a large cluster do not list at the same moment. Then it calls OnChange for each. extract must be safe for
-// concurrent use. If extract panics, the watch knows only the name of the pod. ExtractFacts does not block.
+// ExtractFacts makes the watch call extract for every pod, before it drops most of the pod. If extract is nil, it
+// extracts no facts. If the watch knows pods already, it lists all pods again, at a random moment within the given
+// time, so that the nodes of a large cluster do not list at the same moment. Then it calls OnChange for each. extract
+// must be safe for concurrent use. If extract panics, the watch knows only the name of the pod. ExtractFacts does not
+// block.
 func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,9 +29,9 @@ func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within
 	w.changeLocked(extract != nil, within)
 }
 
-// SelectBy makes the watch set Selected of every pod to what selects returns for it, before it drops the pod's labels;
-// nil: to nil. For the pods that it knows already, it does so as ExtractFacts does. selects must not return nil, and
-// must be safe for concurrent use. SelectBy does not block.
+// SelectBy makes the watch set Selected of every pod to what selects returns for it, before it drops the pod's labels.
+// If selects is nil, Selected is nil. For the pods that it knows already, it does so as ExtractFacts does. selects must
+// not return nil, and must be safe for concurrent use. SelectBy does not block.
 func (w *Watch) SelectBy(selects func(namespace string, labels map[string]string) []string, within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,7 +50,7 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	}
 }
 
-// change replaces before by after, either of which may be nil, and calls OnChange.
+// change replaces before by after and calls OnChange. before or after may be nil.
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {

@@ -14,19 +14,18 @@ import (
 // Like identifies pods whose starts are alike. Any user who may create a pod can set all of it.
 type Like struct {
 	// Owner is the pod's controller, as "Kind/name". For a pod of a Deployment it is the Deployment, for one of a
-	// CronJob the Job without its number. Empty: the pod has none, or its name is too long.
+	// CronJob the Job without its number. It is empty if the pod has none, or its name is too long.
 	Owner string
-	// Revision identifies the template of the owner; empty: the owner has no revisions.
+	// Revision identifies the template of the owner; empty if the owner has no revisions.
 	Revision string
 	// Images is a hash of the images of all containers, with their commands and arguments, as in the spec. Digests
 	// are not known before a container runs.
 	Images string
-	// MilliCPU is the CPU limit of all app containers together, in thousandths of a core; 0: one of
-	// them has no limit.
+	// MilliCPU is the CPU limit of all app containers together, in thousandths of a core; 0 if one of them has no limit.
 	MilliCPU int64
 }
 
-// longestOwner is the longest owner that is kept. The API does not bound the length of a kind.
+// longestOwner is the longest owner that is kept. The API does not limit the length of a kind.
 const longestOwner = 320
 
 func likeOf(p *corev1.Pod) (l Like) {
@@ -73,7 +72,7 @@ func ownerOf(owner *metav1.OwnerReference, labels map[string]string) (name, revi
 
 // patience returns how soon after its start a container of the pod may be killed if it does not come up: by its startup
 // probe, or else its liveness probe. kubelet may kill it up to a period later, because its probes begin at any moment
-// of a period. Of several containers, the earliest counts. It is a second at least; zero: no container is killed.
+// of a period. Of several containers, the earliest counts. It is a second at least, or zero if no container is killed.
 func patience(p *corev1.Pod) (least time.Duration) {
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {

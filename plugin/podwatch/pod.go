@@ -48,17 +48,17 @@ type Pod struct {
 	// Metadata is how many bytes of labels and annotations it has.
 	Metadata int
 	// Patience is how soon after its start the first container that does not come up is killed, by its startup probe,
-	// or else its liveness probe; 0: none is.
+	// or else its liveness probe; 0 if none is.
 	Patience time.Duration
-	// Like is what makes its starts like those of other pods.
+	// Like is what makes its starts like the starts of other pods.
 	Like Like
 	// Containers holds every container of the spec by name; names are unique over all kinds.
 	Containers map[string]Container
-	// Facts are what StartPolicies need to know of the pod; nil: nothing, see [Watch.ExtractFacts], or they are not
-	// extracted yet.
+	// Facts are what StartPolicies need to know of the pod. They are nil until they are extracted, and if the policies
+	// need none, see [Watch.ExtractFacts].
 	Facts *startpolicy.Facts
 
-	// Selected is what the function of [Watch.SelectBy] returned for the pod; nil: nothing yet.
+	// Selected is what the function of [Watch.SelectBy] returned for the pod; nil until it has.
 	Selected []string
 
 	// Deleting is true once the pod is deleted. It is never true of a static pod: when its mirror pod is deleted, kubelet
@@ -117,8 +117,11 @@ type Container struct {
 	Over bool
 }
 
-// KindOf returns the kind of a container. The lists of a spec are immutable but that of ephemeral containers, so a
-// container that the pod does not have is ephemeral, and Unknown only if no container of the pod is known.
+// NamespacedName returns "namespace/name".
+func (p Pod) NamespacedName() string { return p.Namespace + "/" + p.Name }
+
+// KindOf returns the kind of a container. The lists of a spec are immutable except the one of ephemeral containers, so
+// a container that the pod does not have is ephemeral, and Unknown only if no container of the pod is known.
 func (p Pod) KindOf(container string) Kind {
 	if c, listed := p.Containers[container]; listed || len(p.Containers) == 0 {
 		return c.Kind
@@ -172,7 +175,8 @@ func (p Pod) HasApp(names map[string]string) bool {
 	return false
 }
 
-// OnlySidecars reports whether all of these containers are native sidecars. names is like that of HasApp.
+// OnlySidecars reports whether all of these containers are native sidecars. The keys of names are their names; the
+// values do not matter.
 func (p Pod) OnlySidecars(names map[string]string) bool {
 	for name := range names {
 		if p.Containers[name].Kind != Sidecar {

@@ -23,10 +23,10 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 	pod.StopsBy = time.Time{}
 }
 
-// Stopping returns a pod, as "namespace/name", of which a container runs that was asked to stop, and by when its last
-// container is killed; ok is false when there is none. Of several pods it is the one that may take longest. by is zero if
-// the container should have been killed and kubelet still reports that it runs: kubelet (1.36) does not shorten a stop
-// under way when somebody shortens the grace period.
+// Stopping returns a pod, as "namespace/name", that has a running container that was asked to stop, and by when its
+// last container is killed; ok is false when there is none. Of several pods it is the one that may take longest. by is
+// zero if the container should have been killed and kubelet still reports that it runs: kubelet (1.36) does not shorten
+// a stop under way when somebody shortens the grace period.
 //
 // It does not know of containers that kubelet stops by itself (a liveness probe fails, the pod is evicted or preempted, the
 // node shuts down: kubelet reports these ends once all containers have ended), and of those of a static pod.

@@ -51,7 +51,7 @@ func (w *Watch) keep(object runtime.Object) *cached {
 	}
 }
 
-// mostKept bounds the memory of a pod, in bytes. A pod of 100 containers takes 25 KiB.
+// mostKept is the most memory of a pod, in bytes. A pod of 100 containers takes 25 KiB.
 const mostKept = 32 << 10
 
 // trimmed trims p. If that panics, only the name of p is known.

@@ -18,8 +18,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
-// Watch follows the pods that are bound to one node. Make it with [New]. Its methods are safe for concurrent use, and
-// only Run and Await block.
+// Watch follows the pods of one node. Make it with [New]. Its methods are safe for concurrent use, and only Run and
+// Await block.
 type Watch struct {
 	options  Options
 	informer *informer.Informer[*cached]
@@ -27,7 +27,7 @@ type Watch struct {
 
 	mu        sync.Mutex
 	facts     extractor
-	relisting *time.Timer        // lists the pods again; nil: that is not due
+	relisting *time.Timer        // lists the pods again; nil if that is not due
 	relistAt  time.Time          // when it does
 	pods      map[string]*cached // by NRI uid
 	added     chan struct{}      // closed with the next pod that becomes known
@@ -41,8 +41,8 @@ type Options struct {
 	NodeName string
 	// OnChange is called for each pod that appears or changes, with deleted false, and for each that the API server
 	// no longer has, with deleted true and its last known state. A pod that has ended is reported once more, and then no
-	// longer known. Its deletion is reported unless the API server is away then. For a pod that was replaced by another of the same
-	// name, it is called with deleted true before it is called for the new one. A deleted static pod lost only its
+	// longer known. Its deletion is reported unless the API server is away then. For a pod that was replaced by a new pod
+	// of that name, it is called with deleted true before it is called for the new one. A deleted static pod lost only its
 	// mirror pod, which kubelet makes again while the pod lives.
 	//
 	// It is called in the order of the changes, after Get knows of the change. It should not block: later changes
@@ -54,7 +54,7 @@ type Options struct {
 	Log     logrus.FieldLogger
 }
 
-// notTerminal selects the pods of which Terminal is false. A node may have thousands of others. They are not listed, and
+// notTerminal selects the pods whose Terminal is false. A node may have thousands of others. They are not listed, and
 // the watch reports the end of each pod.
 var notTerminal = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),

@@ -43,7 +43,7 @@ func pacerOf(p *v1alpha1.Pacer) throttle.Pacer {
 	return throttle.Pacer{}
 }
 
-// claimsOf returns the limits of a policy of the scope Cluster: the slots that this node claims bound the starts.
+// claimsOf returns the limits of a policy of the scope Cluster: the slots that this node claims limit the starts.
 func claimsOf(policy *v1alpha1.StartPolicy, limits v1alpha1.PolicyLimits) throttle.GroupLimits {
 	c := &throttle.Claims{Owner: string(policy.UID), OpenAfter: policy.Spec.GetOpenAfter()}
 	if s := limits.Starting; s != nil && s.Pods != nil {

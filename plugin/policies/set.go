@@ -21,13 +21,13 @@ type Set struct {
 	states    []State                         // in the order in which WithPolicies got them
 	limits    map[string]throttle.GroupLimits // by the name of the policy
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
-	// since, and one will at next. Zero: none.
+	// since, and one will at next. Each is zero if there is no such override.
 	since, next time.Time
 	extracting  bool              // the pod watch extracts facts
 	needs       startpolicy.Needs // what it extracts
 
 	namespaces      map[string]map[string]string // the labels of those that are known
-	namespacesFault string                       // why they are not known; empty: they are
+	namespacesFault string                       // why they are not known; empty if they are
 }
 
 // Why the labels of namespaces are not known.
@@ -63,8 +63,8 @@ func (s *Set) WithPolicies(now time.Time, compiled []State) (*Set, *Changes) {
 	return next, c
 }
 
-// WithNamespaces replaces the labels of the namespaces: those of all that exist, by name. It keeps the map, which must
-// not be changed afterwards.
+// WithNamespaces replaces the labels of the namespaces, by name. labels has all namespaces that exist. It keeps the
+// map, which must not be changed afterwards.
 func (s *Set) WithNamespaces(now time.Time, labels map[string]map[string]string) (*Set, *Changes) {
 	if s.namespacesFault == "" && maps.EqualFunc(s.namespaces, labels, maps.Equal) {
 		return s, nil
@@ -89,7 +89,7 @@ func (s *Set) Advance(now time.Time) (*Set, *Changes) {
 	return s.change(now, func(*Set) {})
 }
 
-// Next returns when the next temporary override begins or ends; zero: none will.
+// Next returns when the next temporary override begins or ends, or zero if none will.
 func (s *Set) Next() time.Time { return s.next }
 
 // State returns the policies in force, in the order in which Compile got them.

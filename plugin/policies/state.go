@@ -16,7 +16,7 @@ type State struct {
 	// Calculated are its limits, with the overrides. [Set.Limits] has them unless there is a Fault or the policies are
 	// suspended.
 	Calculated startpolicy.Calculated
-	// Fault is why the policy holds no pod; empty: nothing is wrong with it.
+	// Fault is why the policy holds no pod; empty if nothing is wrong with it.
 	Fault string
 }
 
@@ -36,7 +36,7 @@ type Changes struct {
 	// Evaluated are the policies that had a fault and have none now. Gone are those that had a fault and do not exist
 	// any more.
 	Evaluated, Gone []string
-	// Overridden are the policies of which a temporary override began or ended.
+	// Overridden are the policies whose temporary override began or ended.
 	Overridden []string
 	// NeedsNamespaces is true where a policy needs the labels of namespaces.
 	NeedsNamespaces bool

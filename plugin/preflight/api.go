@@ -20,10 +20,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
-// clock is a transport that compares this clock with that of the API server.
+// clock is a transport that compares this clock with the clock of the API server.
 type clock struct {
 	http.RoundTripper
-	ahead *time.Duration // of this clock, after the last answer with a time; nil: there was none
+	ahead *time.Duration // how far this clock is ahead, after the last answer with a time; nil if no answer had one
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -51,7 +51,7 @@ type inAPI struct {
 
 // askAPI asks the API server, and compares the clocks with c.
 func askAPI(ctx context.Context, o plugin.Options, c *clock) (says inAPI) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	add := func(found ...Finding) { says.findings = append(says.findings, found...) }
 	client, err := connect(o, c)
@@ -87,6 +87,9 @@ func askAPI(ctx context.Context, o plugin.Options, c *clock) (says inAPI) {
 		}
 	}
 	add(askRights(ctx, client, o, inForce)...)
+	if found, known := daemonSetsFinding(ctx, client, o.NodeName, says.config); known {
+		add(found)
+	}
 	return says
 }
 

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 )
 
 // apiServer is an API server that knows one node, and allows everything except deny.
@@ -23,6 +25,7 @@ type apiServer struct {
 	// configs are the PacemakerConfigs. The label size of the node is big.
 	configs  []map[string]any
 	policies []map[string]any
+	daemons  []string      // namespace and DaemonSet of pods of the node
 	late     time.Duration // its clock
 }
 
@@ -41,6 +44,14 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"labels": map[string]string{"size": "big"}}, "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://2.3.1"}}})
 	case strings.HasSuffix(r.URL.Path, "/pacemakerconfigs") && a.crds:
 		answer(http.StatusOK, map[string]any{"kind": "PacemakerConfigList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": append([]map[string]any{}, a.configs...)})
+	case r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("fieldSelector") == "spec.nodeName=worker-3":
+		pods := []map[string]any{{"metadata": map[string]any{"name": "bare", "namespace": "shop"}}}
+		for _, of := range a.daemons {
+			namespace, name, _ := strings.Cut(of, "/")
+			pods = append(pods, map[string]any{"metadata": map[string]any{"name": name + "-x", "namespace": namespace,
+				"ownerReferences": []map[string]any{{"kind": "DaemonSet", "name": name, "controller": true}}}})
+		}
+		answer(http.StatusOK, map[string]any{"kind": "PodList", "apiVersion": "v1", "items": pods})
 	case strings.HasSuffix(r.URL.Path, "/startpolicies"):
 		answer(http.StatusOK, map[string]any{"kind": "StartPolicyList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": append([]map[string]any{}, a.policies...)})
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
@@ -140,7 +151,7 @@ func TestWhichConfigIsInForce(t *testing.T) {
 		if o.Kubeconfig = "any"; c.file.Config == nil {
 			o.ConfigFile = ""
 		}
-		f := configFinding(o, c.file, c.api)
+		f := configFinding(o, cores.Of(2), c.file, c.api)
 		assert.Equal(t, c.level, f.Level, "%+v", f)
 		assert.True(t, strings.HasPrefix(f.Says, c.begin) && strings.HasSuffix(f.Says, c.end), f.Says)
 	}
@@ -220,4 +231,27 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	report4 := run(t, o)
 	assert.Equal(t, Fault, level(t, report4, "api").Level)
 	require.Equal(t, OK, level(t, report4, "runtime").Level, "the runtime of the host answers instead")
+}
+
+// Infrastructure outside the exempt namespaces waits behind the pods that need it.
+func TestDaemonSetsThatWaitAreNamed(t *testing.T) {
+	t.Parallel()
+	of := []string{"kube-system/kube-proxy", "rook-ceph/csi-rbdplugin", "gpu-operator/nvidia-device-plugin", "rook-ceph/csi-rbdplugin"}
+	names := func(spec string) (says string) {
+		for _, f := range run(t, inCluster(t, apiServer{crds: true, daemons: of, configs: []map[string]any{configObject(t, "c", spec)}})).Findings {
+			if f.Check == "daemonsets" {
+				assert.Equal(t, OK, f.Level)
+				says = f.Says
+			}
+		}
+		return says
+	}
+	assert.Equal(t, "pods of these DaemonSets wait as other pods do: gpu-operator/nvidia-device-plugin, rook-ceph/csi-rbdplugin; exempt those that other pods need, by exemptions.daemonSets.namespaces", names("{}"))
+	assert.Contains(t, names("{exemptions: {daemonSets: {namespaces: [rook-ceph]}}}"), "other pods do: gpu-operator/nvidia-device-plugin;")
+	assert.Empty(t, names("{exemptions: {namespaces: [kube-system, rook-ceph, gpu-operator]}}"))
+	of = nil
+	for n := range 10 {
+		of = append(of, fmt.Sprintf("team/agent-%d", n))
+	}
+	assert.Contains(t, names("{}"), "team/agent-7 and 2 more; ")
 }

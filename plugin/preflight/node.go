@@ -24,8 +24,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// patience bounds each call of another program.
-const patience = 5 * time.Second
+// callTimeout is the longest time of a call of another program.
+const callTimeout = 5 * time.Second
 
 // nriFinding returns whether the NRI socket is there. process is the containerd that runs; empty if none was found.
 func nriFinding(socket, process string) Finding {
@@ -79,7 +79,7 @@ func containerdIn(ctx context.Context, proc string) (name, version string) {
 	if len(pids) == 0 {
 		return "", ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(proc, pids[0], "exe"), "--version").Output() //nolint:gosec // root runs it outside of any container
 	// containerd github.com/containerd/containerd/v2 v2.4.2 <commit>
@@ -105,9 +105,9 @@ func containerdText(proc string) string {
 	return text
 }
 
-// processesNamed returns the IDs of the host's processes with that name, in order: those of root in the mount namespace of
-// process 1, because a process of any pod can have that name. Where this cannot be read, as in a pod without capabilities,
-// there is none.
+// processesNamed returns the IDs of the host's processes with that name, in order. It takes only processes of root in
+// the mount namespace of process 1, because a process of any pod can have that name. Where this cannot be read, as in a
+// pod without capabilities, there is none.
 func processesNamed(proc, name string) (pids []string) {
 	mounts := func(pid int) string {
 		namespace, _ := os.Readlink(filepath.Join(proc, strconv.Itoa(pid), "ns", "mnt"))
@@ -169,7 +169,7 @@ func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	if says := waiting.HookFault(o.GatePath); says != "" {
 		return fault(check, says, "the DaemonSet's daemon replaces the file when it starts; on a host, "+install+"; --gate-path (chart: paths.gate) chooses another folder; "+without)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, o.GatePath, "--version").CombinedOutput() //nolint:gosec // nobody but root can change it, as was just seen
 	if err != nil {

@@ -4,18 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
-// Options are the options of the daemon, which must pass [plugin.Options.Validate], and those of the checks. CNI's
-// configuration is not checked if CNIConfDir is empty.
+// Options are the options of the daemon, which must pass [plugin.Options.Validate], and the options of the checks.
+// CNI's configuration is not checked if CNIConfDir is empty.
 type Options struct {
 	plugin.Options
 	// KubeletConfig is kubelet's configuration file; if empty, the file on kubelet's command line.
@@ -23,7 +23,7 @@ type Options struct {
 	// GateTimeoutSet reports whether the administrator set GateTimeout. If not, the daemon takes it from KubeletConfig,
 	// if that is set.
 	GateTimeoutSet bool
-	// OfThePod reports whether the options are those of the daemon in this pod.
+	// OfThePod reports whether the daemon in this pod has these options.
 	OfThePod bool
 }
 
@@ -47,7 +47,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if !o.Standalone() {
 		api = askAPI(ctx, o.Options, &clock)
 	}
-	add(configFinding(o.Options, file, api))
+	pods, err := o.Cores("")
+	add(coresFinding(pods, err), configFinding(o.Options, pods, file, api))
 	name, version, asked := runtimeOf(ctx, api.runtime, o.Options)
 	bar, _ := waiting.RuntimeFaults(name, version)
 	kubelet := kubeletFinding(&o)
@@ -64,9 +65,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return report, nil
 }
 
-// configFinding returns which configuration the daemon puts in force: that of the API server, or else that of the file.
-func configFinding(o plugin.Options, file crd.Documents, api inAPI) Finding {
+// configFinding returns which configuration the daemon puts in force: the one from the API server, or else the one from
+// the file.
+func configFinding(o plugin.Options, pods cores.Cores, file crd.Documents, api inAPI) Finding {
 	const check = "config"
+	configText := func(c *v1alpha1.PacemakerConfig) string { return configText(c, pods) }
 	const fallback = "while no PacemakerConfig object selects this node"
 	text := o.ConfigFile + ":"
 	if c := file.Config; c != nil {
@@ -101,11 +104,24 @@ func configFinding(o plugin.Options, file crd.Documents, api inAPI) Finding {
 	return ok(check, text+"; "+fallback)
 }
 
+// coresFinding says how many CPUs pods can use, and why no more.
+func coresFinding(pods cores.Cores, err error) Finding {
+	const check = "cores"
+	switch {
+	case pods.Count == 0:
+		return fault(check, err.Error(), "mount the host's /sys where this program runs")
+	case err != nil:
+		return warning(check, fmt.Sprintf("pods can use %s, by what can be read: %v", pods, err), "see whether the file can be read, and what it has")
+	default:
+		return ok(check, "pods can use "+pods.String())
+	}
+}
+
 // configText describes a config on one line, as 'pod-pacemaker check' does on several.
-func configText(c *v1alpha1.PacemakerConfig) string {
+func configText(c *v1alpha1.PacemakerConfig, pods cores.Cores) string {
 	text := fmt.Sprintf("%q", c.Name)
 	if mode := c.Spec.GetMode(); mode != v1alpha1.ModeEnforce {
 		text += fmt.Sprintf(", in the mode %s, which holds no pod", mode)
 	}
-	return text + ": " + admin.ConfigText(settings.Of(c.Spec, runtime.NumCPU()), c.Spec)
+	return text + ": " + admin.ConfigText(settings.Of(c.Spec, pods), c.Spec)
 }

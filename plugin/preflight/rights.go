@@ -17,7 +17,7 @@ import (
 // right is a permission that a daemon uses, for all namespaces and objects or for those that are named.
 type right struct {
 	group, resource, verbs string
-	namespace, name        string // empty: all
+	namespace, name        string // empty for all
 	level                  Level  // of the finding if it is missing
 	without                string // what does not work then
 }

@@ -1,6 +1,6 @@
-// Package report writes to the API server how pods start, with a bounded load. The daemon of each node writes one small
-// PacemakerNode. The daemons take turns to sum up the PacemakerNodes in the status of the StartPolicies
-// and the PacemakerConfigs.
+// Package report writes to the API server how pods start, with a limited load. The daemon of each node writes one small
+// PacemakerNode. The daemons take turns to sum up the PacemakerNodes in the status of the StartPolicies and the
+// PacemakerConfigs.
 //
 // [Reporter.RunNode] writes only changes, at most once in an interval, and no daemon watches PacemakerNodes.
 // [Reporter.RunSummary] reads a Lease from time to time. If the Lease has not changed for the interval, it replaces the
@@ -12,7 +12,7 @@
 // # What it costs
 //
 // Every interval grows with the number of nodes, which each daemon reads from the Lease. So the load on the API server
-// is bounded in a cluster of any size. Below, n is the number of nodes, and all figures are for the whole cluster. A
+// is limited in a cluster of any size. Below, n is the number of nodes, and all figures are for the whole cluster. A
 // PacemakerNode has about 1.3 KB with its metadata.
 //
 //   - PacemakerNodes, while pods start on all nodes: each node writes every max(10 s, n x 10 ms). That is at most 100

@@ -9,19 +9,18 @@ import (
 const (
 	// perNode is what each node adds to an interval, so that all nodes together act at most 100 times a second.
 	perNode = 10 * time.Millisecond
-	// mostNodes bounds the number of nodes that the Lease may report. It is ten times what Kubernetes supports. A wrong
-	// number, which any daemon can write, must not silence the others for days.
+	// mostNodes is the greatest number of nodes that the Lease may report. It is ten times what Kubernetes supports. A
+	// wrong number, which any daemon can write, must not silence the others for days.
 	mostNodes = 50_000
 
 	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
 	leastSum   = 20 * time.Second // between two sums, and between two reads of the Lease
-	// sumTimeout bounds one sum: a cluster of 5,000 nodes is listed in ten pages.
+	// sumTimeout is the longest time of one sum: a cluster of 5,000 nodes is listed in ten pages.
 	sumTimeout = 30 * time.Second
 
 	// heartbeat, and up to a quarter more, is the time after which a PacemakerNode is written even without a change. A
-	// PacemakerNode that was not written for goneAfter does not count: two heartbeats were due by then.
+	// PacemakerNode that was not written for v1alpha1.NodeGoneAfter does not count: two heartbeats were due by then.
 	heartbeat = 10 * time.Minute
-	goneAfter = 30 * time.Minute
 )
 
 // interval returns the least time, or a longer one for a large cluster.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +19,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-// stopTimeout bounds the write with which a daemon reports that it was stopped.
+// stopTimeout is the longest time of the write with which a daemon reports that it was stopped.
 const stopTimeout = 2 * time.Second
 
 var errNoNode = errors.New("the API server has not yet reported this node")
@@ -26,7 +28,8 @@ var errNoNode = errors.New("the API server has not yet reported this node")
 type Facts struct {
 	// NodeUID returns the UID of the Node object; empty if it is not known yet.
 	NodeUID func() types.UID
-	// Status returns the current status. RunNode sets its NodeName, Instance and Written.
+	// Status returns the current status. RunNode sets its NodeName, Instance and LastReportTime, and the times of its
+	// conditions.
 	Status func() v1alpha1.PacemakerNodeStatus
 }
 
@@ -59,7 +62,7 @@ func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
 	status, uid := f.Status(), f.NodeUID()
 	status.NodeName, status.Instance = r.NodeName, r.Instance
-	status.Written = nil
+	status.LastReportTime, status.Conditions = nil, r.timed(now, status.Conditions)
 	if r.written != nil && r.owner == uid && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, settled(status, *r.written)) {
 		return nil
 	}
@@ -69,6 +72,16 @@ func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
 	}
 	r.written, r.owner, r.due = &status, uid, now.Add(spread(heartbeat))
 	return nil
+}
+
+// timed returns the conditions, each with the time since which it has its status, as far as this daemon has reported it.
+func (r *Reporter) timed(now time.Time, conditions []metav1.Condition) []metav1.Condition {
+	r.conditions = slices.Clone(r.conditions)
+	for _, c := range conditions {
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&r.conditions, c)
+	}
+	return r.conditions
 }
 
 // settled returns a status with the limit that was written if no pod waits or starts: the adaptive limit follows the
@@ -87,12 +100,15 @@ func (r *Reporter) stop(ctx context.Context, f Facts) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	status := f.Status()
+	status, now, message := f.Status(), time.Now(), "the daemon was stopped: pods start unpaced"
 	// The status of the next daemon, which may have started already, is kept.
-	err := r.write(ctx, time.Now(), f.NodeUID(), v1alpha1.PacemakerNodeStatus{
+	err := r.write(ctx, now, f.NodeUID(), v1alpha1.PacemakerNodeStatus{
 		NodeName: r.NodeName, Instance: r.Instance, Version: status.Version, Config: status.Config,
 		ConfigGeneration: status.ConfigGeneration, Origin: status.Origin, Mode: status.Mode,
-		Connection: v1alpha1.Stopped, Message: "the daemon was stopped: pods start unpaced",
+		Conditions: r.timed(now, []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStopped, Message: message},
+			{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStopped, Message: message},
+		}),
 	}, r.at)
 	if err != nil {
 		r.Log.WithError(err).Info("cannot write to this node's PacemakerNode that the daemon was stopped")
@@ -106,12 +122,12 @@ func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, stat
 		return errNoNode
 	}
 	at := metav1.NewTime(now)
-	status.Written = &at
+	status.LastReportTime = &at
 	// An object of this name may belong to another node, or to an earlier node of this name that is not collected
 	// yet. It is not changed.
 	where := map[string]any{"/metadata/ownerReferences/0/uid": uid}
 	if only != nil {
-		where["/status/written"] = only
+		where["/status/lastReportTime"] = only
 	}
 	api := r.API.Resource(v1alpha1.NodeResource)
 	err := replaceStatus(ctx, api, r.Object, status, where)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,7 +79,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 		log.SetLevel(logrus.InfoLevel)
 		w := &world{t: t, api: fakeAPI(), log: hook}
 		w.set(func(f *facts) {
-			f.uid, f.status = "uid-1", v1alpha1.PacemakerNodeStatus{Config: "default", Ready: true}
+			f.uid, f.status = "uid-1", v1alpha1.PacemakerNodeStatus{Config: "default", Conditions: paced}
 		})
 		w.r = New(Options{API: w.api, NodeName: "node-1", Object: "node-1", Log: log})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -139,14 +141,20 @@ func (w *world) logged() (lines []string) {
 	return lines
 }
 
+// paced are the conditions of a daemon that paces pods.
+var paced = []metav1.Condition{
+	{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPaced},
+	{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected},
+}
+
 func TestANodeWritesChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pass(leastWrite)
 		n := w.told()
 		assert.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "uid-1"}}, n.OwnerReferences)
 		assert.Equal(t, "node-1", n.Status.NodeName)
-		assert.True(t, n.Status.Ready)
-		assert.NotNil(t, n.Status.Written)
+		assert.True(t, meta.IsStatusConditionTrue(n.Status.Conditions, v1alpha1.ConditionReady))
+		assert.NotNil(t, n.Status.LastReportTime)
 		w.writes()
 
 		w.pass(heartbeat - time.Minute)
@@ -217,12 +225,12 @@ func TestANodeShowsThatItLives(t *testing.T) {
 		w.pass(leastWrite)
 		for range 10 {
 			w.writes()
-			before := w.told().Status.Written.Time
+			before := w.told().Status.LastReportTime.Time
 			w.pass(heartbeat + heartbeat/4 + 2*leastWrite)
 			writes := w.writes()
 			assert.GreaterOrEqual(t, writes, 1)
 			assert.LessOrEqual(t, writes, 2)
-			assert.Less(t, w.told().Status.Written.Sub(before), goneAfter)
+			assert.Less(t, w.told().Status.LastReportTime.Sub(before), v1alpha1.NodeGoneAfter)
 		}
 	})
 }
@@ -233,10 +241,36 @@ func TestANodeSaysThatItWasStopped(t *testing.T) {
 		w.pass(leastWrite)
 		w.stop()
 		n := w.told().Status
-		assert.Equal(t, v1alpha1.Stopped, n.Connection)
-		assert.False(t, n.Ready)
+		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionConnected} {
+			c := meta.FindStatusCondition(n.Conditions, kind)
+			require.NotNil(t, c, kind)
+			assert.Equal(t, metav1.ConditionFalse, c.Status, kind)
+			assert.Equal(t, v1alpha1.ReasonStopped, c.Reason, kind)
+			assert.Equal(t, "the daemon was stopped: pods start unpaced", c.Message, kind)
+		}
 		assert.Zero(t, n.Waiting)
 		assert.Equal(t, "default", n.Config)
+	})
+}
+
+// A condition has the time at which its status changed, whatever else has changed since.
+func TestAConditionSaysSinceWhenItIsSo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		since := func(kind string) time.Time {
+			return meta.FindStatusCondition(w.told().Status.Conditions, kind).LastTransitionTime.Time
+		}
+		w.pass(leastWrite)
+		ready, connected := since(v1alpha1.ConditionReady), since(v1alpha1.ConditionConnected)
+		w.set(func(f *facts) { f.status.Waiting = 3 })
+		w.pass(heartbeat)
+		assert.Equal(t, ready, since(v1alpha1.ConditionReady))
+		w.set(func(f *facts) {
+			f.status.Conditions = slices.Clone(paced)
+			f.status.Conditions[0].Status, f.status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonNotPaced
+		})
+		w.pass(heartbeat)
+		assert.True(t, ready.Before(since(v1alpha1.ConditionReady)))
+		assert.Equal(t, connected, since(v1alpha1.ConditionConnected))
 	})
 }
 
@@ -246,7 +280,7 @@ func TestAStoppedDaemonLeavesTheReportOfTheNextOne(t *testing.T) {
 		next := New(w.r.Options)
 		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second), w.given()))
 		w.stop()
-		assert.Equal(t, w.now().status.Connection, w.told().Status.Connection)
+		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionConnected))
 	})
 }
 
@@ -279,7 +313,7 @@ func TestANodeTriesAgain(t *testing.T) {
 		away.Store(false)
 		w.pass(heartbeat)
 		assert.Equal(t, []string{"info: this node's PacemakerNode is written again"}, w.logged())
-		assert.True(t, w.told().Status.Ready)
+		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionReady))
 	})
 }
 
@@ -318,7 +352,7 @@ func TestANodeThatWasMadeAgainReportsAgain(t *testing.T) {
 		w.set(func(f *facts) { f.uid = "uid-2" })
 		w.pass(leastWrite + leastWrite/4)
 		assert.EqualValues(t, "uid-2", w.told().OwnerReferences[0].UID)
-		assert.True(t, w.told().Status.Ready)
+		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionReady))
 	})
 }
 
@@ -330,6 +364,6 @@ func TestANodeThatIsNotKnownYetReportsNothing(t *testing.T) {
 		assert.Len(t, w.logged(), 1)
 		w.set(func(f *facts) { f.uid = "uid-1" })
 		w.pass(heartbeat)
-		assert.True(t, w.told().Status.Ready)
+		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionReady))
 	})
 }

@@ -37,10 +37,11 @@ type Reporter struct {
 
 	// Only RunNode uses these.
 	nodeFaults faultlog.Log
+	conditions []metav1.Condition            // as last reported; not changed in place
 	written    *v1alpha1.PacemakerNodeStatus // the last written status; nil if there is none, or if that is unknown
 	owner      types.UID                     // of the Node that owns the object in which written is
 	due        time.Time                     // of the next heartbeat
-	at         *metav1.Time                  // when written was written; nil as for written
+	at         *metav1.Time                  // when written was written; nil if written is nil
 
 	// Only RunSummary uses these.
 	sumFaults faultlog.Log

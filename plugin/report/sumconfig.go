@@ -20,12 +20,18 @@ const (
 	reasonNoConflict   = "NoConflict"
 )
 
+// stopped returns whether the daemon of a node has reported that it was stopped.
+func stopped(n v1alpha1.PacemakerNodeStatus) bool {
+	c := meta.FindStatusCondition(n.Conditions, v1alpha1.ConditionConnected)
+	return c != nil && c.Reason == v1alpha1.ReasonStopped
+}
+
 // sumConfig returns the status of a config from the reports of the nodes. before is its current status.
 func sumConfig(now time.Time, config crd.KnownConfig, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
 	status := v1alpha1.PacemakerConfigStatus{ObservedGeneration: config.Generation}
 	var where, others []string
 	for _, n := range nodes {
-		if n.Connection == v1alpha1.Stopped {
+		if stopped(n) {
 			continue
 		}
 		status.ReportingNodes++
@@ -52,11 +58,17 @@ func sumConfig(now time.Time, config crd.KnownConfig, nodes []v1alpha1.Pacemaker
 		conflicting.Status, conflicting.Reason = metav1.ConditionTrue, reasonSamePriority
 		conflicting.Message = fmt.Sprintf("of the same priority on %d nodes (%s), where the first by name is in force: %s", len(where), some(where), some(others))
 	}
-	status.Conditions = slices.Clone(before.Conditions)
-	for _, c := range []metav1.Condition{accepted, conflicting} {
-		c.ObservedGeneration, c.LastTransitionTime = config.Generation, metav1.NewTime(now)
-		c.Message = plain.Line(c.Message, mostMessage)
-		meta.SetStatusCondition(&status.Conditions, c)
-	}
+	status.Conditions = summed(before.Conditions, now, config.Generation, accepted, conflicting)
 	return status
+}
+
+// summed returns before with these conditions, each instead of the one of its type. It sets their generation and time.
+func summed(before []metav1.Condition, now time.Time, generation int64, conditions ...metav1.Condition) []metav1.Condition {
+	after := slices.Clone(before)
+	for _, c := range conditions {
+		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
+		c.Message = plain.Line(c.Message, mostMessage)
+		meta.SetStatusCondition(&after, c)
+	}
+	return after
 }

@@ -21,7 +21,7 @@ func knownConfig(name string, generation int64) crd.KnownConfig {
 
 func withConfig(node, config string, generation int64, conflicts ...string) v1alpha1.PacemakerNodeStatus {
 	return v1alpha1.PacemakerNodeStatus{
-		NodeName: node, Config: config, ConfigGeneration: generation, Origin: string(crd.OriginAPI), Conflicts: conflicts, Connection: v1alpha1.Connected,
+		NodeName: node, Config: config, ConfigGeneration: generation, Origin: string(crd.OriginAPI), Conflicts: conflicts, Conditions: paced,
 	}
 }
 
@@ -31,7 +31,7 @@ func TestTheStatusOfAConfigSaysWhereItIsInForce(t *testing.T) {
 	file := withConfig("e", "a", 0)
 	file.Origin = string(crd.OriginFile)
 	stopped := withConfig("f", "a", 3)
-	stopped.Connection = v1alpha1.Stopped
+	stopped.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStopped}}
 	disk := withConfig("g", "a", 3)
 	disk.Origin = string(crd.OriginDisk)
 	nodes := []v1alpha1.PacemakerNodeStatus{

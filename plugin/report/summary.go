@@ -98,9 +98,9 @@ func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err err
 }
 
 // reports returns the status of the PacemakerNodes of this instance, in the order of their names, each with the time at
-// which it was written by the API server's clock. It leaves out those that were written more than goneAfter before that
-// of this node: their daemons are gone and could not report that they were stopped. If this node has none, the newest
-// counts.
+// which it was written by the API server's clock. It leaves out those that were written more than NodeGoneAfter before
+// the status of this node: their daemons are gone and could not report that they were stopped. If this node has none,
+// the newest counts.
 func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
 	var latest metav1.Time // not the newest in any case, which may be of a time when the API server's clock was ahead
 	mine := false
@@ -110,16 +110,19 @@ func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeS
 	err = pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		u, _ := object.(*unstructured.Unstructured) // the list holds nothing else
 		status := statusOf[v1alpha1.PacemakerNodeStatus](u)
-		if status.Instance != r.Instance || status.Written == nil {
+		if status.Instance != r.Instance || status.LastReportTime == nil {
 			return nil
 		}
-		status.Message, status.Version, status.Signal = "", "", "" // not needed here
-		status.Written = writtenAt(u)
+		status.Version, status.Signal = "", "" // not needed here
+		for i := range status.Conditions {
+			status.Conditions[i].Message = ""
+		}
+		status.LastReportTime = writtenAt(u)
 		switch {
 		case u.GetName() == r.Object:
-			latest, mine = *status.Written, true
-		case !mine && latest.Before(status.Written):
-			latest = *status.Written
+			latest, mine = *status.LastReportTime, true
+		case !mine && latest.Before(status.LastReportTime):
+			latest = *status.LastReportTime
 		}
 		there = append(there, status)
 		return nil
@@ -127,7 +130,9 @@ func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeS
 	if err != nil {
 		return nil, fmt.Errorf("list the PacemakerNodes: %w", err)
 	}
-	return slices.DeleteFunc(there, func(n v1alpha1.PacemakerNodeStatus) bool { return latest.Sub(n.Written.Time) > goneAfter }), nil
+	return slices.DeleteFunc(there, func(n v1alpha1.PacemakerNodeStatus) bool {
+		return latest.Sub(n.LastReportTime.Time) > v1alpha1.NodeGoneAfter
+	}), nil
 }
 
 // writtenAt returns when the status of an object was last written, by the API server's clock.

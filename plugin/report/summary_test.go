@@ -35,7 +35,7 @@ const leaseName = "pod-pacemaker-summary"
 func nodeObject(t *testing.T, status v1alpha1.PacemakerNodeStatus) *unstructured.Unstructured {
 	t.Helper()
 	at := metav1.NewTime(time.Now())
-	status.Written = &at
+	status.LastReportTime = &at
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.PacemakerNode{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: status.NodeName, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: "pod-pacemaker", Subresource: "status", Time: &at}},
@@ -325,7 +325,7 @@ func TestSilentNodesDoNotCount(t *testing.T) {
 		w := newSumming(t)
 		behind := func() *unstructured.Unstructured {
 			u := nodeObject(t, usedOn("behind", 1))
-			require.NoError(t, unstructured.SetNestedField(u.Object, "2001-01-01T00:00:00Z", "status", "written"))
+			require.NoError(t, unstructured.SetNestedField(u.Object, "2001-01-01T00:00:00Z", "status", "lastReportTime"))
 			return u
 		}
 		nodes := w.api.Resource(v1alpha1.NodeResource)
@@ -333,19 +333,19 @@ func TestSilentNodesDoNotCount(t *testing.T) {
 		require.NoError(t, err)
 		w.creates(usedOn("silent", 2))
 		never := nodeObject(t, usedOn("never", 4))
-		unstructured.RemoveNestedField(never.Object, "status", "written")
+		unstructured.RemoveNestedField(never.Object, "status", "lastReportTime")
 		_, err = nodes.Create(t.Context(), never, metav1.CreateOptions{})
 		require.NoError(t, err)
 		began := time.Now()
 		stop := w.runs(w.s)
-		for range 2 * goneAfter / heartbeat {
+		for range 2 * v1alpha1.NodeGoneAfter / heartbeat {
 			time.Sleep(heartbeat)
 			silentFor := time.Since(began)
 			_, err = nodes.Update(t.Context(), behind(), metav1.UpdateOptions{})
 			require.NoError(t, err)
 			w.passes(2 * longestLook)
 			want := 2
-			if silentFor > goneAfter {
+			if silentFor > v1alpha1.NodeGoneAfter {
 				want = 1
 			}
 			assert.Equal(t, want, w.s.Nodes(), "after %s", silentFor)

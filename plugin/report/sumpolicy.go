@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -26,7 +24,7 @@ const (
 	reasonNotEvaluated = "NotEvaluated"
 )
 
-// Bounds of the status of a StartPolicy.
+// Limits of the status of a StartPolicy.
 const (
 	namesShown    = 5        // in a message
 	mostMessage   = 16 << 10 // bytes: the faults of a policy fit
@@ -42,7 +40,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 	why, cut := "", false
 	for _, n := range nodes {
 		i := slices.IndexFunc(n.Policies, func(p v1alpha1.NodePolicy) bool { return p.Name == policy.Name })
-		if i < 0 || n.Connection == v1alpha1.Stopped {
+		if i < 0 || stopped(n) {
 			cut = cut || len(n.Policies) >= v1alpha1.MostNodePolicies
 			continue
 		}
@@ -65,10 +63,7 @@ func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.Pacemaker
 		status.CalculatedLimits = limits.DeepCopy()
 	}
 	c := policyReadiness(policy, status.Nodes, cut, late, unable, why)
-	c.ObservedGeneration, c.LastTransitionTime = policy.Generation, metav1.NewTime(now)
-	c.Message = plain.Line(c.Message, mostMessage)
-	status.Conditions = slices.Clone(before.Conditions)
-	meta.SetStatusCondition(&status.Conditions, c)
+	status.Conditions = summed(before.Conditions, now, policy.Generation, c)
 	return status
 }
 

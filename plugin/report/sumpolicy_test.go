@@ -20,7 +20,7 @@ var policyNow = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 // tells returns a node's report about one policy.
 func tells(name string, p v1alpha1.NodePolicy) v1alpha1.PacemakerNodeStatus {
 	at := metav1.NewTime(policyNow)
-	return v1alpha1.PacemakerNodeStatus{NodeName: name, Written: &at, Policies: []v1alpha1.NodePolicy{p}}
+	return v1alpha1.PacemakerNodeStatus{NodeName: name, LastReportTime: &at, Policies: []v1alpha1.NodePolicy{p}}
 }
 
 func knownPolicy(t *testing.T, spec string) crd.KnownPolicy {

@@ -1,5 +1,5 @@
 // Package rundir is what a daemon has in its run folder: its sockets, to which only root and the daemon's own user can
-// connect, and the lock, which one of the daemons that use the folder has.
+// connect, and the lock, which one of the daemons that use the folder has. [ServeShared] makes a socket for other users.
 package rundir
 
 import (
@@ -20,6 +20,7 @@ import (
 const (
 	dirMode    = 0o700
 	socketMode = 0o600
+	sharedMode = 0o666
 	// lookEvery is the time between two looks whether a socket is still there.
 	lookEvery = 10 * time.Second
 )
@@ -28,8 +29,17 @@ const (
 // socket, Serve ends that call within 10 s, through its context, and begins anew: whoever is connected has to connect
 // again. It blocks until serve returns. serve must return nil when its context ends, and close the listener.
 func Serve(ctx context.Context, path string, serve func(context.Context, net.Listener) error) error {
+	return serveWith(ctx, path, socketMode, serve)
+}
+
+// ServeShared is [Serve] with a socket to which every user can connect who can reach its folder.
+func ServeShared(ctx context.Context, path string, serve func(context.Context, net.Listener) error) error {
+	return serveWith(ctx, path, sharedMode, serve)
+}
+
+func serveWith(ctx context.Context, path string, mode uint32, serve func(context.Context, net.Listener) error) error {
 	for ctx.Err() == nil {
-		l, err := Listen(path)
+		l, err := listen(path, mode)
 		if err != nil {
 			return err
 		}
@@ -57,7 +67,9 @@ func awaitGone(ctx context.Context, path string) {
 // Listen replaces a socket that exists: a daemon listens only while it holds the lock of its run folder, so the socket is
 // left from a daemon that has ended. Anything else at path is an error, and stays. Listen does not block. Closing the
 // listener removes the socket.
-func Listen(path string) (net.Listener, error) {
+func Listen(path string) (net.Listener, error) { return listen(path, socketMode) }
+
+func listen(path string, mode uint32) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, err
 	}
@@ -67,11 +79,18 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// The file gets the mode that the socket has before it is bound: at no time can another user connect.
+	// The file gets its mode before the socket listens: at no time can another user connect.
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var chmodErr error
-		err := c.Control(func(fd uintptr) { chmodErr = unix.Fchmod(int(fd), socketMode) })
+		err := c.Control(func(fd uintptr) { chmodErr = unix.Fchmod(int(fd), mode) })
 		return errors.Join(err, chmodErr)
 	}}
-	return config.Listen(context.Background(), "unix", path)
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err != nil || mode == socketMode {
+		return l, err
+	}
+	if err := os.Chmod(path, os.FileMode(mode)); err != nil { // the umask has taken rights away
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }

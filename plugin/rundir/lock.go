@@ -22,8 +22,8 @@ const lockEvery = time.Second
 func LockPath(dir string) string { return filepath.Join(dir, "lock") }
 
 // AwaitLock blocks until it has the lock of the folder, or ctx ends and the lock is nil. If another daemon has it,
-// AwaitLock first calls busy, once, with what that daemon wrote into the file. version is that of this daemon, for the
-// others.
+// AwaitLock first calls busy, once, with what that daemon wrote into the file. AwaitLock writes version, this daemon's,
+// into the file for the others.
 func AwaitLock(ctx context.Context, dir, version string, busy func(holder string)) (*os.File, error) {
 	lock, holder, err := TryLock(dir, version)
 	if lock != nil || err != nil {

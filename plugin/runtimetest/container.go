@@ -17,7 +17,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// undoTimeout bounds the events that undo a failed request.
+// undoTimeout is the longest time of the events that undo a failed request.
 const undoTimeout = time.Minute
 
 // ContainerSpec describes a container.

@@ -60,7 +60,7 @@ func (c *Container) runHook(ctx context.Context, hook *api.Hook) error {
 	if args := hook.GetArgs(); len(args) > 0 {
 		cmd.Args = append(cmd.Args, args[1:]...)
 	}
-	cmd.Env = append([]string{}, hook.GetEnv()...) // never nil: a nil Env would be this process's environment
+	cmd.Env = append([]string{}, hook.GetEnv()...) // not nil, because a nil Env would be this process's environment
 	cmd.Dir = r.opts.Dir
 	cmd.Stdin = bytes.NewReader(state)
 	var output bytes.Buffer

@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// nriLog is NRI's logger, of which the process has only one. It is set before any test runs, because a plugin that
-// looks for its runtime reads it, too.
+// nriLog is NRI's logger, the only one of the process. It is set before any test runs, because a plugin that looks for
+// its runtime reads it, too.
 var nriLog = func() *nriLogger {
 	l := new(nriLogger)
 	l.set(quiet())

@@ -92,16 +92,7 @@ func (p *Pod) Remove(ctx context.Context) error {
 
 // end makes a request about a sandbox. It has no effect on a removed sandbox.
 func (p *Pod) end(ctx context.Context, what string, request func(context.Context, *session) error) error {
-	s, ctx, end, err := p.runtime.begin(ctx)
-	if err == nil {
-		defer end()
-		if !p.stored() {
-			return nil
-		}
-		defer s.relay.nri.BlockPluginSync().Unblock()
-		err = request(ctx, s)
-	}
-	if err != nil {
+	if err := p.runtime.request(ctx, p.stored, request); err != nil {
 		return fmt.Errorf("%s pod %s/%s: %w", what, p.spec.Namespace, p.spec.Name, err)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputGrace bounds the wait for output after the end of a group. A process that left the group may keep the output
-// open.
+// outputGrace is the longest wait for output after the end of a group. A process that left the group may keep the
+// output open.
 const outputGrace = time.Second
 
 // process leads a process group of its own.

@@ -38,7 +38,7 @@ type Options struct {
 	// Name and Version are reported to plugins; containerd and v2.4.2 by default.
 	Name, Version string
 	// RequestTimeout is how long a plugin may take to answer; 0 means NRI's default of 2 s. NRI has one timeout for
-	// the process: that of the runtime that started last counts for all.
+	// the process: the timeout of the runtime that started last counts for all.
 	RequestTimeout time.Duration
 	// RejectHooks makes every container fail to which a plugin adds a hook, like containerd's
 	// default_validator.reject_oci_hook_adjustment.
@@ -182,6 +182,20 @@ func (r *Runtime) begin(ctx context.Context) (s *session, callCtx context.Contex
 		cancel(nil)
 		s.calls.Done()
 	}, nil
+}
+
+// request makes a request about a sandbox or container. It does nothing unless stored returns true.
+func (r *Runtime) request(ctx context.Context, stored func() bool, do func(context.Context, *session) error) error {
+	s, ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if !stored() {
+		return nil
+	}
+	defer s.relay.nri.BlockPluginSync().Unblock()
+	return do(ctx, s)
 }
 
 // downCause adds ErrDown to the error of a request that the runtime's end interrupted.

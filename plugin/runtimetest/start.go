@@ -128,16 +128,7 @@ func (c *Container) Remove(ctx context.Context) error { return c.end(ctx, "remov
 
 // end makes a request about a container. It has no effect on a removed container.
 func (c *Container) end(ctx context.Context, what string, request func(context.Context, *session) error) error {
-	s, ctx, end, err := c.pod.runtime.begin(ctx)
-	if err == nil {
-		defer end()
-		if !c.stored() {
-			return nil
-		}
-		defer s.relay.nri.BlockPluginSync().Unblock()
-		err = request(ctx, s)
-	}
-	return c.wrap(what, err)
+	return c.wrap(what, c.pod.runtime.request(ctx, c.stored, request))
 }
 
 func (c *Container) remove(ctx context.Context, s *session) error {

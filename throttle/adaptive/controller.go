@@ -33,7 +33,7 @@ func New(s Settings) *Controller {
 // Configure changes the settings and keeps what was learned.
 func (c *Controller) Configure(s Settings) {
 	c.settings = s.complete()
-	c.limit = c.settings.bound(c.limit)
+	c.limit = c.settings.clamp(c.limit)
 }
 
 // Limit returns the number of starts at a time that the last Observe found.
@@ -44,7 +44,7 @@ func (c *Controller) Why() string { return c.why + c.said() }
 
 // first returns the limit with which a herd begins: it meets the goal if every start keeps one core busy.
 func (c *Controller) first() int {
-	return c.settings.bound(int(float64(c.settings.Cores) * (c.settings.goal() - c.idle)))
+	return c.settings.clamp(int(float64(c.settings.Cores) * (c.settings.goal() - c.idle)))
 }
 
 // Observe takes what was measured and returns the limit from now on. A sample that is not later than the last, or covers
@@ -66,8 +66,8 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	watched := s.At.Sub(c.seen) <= s.Window
 	c.loss.observe(s, &c.past, watched && c.settings.full(s, load, goal))
 	if s.Starting == 0 && s.Waiting == 0 {
-		// The load may be that of setting up the pods of a herd, which will be over. So it counts as lasting only
-		// little by little.
+		// The load may come from setting up the pods of a herd, which will be over. So it counts as lasting only little by
+		// little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
 		c.began = s.At
 		return c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
@@ -81,6 +81,7 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	case load > 2*nearly:
 		limit = min(int(want), c.first())
 	}
+	limit = max(limit, c.settings.least())
 	return c.set(limit, fmt.Sprintf("load %.2f of %.2f with %.1f starting", load, goal, exposed))
 }
 
@@ -88,7 +89,7 @@ func (c *Controller) Observe(s Sample) (limit int) {
 func (c *Controller) settingUp(s Sample) bool { return s.At.Sub(c.began) < setUp*s.Window }
 
 func (c *Controller) set(limit int, said string) int {
-	c.limit = c.settings.bound(c.loss.bound(limit))
+	c.limit = c.settings.clamp(c.loss.lower(limit))
 	c.why = fmt.Sprintf("%d at a time: %s", c.limit, said)
 	return c.limit
 }

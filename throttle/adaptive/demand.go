@@ -96,8 +96,8 @@ func (one *demand) underWay(e costs.Cost, s Start, elapsed float64) {
 }
 
 // unknownDemand returns the demand of an unknown start: it is taken to be half done. One that was measured and
-// idles is taken to burn no more CPU: mostIdlers bounds how many may idle. One that waits reads as much as others of its
-// kind have.
+// idles is taken to burn no more CPU: mostIdlers limits how many may idle. One that waits reads as much as others of
+// its kind have.
 func (c *Controller) unknownDemand(s Start, elapsed float64) demand {
 	one := demand{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
 	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {

@@ -9,7 +9,7 @@ const remembered = time.Minute
 // exposure remembers how many pods were starting, to say how many made the load of a window.
 type exposure struct{ points []point }
 
-// point is how many pods were starting from a moment on, until that of the next point.
+// point is how many pods were starting from a moment on, until the moment of the next point.
 type point struct {
 	at       time.Time
 	starting int

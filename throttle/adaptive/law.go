@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The constants of the law. The package documentation derives them.
+// The constants of the law. deploy/adaptive.md derives them.
 const (
 	// CPU pressure counts from a CPU use of pressureFrom on, and in full from pressureFull on: below, it comes from
 	// containers that their own CPU limit throttles.
@@ -14,14 +14,14 @@ const (
 	ioPressure = 50
 	// nearly is the fraction of a load, such as the goal, at which a measured load counts as having reached it.
 	nearly = 0.90
-	// In the first setUp windows of a herd, the load may be that of setting its pods up.
+	// In the first setUp windows of a herd, the load may come from setting its pods up.
 	setUp = 3
-	// lasting is how long a load has to last to count as that of other work.
+	// lasting is how long a load has to last to count as the load of other work.
 	lasting = 10 * time.Second
 )
 
 // load returns the load of the CPUs: 1 keeps all of them busy, at 2 a second task waits for each of them. It does not
-// rise beyond 2. goal is in the same unit; 0: neither CPU use nor pressure is known.
+// rise beyond 2. goal is in the same unit. It is 0 if neither CPU use nor pressure is known.
 func (s Settings) load(m Sample) (load, goal float64) {
 	cpu, pressure := m.CPU/100, m.CPUPressure/100
 	cpuKnown, pressureKnown := m.CPUKnown && cpu >= 0, m.CPUPressureKnown && pressure >= 0 // not NaN
@@ -32,6 +32,9 @@ func (s Settings) load(m Sample) (load, goal float64) {
 		return cpu, nearly
 	case !cpuKnown:
 		cpu = 1
+	}
+	if m.Ran >= burnsFrom*float64(s.Cores) { // other work may queue behind the starts, which then wait for less
+		pressure = min(pressure, 2*m.Waited/m.Ran)
 	}
 	counts := (cpu - pressureFrom) / (pressureFull - pressureFrom)
 	return cpu + pressure*max(0, min(1, counts)), s.goal()
@@ -49,11 +52,16 @@ func (s Settings) full(m Sample, load, goal float64) bool {
 }
 
 // want returns the number of starts that would meet the goal if the next ones are like those that were measured. exposed
-// is how many of these there were, the mean over the window.
+// is how many of these there were, the mean over the window. The part of the load that refusals take is left to them.
 func (s Settings) want(m Sample, exposed, load, goal float64) float64 {
-	want := exposed * goal / max(load, 0.01)
+	waits := max(0, min(m.Refusals/100, load/2, goal/2)) // an estimate, which may be too high
+	want := exposed * (goal - waits) / max(load-waits, 0.01)
 	if m.IOPressureKnown && m.IOPressure > ioPressure {
 		want = min(want, float64(s.startsAtGoal()))
 	}
 	return want
 }
+
+// least returns how many starts are always allowed, beside Min: if each keeps a CPU busy, as many as the queue of the goal
+// has. Other work that shares the CPUs evenly may keep the load above the goal, whatever starts.
+func (s Settings) least() int { return int((s.goal() - 1) * float64(s.Cores)) }

@@ -57,13 +57,37 @@ func TestBeginsWithWhatTheNodeLeavesOfTheGoal(t *testing.T) {
 	assert.Equal(t, 9, p.Limit(), p.Why())
 }
 
-func TestNeverBelowMinHoweverBusyTheNodeIs(t *testing.T) {
+// However busy the node is, starts get Min, and as many CPUs as the queue of the goal has: 0.7 of 8.
+func TestNeverBelowWhatIsAlwaysAllowed(t *testing.T) {
 	t.Parallel()
 	for _, least := range []int{0, 1, 2, 5} {
 		p := newPlant(adaptive.Settings{Cores: 8, Min: least})
 		p.feed(1000, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.IOPressure = 100, 100, 100 })
-		assert.Equal(t, max(1, least), p.Limit(), p.Why())
+		assert.Equal(t, max(5, least), p.Limit(), p.Why())
 	}
+}
+
+// Work behind the starts keeps the CPUs and their queues full. Only what the starts themselves wait for counts: until they
+// fill the CPUs, nothing.
+func TestAQueueBehindTheStartsDoesNotHoldThem(t *testing.T) {
+	t.Parallel()
+	for _, cores := range []int{4, 64} {
+		p := newPlant(adaptive.Settings{Cores: cores})
+		p.feed(4*60, func(s *adaptive.Sample) {
+			wanted := float64(s.Starting)
+			s.CPU, s.CPUPressure, s.Ran = 100, 100, min(wanted, float64(cores))
+			s.Waited = wanted - s.Ran
+		})
+		assert.InDelta(t, 1.5*float64(cores), p.Limit(), 0.3*float64(cores), p.Why())
+	}
+}
+
+// Of starts that hardly run, their waiting says nothing of the CPUs.
+func TestTheWaitOfStartsThatHardlyRunSaysNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlant(adaptive.Settings{Cores: 4})
+	p.feed(4*60, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.Ran = 100, 100, 0.3 })
+	assert.Equal(t, 2, p.Limit(), p.Why())
 }
 
 func TestStartsThatUseNothingRampUpInSeconds(t *testing.T) {
@@ -235,4 +259,18 @@ func TestConfigureKeepsWhatWasLearnedWithinTheNewBounds(t *testing.T) {
 	assert.Equal(t, 10, p.Limit())
 	p.Configure(adaptive.Settings{Cores: 2, Min: 12})
 	assert.Equal(t, 12, p.Limit())
+}
+
+// Refusals take a fifth of the node: of the load of 1.0, starts make 0.8, and of the goal of 1.7, 1.5 are left to them.
+func TestWhatRefusalsTakeIsNoLoadOfStarts(t *testing.T) {
+	t.Parallel()
+	limit := func(refusals float64) int {
+		p := newPlant(adaptive.Settings{Cores: 8})
+		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.CPUPressure, s.Starting, s.Refusals = 100, 0, 8, refusals })
+		return p.Limit()
+	}
+	assert.Equal(t, 14, limit(0), "8 x 1.7 / 1.0")
+	assert.Equal(t, 15, limit(20), "8 x 1.5 / 0.8")
+	assert.Equal(t, limit(50), limit(1000), "an estimate of more than half of the load counts as half")
+	assert.Equal(t, 14, limit(-20))
 }

@@ -2,10 +2,10 @@ package adaptive
 
 import "time"
 
-// loss bounds the starts at a time after probes have killed some, as TCP bounds what is under way after a loss: it halves
-// their number, and adds one each time that as many starts as the bound have succeeded.
+// loss limits the starts at a time after probes have killed some, as TCP limits what is under way after a loss: it
+// halves their number, and adds one each time that as many starts as the limit have succeeded.
 type loss struct {
-	most   float64   // 0: no bound
+	most   float64   // starts at a time; 0 if there is no limit
 	halved time.Time // when it was last halved
 	last   time.Time // Sample.Lost of the last sample
 	made   int       // Sample.Made of the last sample
@@ -13,7 +13,7 @@ type loss struct {
 }
 
 // observe takes a sample. full: the node was full, so a start may have been killed because of the others. Starts that
-// were admitted before the bound was last halved do not count.
+// were admitted before the limit was last halved do not count.
 func (l *loss) observe(s Sample, past *exposure, full bool) {
 	lost := full && s.Lost.After(l.last) && s.Lost.After(l.halved)
 	if s.Starting > 0 || s.Queued > 0 {
@@ -30,8 +30,8 @@ func (l *loss) observe(s Sample, past *exposure, full bool) {
 	l.last, l.made = s.Lost, s.Made
 }
 
-// bound returns limit, or the bound where that is less.
-func (l *loss) bound(limit int) int {
+// lower returns limit, or most if that is less.
+func (l *loss) lower(limit int) int {
 	if l.most == 0 {
 		return limit
 	}

@@ -13,7 +13,7 @@ type others struct {
 	cores float64
 	all   float64       // cores that were busy at the last sample
 	spent time.Duration // CPU time that starts had used at the last sample
-	at    time.Time     // time of the last sample; zero: there was none
+	at    time.Time     // time of the last sample; zero if there was none
 }
 
 // Spend adds CPU time that starts were measured to use. Negative time counts as none.

@@ -19,9 +19,9 @@ const (
 	laterCPU = 3
 	// costMargin is how many times the expected CPU time a start of a kind that is not proven may take.
 	costMargin = 5
-	// mostPlanned bounds how many starts one plan lets in one by one, and mostRest how many all at once: a forecast
+	// mostPlanned is how many starts one plan lets in one by one, at most, and mostRest how many all at once: a forecast
 	// takes time.
-	mostPlanned, mostRest = 64, 512
+	mostPlanned, mostRest = 32, 512
 )
 
 // Use is what a start under way has used.
@@ -30,17 +30,20 @@ type Use struct {
 	Disk  int64         // bytes moved to and from disks since it began
 	Cores float64       // CPUs that it kept busy or waited for, the mean over two seconds
 	Reads float64       // bytes a second, the mean over two seconds
+	// Waited is the part of Cores that it waited for. It means nothing unless WaitedKnown is true.
+	Waited      float64
+	WaitedKnown bool
 }
 
 // Start is a start that is under way or waits.
 type Start struct {
-	// Kind is equal for starts that are expected to take the same. Empty: no pod watch tells kinds apart.
+	// Kind is equal for starts that are expected to take the same. It is empty if no pod watch tells kinds apart.
 	Kind string
-	// Cost is what a start of this kind takes; nil: unknown.
+	// Cost is what a start of this kind takes; nil if that is not known.
 	Cost *costs.Cost
-	// Patience is how soon after its begin a probe may kill it; zero: no probe does.
+	// Patience is how soon after its begin a probe may kill it; zero if no probe does.
 	Patience time.Duration
-	// Began is when it was admitted; zero: it waits.
+	// Began is when it was admitted; zero if it waits.
 	Began time.Time
 	// Band is the part of the queue in which it waits. A start passes others of its band only.
 	Band int
@@ -48,19 +51,20 @@ type Start struct {
 }
 
 // Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, and slots is how
-// many slots they hold. waiting are all starts that wait, in their order, and present are those of them that could
+// many slots they hold. waiting are all starts that wait, in their order. present are the waiting starts that could
 // start now. passing are indices of present: these starts may start before all others of their band. The limit includes
 // them.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
-	p := c.newPlan(at, underWay)
-	c.planned = c.settings.bound(p.allows(slots, present, waiting))
+	p := c.newPlan(at, 0, underWay)
+	c.planned = c.settings.clamp(p.allows(slots, present, waiting))
 	c.held = p.held
 	return c.planned, p.passing
 }
 
-// AllowAll returns the limit that Allow would return if all that wait could start now. It changes nothing.
-func (c *Controller) AllowAll(at time.Time, underWay []Start, slots int, waiting []Start) (limit int) {
-	return c.settings.bound(c.newPlan(at, underWay).allows(slots, waiting, waiting))
+// AllowSoon returns the limit that Allow will return after a time if all that wait could start then, and those under way do
+// until then what starts of their kind did. Of unknown kinds, it is the limit of now. It changes nothing.
+func (c *Controller) AllowSoon(at time.Time, after time.Duration, underWay []Start, slots int, waiting []Start) (limit int) {
+	return c.settings.clamp(c.newPlan(at, after, underWay).allows(slots, waiting, waiting))
 }
 
 // plan is the forecast of the starts under way, and of those that it lets join them.
@@ -73,7 +77,7 @@ type plan struct {
 	burning float64 // cores that the starts under way keep busy, as measured
 	readers int     // starts that read from the disk, or will
 	kinds   map[string]*kind
-	held    string // why the first one that must wait does; empty: none must
+	held    string // why the first one that must wait does; empty if none must
 	passing []int  // indices of those that pass it
 }
 
@@ -98,8 +102,9 @@ func (p *plan) kind(of string) *kind {
 	return p.kinds[of]
 }
 
-func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
-	p := &plan{Controller: c, at: at, kinds: map[string]*kind{}}
+// newPlan returns a plan of what the starts under way will do from some time after at on. What was measured is of at.
+func (c *Controller) newPlan(at time.Time, after time.Duration, underWay []Start) *plan {
+	p := &plan{Controller: c, at: at.Add(after), kinds: map[string]*kind{}}
 	cores := float64(c.settings.Cores)
 	p.free = max((1-nearly)*cores, cores-c.elsewhere())
 	p.goal = max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5
@@ -117,7 +122,7 @@ func (c *Controller) newPlan(at time.Time, underWay []Start) *plan {
 		} else if s.Reads < readsFrom {
 			k.idlers, k.idles = k.idlers+1, max(k.idles, at.Sub(s.Began))
 		}
-		p.add(c.demand(at, s))
+		p.add(c.demand(p.at, s))
 	}
 	p.foresee()
 	for i := range p.demands {
@@ -168,8 +173,9 @@ func (p *plan) next(s Start) (*kind, demand) {
 	return k, p.demand(p.at, s)
 }
 
-// pass lets starts join that delay none before them, of which the first must wait: they idle until those have burned
-// their CPU time. They are of its band. An unknown start is taken to burn laterCPU.
+// pass lets starts join although present[first], before them, must wait. They delay none of the starts before them,
+// because they idle until those have burned their CPU time. They are of the band of present[first]. An unknown start is
+// taken to burn laterCPU.
 func (p *plan) pass(present []Start, first int) {
 	before, forecasts := 0.0, first // CPU-seconds of those that wait before
 	for i := first; i < len(present) && present[i].Band == present[first].Band && forecasts < mostPlanned; i++ {

@@ -62,6 +62,24 @@ func TestWhatIsUnknownStartsAsFeedbackAllows(t *testing.T) {
 	assert.Equal(t, 6, allow(c, now, five, 7, herd(4, Start{}), nil), "more than the limit are under way")
 }
 
+// Starts that idle for 15 s and then burn CPU hold others that would burn at the same moment, but none that would begin 15 s
+// later. What is unknown is judged by what was measured until now.
+func TestWhatIsKnownMayStartSoon(t *testing.T) {
+	t.Parallel()
+	c, now := planner(4), dawn.Add(time.Second)
+	known := Start{Kind: "known", Patience: 25 * time.Second, Cost: cost(15, 3)}
+	begun := known
+	begun.Began = dawn
+	underWay, waiting := herd(3, begun), herd(20, known)
+	assert.Equal(t, 3, allow(c, now, underWay, 3, waiting, waiting))
+	assert.Equal(t, 6, c.AllowSoon(now, 15*time.Second, underWay, 3, waiting))
+	assert.Contains(t, c.Why(), "3 by the forecast", "it changes nothing")
+
+	c = planner(40)
+	unknown, waiting := herd(3, Start{Kind: "unknown", Began: dawn}), herd(20, Start{Kind: "unknown"})
+	assert.Equal(t, 3, c.AllowSoon(now, 15*time.Second, unknown, 3, waiting), "none was measured yet")
+}
+
 // The feedback takes a kind that comes for the first time to be like those before, which idle.
 func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@ type Sample struct {
 	At time.Time
 	// CPU is the CPU use of the node, percent of all its CPUs.
 	CPU float64
+	// Refusals is which part of CPU refusals of waiting pods took, percent of all CPUs. It is no load of starts.
+	Refusals float64
 	// CPUPressure and IOPressure are the kernel's pressure stall "some", percent.
 	CPUPressure, IOPressure float64
 	// CPUKnown, CPUPressureKnown and IOPressureKnown are false where the sensor failed. Then its value means nothing.
@@ -15,6 +17,9 @@ type Sample struct {
 	Window time.Duration
 	// Starting is how many slots are taken.
 	Starting int
+	// Ran is how many CPUs these starts kept busy lately, and Waited how many they waited for. Both are zero if it was not
+	// measured how long they waited.
+	Ran, Waited float64
 	// Waiting is how many pods could start now if the limit were greater.
 	Waiting int
 	// Queued is how many pods wait for the limits of the node. A pod that a group of pods holds is none of them, nor is
@@ -23,6 +28,6 @@ type Sample struct {
 	// Made is how many starts have succeeded so far. Only how it grows from sample to sample counts.
 	Made int
 	// Lost is the latest admission time of a start that ended without success, after it had lasted long enough for a
-	// probe to kill it; zero: there was none.
+	// probe to kill it; zero if there was none.
 	Lost time.Time
 }

@@ -11,14 +11,14 @@ const (
 
 // Settings configure a Controller. The zero value suits a node with one core.
 type Settings struct {
-	// TargetPressure is the CPU pressure "some" that is the goal while starts wait, percent, 0 to 100. 0:
-	// DefaultTargetPressure.
+	// TargetPressure is the CPU pressure "some" that is the goal while starts wait, percent, 0 to 100.
+	// 0 means DefaultTargetPressure.
 	TargetPressure float64
-	// Min is how many starts are always allowed. 0: 1.
+	// Min is how many starts are always allowed. 0 means 1.
 	Min int
-	// Max is the greatest limit. 0: MaxLimit. A Max below Min counts as Min.
+	// Max is the greatest limit. 0 means MaxLimit. A Max below Min counts as Min.
 	Max int
-	// Cores is the number of CPUs of the node. 0: 1.
+	// Cores is the number of CPUs of the node. 0 means 1.
 	Cores int
 }
 
@@ -33,5 +33,5 @@ func (s Settings) complete() Settings {
 	return s
 }
 
-// bound keeps a limit between Min and Max.
-func (s Settings) bound(limit int) int { return max(s.Min, min(s.Max, limit)) }
+// clamp returns limit, or Min or Max if limit is beyond them.
+func (s Settings) clamp(limit int) int { return max(s.Min, min(s.Max, limit)) }

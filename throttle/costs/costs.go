@@ -15,7 +15,7 @@ type Start struct {
 	// 2 s.
 	Peak float64
 	Disk int64 // bytes read from disks and written to them
-	// Killed: a probe killed it before it was ready, so all figures are lower bounds.
+	// Killed reports whether a probe killed it before it was ready. All figures are minimums then.
 	Killed bool
 }
 
@@ -52,8 +52,8 @@ func (f *Figure) surprised(m float64) bool {
 
 // Cost is what starts of one key took, as estimates: times in seconds, Peak in cores, Disk in bytes.
 type Cost struct {
-	// Count is how many starts this was learned from, without killed ones. 0: all were killed, and the
-	// figures are lower bounds.
+	// Count is how many starts this was learned from, without killed ones. If it is 0, all were
+	// killed, and the figures are minimums.
 	Count int `json:"count"`
 	// Seen is when the last of these ended, or the last killed one if Count is 0.
 	Seen time.Time `json:"seen"`

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// MaxKeys bounds a Table. Of the namespace that has the most keys, it forgets the key that was observed longest ago.
+	// MaxKeys is how many keys a Table has at most. Of the namespace that has the most keys, it forgets the key that was
+	// observed longest ago.
 	MaxKeys = 512
 	// version is the version of the encoded form. Decode reads no other.
 	version = 2
@@ -39,13 +40,13 @@ func (t *Table) Observe(keys []string, s Start, now time.Time) {
 			t.costs[key] = c
 		}
 	}
-	t.bound()
+	t.trim()
 }
 
-// bound forgets keys until there are no more than MaxKeys: of the namespace that has the most, the one that was observed
-// longest ago. So no namespace makes the table forget what it knows of one with fewer keys. Where that is equal, the first
-// in the alphabet goes, so the result does not depend on the map's order.
-func (t *Table) bound() {
+// trim forgets keys until there are no more than MaxKeys: of the namespace that has the most, the one that was observed
+// longest ago. So no namespace makes the table forget what it knows of one with fewer keys. Where that is equal, the
+// first in the alphabet goes, so the result does not depend on the map's order.
+func (t *Table) trim() {
 	for len(t.costs) > MaxKeys {
 		has := map[string]int{}
 		for key := range t.costs {
@@ -122,7 +123,7 @@ func Decode(data []byte, m Machine, now time.Time) (*Table, error) {
 		}
 	}
 	t := &Table{costs: f.Costs}
-	t.bound()
+	t.trim()
 	return t, nil
 }
 

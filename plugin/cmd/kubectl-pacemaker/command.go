@@ -16,12 +16,13 @@ const long = `Kubectl pacemaker shows what the daemons of all nodes do, and why 
 your own kubectl, with its kubeconfig and your permissions:
 
   status, top            list pacemakernodes
-  status NODE, costs,    list pods and create pods/exec in the daemon's namespace;
-  why                    why also gets the pod
+  status NODE, costs     list pods and create pods/exec in the daemon's namespace
+  why                    get the pod; list pods and get pods/proxy in the daemon's
+                         namespace, where metricsProxy.why is on, or else create pods/exec
   page NODE              list pods; create pods/portforward in the daemon's namespace
 
 A user who may exec into the daemon's pods is as good as root on the nodes. Without
-that permission, 'why' uses the pod's status and events.
+these permissions, 'why' uses the pod's status and events.
 
 kubectl completes the plugin's commands and nodes if a link to the plugin with this name
 is on your PATH, for example beside it:
@@ -78,7 +79,7 @@ const pageLong = `Page serves the page of a node's daemon on this machine until 
 row for each pod that started there in the last ten minutes. It prints the address,
 which is a secret, because the page names pods.`
 
-// The exit codes are those of pod-pacemaker.
+// The exit codes. pod-pacemaker has the same.
 const (
 	exitOK      = 0
 	exitFailure = 1
@@ -88,6 +89,7 @@ const (
 // run executes the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &asker{kubectl: realKubectl, forward: realForward, stdout: stdout}
+	a.read = a.realRead
 	root := a.command()
 	root.SetArgs(args)
 	stderr = plain.Writer{W: stderr}
@@ -112,10 +114,12 @@ type asker struct {
 	kubectl func(ctx context.Context, args ...string) (stdout string, err error)
 	// forward has kubectl open a port of this machine; see realForward.
 	forward func(ctx context.Context, opened func(address string), args ...string) error
-	stdout  io.Writer
+	// read requests a path of the API server; see realRead.
+	read   func(ctx context.Context, path string) (string, error)
+	stdout io.Writer
 
 	root      *cobra.Command
-	namespace string // of the pod; empty: the one that kubectl takes
+	namespace string // of the pod; empty for the one that kubectl takes
 	daemons   string // namespace of the daemons
 	json      bool
 }
@@ -224,7 +228,7 @@ func (a *asker) command() *cobra.Command {
 	return root
 }
 
-// podOf splits [NAMESPACE/]POD. namespace is that of the command line, empty if it has none.
+// podOf splits [NAMESPACE/]POD. namespace is the one on the command line, or empty if that has none.
 func podOf(arg, namespace string) (in, name string, err error) {
 	in, name, found := strings.Cut(arg, "/")
 	if !found {

@@ -34,6 +34,7 @@ type cluster struct {
 	events  []corev1.Event
 	says    map[string]string // by daemon and command
 	refuses string            // the answer of kubectl exec if it is forbidden
+	read    func(ctx context.Context, path string) (string, error)
 
 	mu    sync.Mutex
 	asked []string // guarded by mu
@@ -85,7 +86,7 @@ func (c *cluster) kubectl(_ context.Context, args ...string) (stdout string, err
 // call runs the program against the cluster.
 func (c *cluster) call(args ...string) (stdout string, err error) {
 	var out bytes.Buffer
-	a := &asker{kubectl: c.kubectl, stdout: &out}
+	a := &asker{kubectl: c.kubectl, read: c.read, stdout: &out}
 	root := a.command()
 	root.SetArgs(args)
 	err = root.ExecuteContext(c.t.Context())
@@ -261,7 +262,7 @@ func TestTextFromElsewhereCannotControlTheTerminal(t *testing.T) {
 	})
 	waiting := pod("waiting", on("n1"))
 	n1, n2 := pacemakerNode("n1", 1, time.Minute), pacemakerNode("n2", 0, 0)
-	n1.Status.HeldBy, n1.Status.NodeName, n2.Status.Ready, n2.Status.Message = evil, evil, false, evil
+	n1.Status.HeldBy, n1.Status.NodeName, n2.Status.Conditions = evil, evil, readiness(metav1.ConditionFalse, evil)
 	c := &cluster{
 		t: t, pods: []corev1.Pod{failed, pending, waiting}, nodes: []v1alpha1.PacemakerNode{n1, n2},
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")}, refuses: "Forbidden: " + evil,
@@ -289,9 +290,14 @@ func TestWhyOfAPodThatIsNotThere(t *testing.T) {
 	require.ErrorContains(t, err, "NotFound")
 }
 
+// readiness returns the condition Ready of a PacemakerNode.
+func readiness(status metav1.ConditionStatus, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Message: message}}
+}
+
 func pacemakerNode(name string, waiting int32, since time.Duration) v1alpha1.PacemakerNode {
 	n := v1alpha1.PacemakerNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.Status = v1alpha1.PacemakerNodeStatus{NodeName: name, Config: "every-node", Mode: v1alpha1.ModeEnforce, Ready: true, Waiting: waiting, Starting: 2, Limit: 2, HeldBy: "Concurrency"}
+	n.Status = v1alpha1.PacemakerNodeStatus{NodeName: name, Config: "every-node", Mode: v1alpha1.ModeEnforce, Conditions: readiness(metav1.ConditionTrue, "pods wait by refusal"), Waiting: waiting, Starting: 2, Limit: 2, HeldBy: "Concurrency"}
 	if waiting > 0 {
 		n.Status.WaitingSince = new(metav1.NewTime(time.Now().Add(-since)))
 	}
@@ -301,7 +307,7 @@ func pacemakerNode(name string, waiting int32, since time.Duration) v1alpha1.Pac
 func TestTopSortsByTheLongestWait(t *testing.T) {
 	t.Parallel()
 	broken := pacemakerNode("n3", 0, 0)
-	broken.Status.Ready = false
+	broken.Status.Conditions = nil // its daemon has reported nothing yet
 	c := &cluster{
 		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, 30*time.Hour), broken},
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
@@ -349,8 +355,8 @@ func TestADaemonThatIsSilentIsGone(t *testing.T) {
 	t.Parallel()
 	silent, unready, there := pacemakerNode("n1", 5, time.Hour), pacemakerNode("n2", 0, 0), pacemakerNode("n3", 0, 0)
 	since := metav1.NewTime(time.Now().Add(-31 * time.Minute))
-	silent.Status.Written, there.Status.Written = &since, new(metav1.NewTime(time.Now().Add(-29*time.Minute)))
-	unready.Status.Ready, unready.Status.Message = false, "NRI is off\nin containerd"
+	silent.Status.LastReportTime, there.Status.LastReportTime = &since, new(metav1.NewTime(time.Now().Add(-29*time.Minute)))
+	unready.Status.Conditions = readiness(metav1.ConditionFalse, "NRI is off\nin containerd")
 	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{silent, unready, there}}
 	out, err := c.call("status")
 	require.NoError(t, err)

@@ -84,10 +84,14 @@ func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error
 	return append(isReady, slices.DeleteFunc(found.Items, ready)...), nil
 }
 
-// in runs pod-pacemaker in the pod of a daemon.
+// in runs pod-pacemaker in the pod of a daemon. If a.json is true, the answer is JSON.
 func (a *asker) in(ctx context.Context, daemon corev1.Pod, args ...string) (string, error) {
 	run := a.args("exec", "--namespace", daemon.Namespace, daemon.Name, "--container", container, "--", "pod-pacemaker")
-	return a.kubectl(ctx, append(run, args...)...)
+	run = append(run, args...)
+	if a.json {
+		run = append(run, "-o", "json")
+	}
+	return a.kubectl(ctx, run...)
 }
 
 func ready(pod corev1.Pod) bool {

@@ -17,7 +17,7 @@ import (
 var version = "dev"
 
 // arguments returns the arguments of a command line. If the program runs as kubectl_complete-pacemaker, by which name kubectl
-// asks a plugin how to complete its command line, they ask that of cobra.
+// asks a plugin how to complete its command line, they ask cobra to complete it.
 func arguments(line []string) []string {
 	if strings.TrimSuffix(filepath.Base(line[0]), ".exe") == "kubectl_complete-pacemaker" {
 		return append([]string{cobra.ShellCompRequestCmd}, line[1:]...)

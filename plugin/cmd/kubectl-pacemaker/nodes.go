@@ -12,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -28,12 +30,21 @@ func (a *asker) nodes(ctx context.Context) ([]v1alpha1.PacemakerNode, error) {
 	return found.Items, err
 }
 
-// goneAfter is how long a daemon may be silent, as the field written of a PacemakerNode says.
-const goneAfter = 30 * time.Minute
-
 // gone returns whether the node's daemon has been silent for so long that what it wrote last no longer counts.
 func gone(n v1alpha1.PacemakerNode) bool {
-	return n.Status.Written != nil && time.Since(n.Status.Written.Time) > goneAfter
+	return n.Status.LastReportTime != nil && time.Since(n.Status.LastReportTime.Time) > v1alpha1.NodeGoneAfter
+}
+
+// paced returns whether the pods of a node are paced, and why they are not.
+func paced(n v1alpha1.PacemakerNode) (isReady bool, why string) {
+	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case c == nil:
+		return false, ""
+	case c.Status == metav1.ConditionTrue:
+		return true, ""
+	}
+	return false, c.Message
 }
 
 // status writes a line for each node, and the sums.
@@ -52,7 +63,7 @@ func (a *asker) status(ctx context.Context) error {
 			continue
 		}
 		waiting, starting = waiting+int(n.Status.Waiting), starting+int(n.Status.Starting)
-		if !n.Status.Ready {
+		if isReady, _ := paced(n); !isReady {
 			unready++
 		}
 	}
@@ -66,12 +77,8 @@ func (a *asker) ofNode(ctx context.Context, node, command string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{command}
-	if a.json {
-		args = append(args, "-o", "json")
-	}
 	for _, daemon := range daemons {
-		text, err := a.in(ctx, daemon, args...)
+		text, err := a.in(ctx, daemon, command)
 		if err != nil {
 			return err
 		}
@@ -128,20 +135,18 @@ func (a *asker) list(nodes []v1alpha1.PacemakerNode) error {
 	for _, n := range nodes {
 		s := n.Status
 		if gone(n) {
-			row(n.Name, "", "", "gone", "", "", "", "", "", "its daemon has not reported since "+s.Written.UTC().Format(time.RFC3339))
+			row(n.Name, "", "", "gone", "", "", "", "", "", "its daemon has not reported since "+s.LastReportTime.UTC().Format(time.RFC3339))
 			continue
 		}
-		var longest, limit, message string
-		if !s.Ready {
-			message = s.Message
-		}
+		var longest, limit string
+		isReady, message := paced(n)
 		if s.WaitingSince != nil {
 			longest = duration.HumanDuration(time.Since(s.WaitingSince.Time).Round(time.Second))
 		}
 		if s.Limit > 0 {
 			limit = strconv.Itoa(int(s.Limit))
 		}
-		row(n.Name, s.Config, string(s.Mode), strconv.FormatBool(s.Ready), strconv.Itoa(int(s.Waiting)), strconv.Itoa(int(s.Starting)), limit, longest, s.HeldBy, message)
+		row(n.Name, s.Config, string(s.Mode), strconv.FormatBool(isReady), strconv.Itoa(int(s.Waiting)), strconv.Itoa(int(s.Starting)), limit, longest, s.HeldBy, message)
 	}
 	return w.Flush()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // notKnown is part of the error of `pod-pacemaker why` about an unknown pod.
 const notKnown = "not known on this node"
 
-// notWaiting begins the answer about a pod that no limit holds, also that of `pod-pacemaker why`.
+// notWaiting begins the answer about a pod that no limit holds, also the answer of `pod-pacemaker why`.
 const notWaiting = "not waiting for pod-pacemaker"
 
 // why writes what a pod waits for, as its daemon reports. If the daemon does not know the pod, it writes what
@@ -78,12 +79,14 @@ func (a *asker) onItsNode(ctx context.Context, pod corev1.Pod) (text, answer str
 		text, err = a.byEvents(ctx, pod, err)
 		return text, "", err
 	}
-	question := []string{"why", pod.Namespace + "/" + pod.Name}
-	if a.json {
-		question = append(question, "-o", "json")
-	}
 	for _, daemon := range daemons {
-		answer, err := a.in(ctx, daemon, question...)
+		answer, err := a.throughAPIServer(ctx, daemon, pod)
+		if err != nil && !strings.Contains(err.Error(), notKnown) {
+			proxied := err
+			if answer, err = a.in(ctx, daemon, "why", pod.Namespace+"/"+pod.Name); err != nil && !errors.Is(proxied, errNotServed) {
+				err = fmt.Errorf("%w; %w", proxied, err)
+			}
+		}
 		switch {
 		case err == nil && a.json:
 			return "", answer, nil

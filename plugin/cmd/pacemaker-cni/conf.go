@@ -14,7 +14,7 @@ import (
 // adds the result of the plugins before this one.
 type conf struct {
 	cniVersion string
-	socket     string // the daemon's; empty: the pod does not wait
+	socket     string // the daemon's; empty if the pod does not wait
 	confDir    string // the folder of the CNI configurations
 	timeout    time.Duration
 	settle     time.Duration // for how long after a change of the folder no pod begins to wait

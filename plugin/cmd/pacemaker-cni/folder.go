@@ -114,7 +114,7 @@ const (
 
 // readLongAgo reports whether the runtime has read the folder to its end since it changed: no ADD was under way then, and
 // none began in the second after it. So nothing kept the runtime from reading, and this ADD, which began later, did not
-// have to wait for it. netns is the network namespace of this ADD, beside those of the others.
+// have to wait for it. netns is the network namespace of this ADD, beside the network namespaces of the others.
 func readLongAgo(netns string, changed, begun, now time.Time) bool {
 	if begun.Before(changed.Add(readWithin)) || now.After(begun.Add(addGrace)) {
 		return false

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +17,7 @@ const aloneMost = time.Minute
 type gone struct{ folder, path string }
 
 func goneOf(socket string) gone {
-	folder := socket[:strings.LastIndexByte(socket, '/')+1] + wire.NoteFolder
+	folder := noteFolder(socket)
 	return gone{folder, folder + "/" + wire.GoneFile}
 }
 

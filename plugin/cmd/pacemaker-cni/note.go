@@ -20,8 +20,13 @@ const noteLasts = 5 * time.Minute
 // to wait for a daemon, because the folder changes again and again.
 type note struct{ folder, path string }
 
+// noteFolder returns the folder of the notes, beside the daemon's socket.
+func noteFolder(socket string) string {
+	return socket[:strings.LastIndexByte(socket, '/')+1] + wire.NoteFolder
+}
+
 func noteOf(socket, uid string) note {
-	folder := socket[:strings.LastIndexByte(socket, '/')+1] + wire.NoteFolder
+	folder := noteFolder(socket)
 	if uid == "" || strings.ContainsAny(uid, "/.") {
 		return note{}
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // removeCgroup removes the cgroup of the container in every hierarchy, once no process is in it.
-// Before, the kernel refuses to. Empty: there is nothing to remove.
+// Before, the kernel refuses to. If cgroup is empty, there is nothing to remove.
 //
 // When kubelet dies, the container runtime kills the runc that runs this hook. Only systemd,
 // if it runs, removes the cgroup that runc has made. A kubelet that starts looks for the task

@@ -10,7 +10,9 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/settings"
 )
 
@@ -27,26 +29,43 @@ const checkExample = `  pod-pacemaker check config.yaml
   kubectl get pacemakerconfigs,startpolicies -o yaml | pod-pacemaker check -`
 
 func (p *program) checkCommand() *cobra.Command {
-	cores := runtime.NumCPU()
+	count := 0
 	cmd := &cobra.Command{
 		Use:     "check FILE...",
 		Short:   "Validate and explain files with PacemakerConfigs and StartPolicies",
 		Long:    checkLong,
 		Example: checkExample,
 		Args:    needs("FILE", math.MaxInt),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if cores < 1 {
-				return invalidUsage("--cores: %d: must be at least 1", cores)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			node, said := cores.Of(count), ""
+			if !cmd.Flags().Changed("cores") {
+				node, said = thisMachine()
+			} else if count < 1 {
+				return invalidUsage("--cores: %d: must be at least 1", count)
 			}
-			return p.check(args, cores)
+			return p.check(args, node, said)
 		},
 	}
-	cmd.Flags().IntVar(&cores, "cores", cores, "explain the limits for a node with this number of CPU `cores` (default: as many as this machine has)")
-	cmd.Flags().Lookup("cores").DefValue = "0" // the same help on every machine
+	cmd.Flags().IntVar(&count, "cores", 0, "explain the limits for a node whose pods can use this number of CPU `cores` (default: as many as pods could on this machine)")
 	return cmd
 }
 
-func (p *program) check(files []string, cores int) error {
+// thisMachine returns the cores that pods could use on this machine, and where the number comes from.
+func thisMachine() (node cores.Cores, said string) {
+	node, err := plugin.Options{CgroupRoot: cgroupRoot}.Cores("")
+	switch {
+	case node.Count == 0:
+		return cores.Of(runtime.NumCPU()), fmt.Sprintf(", as many as this process may use (%v)", err)
+	case err != nil:
+		return node, fmt.Sprintf(", as this machine has, by what can be read of it (%v)", err)
+	case node.From != "":
+		return node, fmt.Sprintf(" that pods can use, of %d, as this machine has: %s", node.Node, node.From)
+	default:
+		return node, ", as this machine has"
+	}
+}
+
+func (p *program) check(files []string, node cores.Cores, said string) error {
 	var faults invalid
 	for _, file := range files {
 		all, err := p.objectsIn(file)
@@ -71,7 +90,7 @@ func (p *program) check(files []string, cores int) error {
 			if len(wrong) > 0 {
 				continue
 			}
-			if _, err := fmt.Fprintf(p.stdout, "%s: valid: %s\n", file, objectText(o, cores)); err != nil {
+			if _, err := fmt.Fprintf(p.stdout, "%s: valid: %s\n", file, objectText(o, node, said)); err != nil {
 				return err
 			}
 		}
@@ -106,12 +125,12 @@ func faultsOf(o crd.Object) (faults []string) {
 }
 
 // objectText explains a valid object.
-func objectText(o crd.Object, cores int) string {
+func objectText(o crd.Object, node cores.Cores, said string) string {
 	if o.Policy != nil {
 		return "StartPolicy " + policyText(time.Now(), o.Policy)
 	}
 	spec := o.Config.Spec
-	return fmt.Sprintf("PacemakerConfig %q, for %s, priority %d\n%s", o.Name, nodesText(spec.NodeSelector), spec.Priority, onNode(spec, cores))
+	return fmt.Sprintf("PacemakerConfig %q, for %s, priority %d\n%s", o.Name, nodesText(spec.NodeSelector), spec.Priority, onNode(spec, node, said))
 }
 
 // nodesText describes the nodes that have these labels.
@@ -122,15 +141,15 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 	return "nodes with " + pairsText(labels, "=")
 }
 
-func onNode(spec v1alpha1.PacemakerConfigSpec, cores int) string {
-	limits := admin.ConfigText(settings.Of(spec, cores), spec)
+func onNode(spec v1alpha1.PacemakerConfigSpec, node cores.Cores, said string) string {
+	limits := admin.ConfigText(settings.Of(spec, node), spec)
 	switch {
 	case spec.GetMode() == v1alpha1.ModeDisabled:
 		return "Its mode is Disabled: no pod is held back."
 	case limits == admin.NoLimits:
 		return "It sets no limit: no pod is held back."
 	}
-	text := fmt.Sprintf("Starts on a node with %s: %s.", plural(cores, "core"), limits)
+	text := fmt.Sprintf("Starts on a node with %s%s: %s.", plural(node.Count, "core"), said, limits)
 	if spec.GetMode() == v1alpha1.ModeShadow {
 		text += "\nIts mode is Shadow: no pod is held back, but the daemon reports what Enforce would do."
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	// logCapacity is how many entries wait for a slow sink; at their usual size they take about 1 MiB.
 	logCapacity = 4096
-	// logFlush bounds how long the process waits at its end for queued entries.
+	// logFlush is how long the process waits at its end for queued entries, at most.
 	logFlush = 2 * time.Second
 )
 

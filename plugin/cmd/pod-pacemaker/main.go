@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// version and commit, that of the sources, are set by the build.
+// version and commit (the commit of the sources) are set by the build.
 var version, commit = "dev", "unknown"
 
 func main() {

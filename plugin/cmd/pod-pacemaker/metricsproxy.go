@@ -1,17 +1,24 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+
 	"github.com/spf13/cobra"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/metricsproxy"
 )
 
-const metricsProxyLong = `Metrics-proxy serves the metrics of this node's daemon to other hosts over TLS, and
-nothing else of the daemon. A request needs a bearer token. The API server decides
-whose token it is (TokenReview), and whether that user may get the non-resource URL
-/metrics (SubjectAccessReview). The decision is kept for a minute. Without --tls-cert
-the certificate is self-signed, so clients cannot verify it.
+const metricsProxyLong = `Metrics-proxy serves the metrics of this node's daemon to other hosts over TLS. A request
+needs a bearer token. The API server decides whose token it is (TokenReview), and whether
+that user may get the non-resource URL /metrics (SubjectAccessReview). The decision is
+kept for a minute. Without --tls-cert the certificate is self-signed, so clients cannot
+verify it.
+
+With --why-socket it also answers at /why/NAMESPACE/POD why a pod of this node waits, to
+users who may get that pod. 'kubectl pacemaker why' asks there.
 
 The chart runs it beside the daemon if metricsProxy.enabled is set. It runs as any
 user and needs nothing from the node.
@@ -21,7 +28,7 @@ flags.`
 
 func (p *program) metricsProxyCommand() *cobra.Command {
 	var o metricsproxy.Options
-	var kubeconfig string
+	var kubeconfig, whySocket string
 	var logging logFlags
 	cmd := &cobra.Command{
 		Use:     "metrics-proxy",
@@ -46,6 +53,9 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 				return err
 			}
 			log.WithField("listen", o.Listen).WithField("upstream", o.Upstream).Info("serving metrics")
+			if whySocket != "" {
+				o.Why = whyAt(admin.NewClient(whySocket))
+			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			return metricsproxy.Serve(ctx, o)
@@ -57,7 +67,23 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 	fs.StringVar(&o.Upstream, "upstream", "127.0.0.1:9464", "`address` of the daemon's metrics")
 	fs.StringVar(&o.Certificate, "tls-cert", "", "`file` with the certificate (empty: a self-signed one); read again for each connection")
 	fs.StringVar(&o.Key, "tls-key", "", "`file` with its key")
+	fs.StringVar(&whySocket, "why-socket", "", "`file` of the socket of 'pod-pacemaker run --why-socket' (empty: no question about a pod is answered)")
 	fs.StringVar(&kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account)")
 	logging.add(cmd)
 	return cmd
+}
+
+// whyAt returns what answers questions about pods at the daemon's socket for that, as `pod-pacemaker why` does.
+func whyAt(daemon *admin.Client) func(ctx context.Context, namespace, pod string, asJSON bool) (string, error) {
+	return func(ctx context.Context, namespace, pod string, asJSON bool) (string, error) {
+		w, err := daemon.Why(ctx, namespace, pod)
+		switch {
+		case err != nil:
+			return "", err
+		case !asJSON:
+			return whyLine(w) + "\n", nil
+		}
+		text, err := json.MarshalIndent(w, "", "  ")
+		return string(text) + "\n", err
+	}
 }

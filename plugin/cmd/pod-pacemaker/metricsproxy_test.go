@@ -1,11 +1,14 @@
 package main
 
 import (
+	"io/fs"
 	"net"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 func TestMetricsProxySaysWhatItLacks(t *testing.T) {
@@ -25,4 +28,13 @@ func TestMetricsProxySaysWhatItLacks(t *testing.T) {
 	code, _, stderr := call(t, "metrics-proxy", "--tls-cert", "/tls/tls.crt")
 	assert.Equal(t, exitInvalid, code)
 	assert.Contains(t, stderr, "--tls-cert, --tls-key: one needs the other")
+}
+
+func TestTheProxyAnswersAsWhyDoes(t *testing.T) {
+	t.Parallel()
+	_, err := whyAt(admin.NewClient(t.TempDir()+"/none"))(t.Context(), "shop", "web-0", false)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	code, _, stderr := call(t, "run", "--why-socket", "why.sock")
+	assert.Equal(t, exitInvalid, code)
+	assert.Contains(t, stderr, `--why-socket: "why.sock": must be an absolute path`)
 }

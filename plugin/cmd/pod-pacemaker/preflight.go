@@ -76,9 +76,9 @@ func (p *program) preflightCommand() *cobra.Command {
 	return cmd
 }
 
-// completed puts the flags of the daemon in this container, if there is one, before those of preflight, which so
-// override them. It never returns nil, which cobra would replace by os.Args. In a pod of the DaemonSet, process 1 is the
-// daemon; on a host, and in any other container, it is another program.
+// completed puts the flags of the daemon in this container, if there is one, before the flags of preflight, which so
+// override them. It never returns nil, which cobra would replace by os.Args. In a pod of the DaemonSet, process 1 is
+// the daemon; on a host, and in any other container, it is another program.
 func (p *program) completed(args []string) []string {
 	line, err := os.ReadFile(p.firstProcess)
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")

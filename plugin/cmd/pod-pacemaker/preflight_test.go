@@ -28,7 +28,8 @@ func TestPreflightExitCode(t *testing.T) {
 	args := []string{"preflight", "--node-name=worker-3", "--config=" + config, "--run-dir=" + dir, "--http=", "--gate=never", "--cni-conf-dir="}
 	code, stdout, stderr := call(t, append(args, "--nri-socket="+nriSocket(t, dir))...)
 	assert.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "pod-pacemaker dev, on worker-3:\n  ok       config   "+config+`: "two-at-a-time": 2 at a time`)
+	assert.Contains(t, stdout, "pod-pacemaker dev, on worker-3:\n  ok       cores    pods can use ")
+	assert.Contains(t, stdout, "\n  ok       config   "+config+`: "two-at-a-time": 2 at a time`)
 	assert.Contains(t, stdout, "  warning  gate     not used: --gate never\n                    -> pods are refused instead")
 	assert.NotContains(t, stdout, "cni")
 

@@ -154,10 +154,10 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		Namespace: "ns", CNI: cni.UseOn, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
 		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown",
-		ContainerdState: "/state", RefuseLargeEnvironments: true,
+		ContainerdState: "/state", RefuseLargeEnvironments: true, WhySocket: "/w.sock",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
-		"--containerd-state=/state", "--refuse-large-environments",
+		"--containerd-state=/state", "--why-socket=/w.sock", "--refuse-large-environments",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
 		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }

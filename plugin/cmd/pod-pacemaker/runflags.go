@@ -18,6 +18,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
+// cgroupRoot is where the host's cgroups are, also in the pod of the DaemonSet.
+const cgroupRoot = "/sys/fs/cgroup"
+
 // runFlags are the flags of `run`.
 type runFlags struct {
 	plugin.Options
@@ -53,6 +56,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.CNIBinDir, "cni-bin-dir", "/opt/cni/bin", "(advanced) `folder` of the CNI plugins, under the same path on the host")
 	addChoice(cmd, &f.RefuseAt, "refuse-at", "", "(advanced) where pods that are far back in the queue are refused; auto: at the sandbox while that costs little CPU", waiting.RefuseAuto, waiting.RefuseSandbox, waiting.RefuseContainer)
 	fs.DurationVar(&f.Hold, "hold", 200*time.Millisecond, "(advanced) how long one call of the runtime may be held for a pod that is next in the queue, at most 1s (0: never)")
+	fs.StringVar(&f.WhySocket, "why-socket", "", "`file` of a socket at which every user who can reach its folder may ask about a pod, for 'pod-pacemaker metrics-proxy --why-socket' (empty: none)")
 	fs.StringVar(&f.HTTPAddress, "http", "127.0.0.1:9464", "`address` of /metrics, /healthz, /readyz and the page (empty: none)")
 	fs.StringVar(&f.DaemonSet, "daemonset", "", "(advanced) `NAMESPACE/NAME` of the DaemonSet that runs this daemon; once it is deleted or does not select the node, the daemon removes its files from the host (empty: they stay)")
 	fs.StringVar(&f.StartupTaint, "startup-taint", "", "(advanced) `key` of a taint to remove from the node once pods are paced (empty: none)")
@@ -61,7 +65,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // resolve completes the options from the environment and files, and checks them.
 func (f *runFlags) resolve(cmd *cobra.Command, env func(string) string) error {
-	f.CgroupRoot, f.Version, f.Commit = "/sys/fs/cgroup", version, commit
+	f.CgroupRoot, f.Version, f.Commit = cgroupRoot, version, commit
 	f.InCluster = f.Kubeconfig == "" && env("KUBERNETES_SERVICE_HOST") != ""
 	f.Namespace = cmp.Or(f.Namespace, env("POD_NAMESPACE"), "pod-pacemaker")
 	// kubelet registers the host's name in lower case. In a pod, the host's name may be the pod's.

@@ -44,6 +44,7 @@ func herd() admin.Status {
 	s.Node, s.Version, s.Since = "worker-3", "v0.1.0", at(-7500)
 	s.Runtime = admin.Runtime{Name: "containerd", Version: "2.4.2", Socket: "/var/run/nri/nri.sock", Connected: true, Synchronized: true}
 	s.PodWatch = &admin.PodWatch{Healthy: true}
+	s.Cores = admin.Cores{Usable: 16, Node: 64, Why: "kubepods.slice has CPUs 48-63"}
 	s.Config = admin.Config{Name: "default", Origin: "API", Generation: 4}
 	s.Gate = admin.Gate{Use: "auto", Path: "/opt/gate", Usable: true, Waiters: 1, TimeoutSeconds: 100}
 	s.Refused = admin.Refused{Sandbox: 3, Container: 1, SandboxesLeft: 57}

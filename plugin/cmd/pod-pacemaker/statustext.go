@@ -34,6 +34,14 @@ func statusText(s admin.Status) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// coresText says how many CPUs pods can use, and why no more.
+func coresText(c admin.Cores) string {
+	if c.Why == "" {
+		return fmt.Sprintf("pods can use all %d", c.Node)
+	}
+	return fmt.Sprintf("pods can use %d of %d: %s", c.Usable, c.Node, c.Why)
+}
+
 func headLines(s admin.Status) []string {
 	where := "cluster"
 	if s.Standalone {
@@ -63,6 +71,7 @@ func headLines(s admin.Status) []string {
 	default:
 		entry("pods", "the API server does not answer: the daemon judges starts by what it measures on this node")
 	}
+	entry("cores", coresText(s.Cores))
 	entry("config", configText(s.Config))
 	switch s.Config.Mode {
 	case v1alpha1.ModeShadow:

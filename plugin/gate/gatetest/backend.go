@@ -11,8 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 )
 
-// patience is how long a test waits for something that must happen.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for something that must happen.
+const testTimeout = 30 * time.Second
 
 // Backend is a [gate.Backend] whose verdicts come from a test. Make it with [NewBackend]. It is safe for concurrent
 // use.
@@ -102,8 +102,8 @@ func Receive[T any](tb testing.TB, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
-		tb.Fatalf("after %s still not: %s", patience, what)
+	case <-time.After(testTimeout):
+		tb.Fatalf("after %s still not: %s", testTimeout, what)
 		panic("not reached")
 	}
 }

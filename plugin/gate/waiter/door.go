@@ -22,7 +22,7 @@ type door struct {
 	folder string
 	fd     int       // -1: not held
 	since  time.Time // when it was taken
-	retry  time.Time // when to try again; zero: it was not tried in vain
+	retry  time.Time // when to try again; zero if it was not tried in vain
 }
 
 func newDoor(socket string) door {

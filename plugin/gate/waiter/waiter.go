@@ -31,10 +31,10 @@ type Start struct {
 	// Deadline is when the process leaves in any case. It has a monotonic clock reading.
 	Deadline time.Time
 	// Forecast says when the process leaves (its start continues unpaced) if no daemon decides, until a daemon sends
-	// another. Zero: at once. It never leaves after Deadline.
+	// another. Zero means at once. It never leaves after Deadline.
 	Forecast wire.Answer
 	// AloneMost is how long the process waits once no daemon decides. After it, the processes leave one right after the
-	// other. Zero: until the time of the forecast.
+	// other. Zero means that it waits until the time of the forecast.
 	AloneMost time.Duration
 	// Parent is the ID of the process that ran this one.
 	Parent int
@@ -63,7 +63,7 @@ type Waiter struct {
 	parent     parent
 	deadline   time.Time
 	forecast   wire.Answer // its LeaveAt is never after deadline
-	aloneSince time.Time   // since when no daemon decides; zero: one does
+	aloneSince time.Time   // when the last daemon stopped deciding; zero if one decides
 	door       door
 	retryAt    time.Time // when to ask again, without a daemon
 	checkAt    time.Time // when to call Check again
@@ -90,8 +90,8 @@ func (w *Waiter) follow(f wire.Answer, now time.Time) {
 	w.forecast.LeaveAt = earlier(now.Add(f.LeaveAt.Sub(now)), w.deadline)
 }
 
-// LastForecast returns the last forecast that a daemon sent, or else that of the Start. contacted reports whether a
-// daemon has sent anything yet.
+// LastForecast returns the last forecast that a daemon sent, or else the forecast of the Start. contacted reports
+// whether a daemon has sent anything yet.
 func (w *Waiter) LastForecast() (forecast wire.Answer, contacted bool) {
 	return w.forecast, w.contacted
 }
@@ -147,21 +147,20 @@ func (w *Waiter) unpaced(why string) Outcome {
 func (w *Waiter) due() time.Time {
 	turn := w.aloneSince.Add(time.Duration(w.forecast.Place) * w.forecast.Pace)
 	due := earlier(later(w.forecast.LeaveAt, turn), w.deadline)
-	if most, bounded := w.aloneUntil(); bounded {
+	if most, ok := w.aloneUntil(); ok {
 		due = earlier(due, most)
 	}
 	return due
 }
 
-// aloneUntil returns when the process has waited for AloneMost without a daemon. It is not bounded if there is no such
-// time.
-func (w *Waiter) aloneUntil() (until time.Time, bounded bool) {
+// aloneUntil returns when the process has waited for AloneMost without a daemon. ok is false if there is no such time.
+func (w *Waiter) aloneUntil() (until time.Time, ok bool) {
 	return w.aloneSince.Add(w.start.AloneMost), w.start.AloneMost > 0 && !w.aloneSince.IsZero()
 }
 
 // pace returns the time between two processes that leave if no daemon decides.
 func (w *Waiter) pace(now time.Time) time.Duration {
-	if until, bounded := w.aloneUntil(); bounded && !now.Before(until) {
+	if until, ok := w.aloneUntil(); ok && !now.Before(until) {
 		return min(w.forecast.Pace, afterAlone)
 	}
 	return w.forecast.Pace
@@ -221,7 +220,7 @@ func (w *Waiter) next(now time.Time) time.Time {
 	}
 	if w.Alone() {
 		next = earlier(next, w.door.next(w.due(), w.pace(now)))
-		if until, bounded := w.aloneUntil(); bounded && now.Before(until) {
+		if until, ok := w.aloneUntil(); ok && now.Before(until) {
 			next = earlier(next, until)
 		}
 	}
@@ -244,6 +243,7 @@ func (w *Waiter) poll(now time.Time) (orphaned, answered bool, err error) {
 	return fds[0].Revents != 0, fds[1].Revents != 0, nil
 }
 
+// earlier returns the earlier of two times. A zero time counts as the earliest.
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

@@ -33,8 +33,8 @@ const (
 type Answer struct {
 	Kind Kind
 	// LeaveAt, Place and Pace are set for Forecast. Place is the place of the
-	// hook among the hooks that wait, counted from 1; 0: not known. Pace is the time
-	// between two hooks that leave, in whole milliseconds; 0: not known.
+	// hook among the hooks that wait, counted from 1; 0 if it is not known. Pace is the time between
+	// two hooks that leave, in whole milliseconds; 0 if it is not known.
 	LeaveAt time.Time
 	Place   int
 	Pace    time.Duration

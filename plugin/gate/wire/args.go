@@ -6,7 +6,7 @@ import "strconv"
 // hello that the hook sends, and the forecast that counts until a daemon sends another, both as lines without their newline.
 // The hook waits until the deadline of the hello, which must have one, and never for longer than an hour. cgroup is the
 // folder of the container's cgroup below the root of the cgroup file system, which the hook removes if the runtime dies;
-// empty: not known.
+// it is empty if the folder is not known.
 func Argv(socket string, h Hello, forecast Answer, cgroup string) []string {
 	hello, first := AppendHello(nil, h), AppendAnswer(nil, forecast)
 	return []string{socket, string(hello[:len(hello)-1]), string(first[:len(first)-1]), cgroup}

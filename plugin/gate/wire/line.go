@@ -53,8 +53,8 @@ type Hello struct {
 	Brief bool
 }
 
-// IsStatic reports whether a UID is that of a static pod, which never waits. kubelet makes it, as 32 hex digits. The UIDs
-// of the API server have dashes.
+// IsStatic reports whether a UID belongs to a static pod, which never waits. kubelet makes it, as 32 hex digits. The
+// UIDs of the API server have dashes.
 func IsStatic(uid string) bool {
 	return len(uid) == 32 && strings.Trim(uid, "0123456789abcdef") == ""
 }

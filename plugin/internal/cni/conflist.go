@@ -47,7 +47,7 @@ func InPlace(dir string) bool {
 
 type configuration struct {
 	name string // of the file
-	text []byte // nil: it cannot be read
+	text []byte // nil if it cannot be read
 }
 
 // readOthers reads the configurations in dir without FileName, by name.
@@ -62,8 +62,8 @@ func readOthers(dir string) (others []configuration, err error) {
 	return others, err
 }
 
-// refers reports whether a configuration calls the one in FileName or contains a copy of it, as that of Multus may. A copy
-// of such a configuration would call itself.
+// refers reports whether a configuration calls the one in FileName or contains a copy of it, as the configuration of
+// Multus may. A copy of such a configuration would call itself.
 func refers(text []byte) bool {
 	return bytes.Contains(text, []byte(FileName)) || bytes.Contains(text, []byte(ProgramName))
 }

@@ -10,8 +10,9 @@
 // changed copy by its last plugin, which is not pacemaker-cni.
 //
 // If a configuration comes before the copy all the same, there is none, unless that configuration refers to the
-// copy, as that of Multus may. Then the copy is one of the first configuration after it: a copy of that of
-// Multus would call itself. And the copy and the program are not removed as long as a configuration names them.
+// copy, as the configuration of Multus may. Then the first configuration after it is copied: a copy of the
+// configuration of Multus would call itself. And the copy and the program are not removed as long as a configuration
+// names them.
 //
 // # What containerd does with the folder
 //

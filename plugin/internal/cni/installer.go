@@ -36,7 +36,7 @@ const (
 type Options struct {
 	// Use is UseAuto or UseOn.
 	Use Use
-	// ConfDir is the folder of the CNI configurations and BinDir that of the plugins. Both paths are absolute, and
+	// ConfDir is the folder of the CNI configurations and BinDir the folder of the plugins. Both paths are absolute, and
 	// the same in the daemon's container and on the host.
 	ConfDir, BinDir string
 	// Program is the file to copy to BinDir.
@@ -56,9 +56,9 @@ type Options struct {
 type State struct {
 	// Installed reports whether the configuration is in place and the program can be executed.
 	Installed bool
-	// CopiedFrom is the name of the CNI configuration that was copied; empty: none was.
+	// CopiedFrom is the name of the CNI configuration that was copied; empty if none was.
 	CopiedFrom string
-	// WhyNot is why the room is not installed, or why no pod waits although it is. Empty: pods wait.
+	// WhyNot is why the room is not installed, or why no pod waits although it is. It is empty if pods wait.
 	WhyNot string
 }
 
@@ -70,14 +70,14 @@ type Installer struct {
 
 	state     atomic.Pointer[State]
 	changes   atomic.Int64              // of the folder, by others
-	installed atomic.Pointer[time.Time] // when the room was installed; nil: it is not
+	installed atomic.Pointer[time.Time] // when the room was installed; nil if it is not
 	came      atomic.Bool               // a pod has come to the room
 	passedBy  atomic.Int64              // pods that have not
 
-	size    int64     // of the program when it was copied; 0: it was not. A new one is for the next daemon
-	written []byte    // the configuration that the installer wrote; nil: it wrote none
-	gaveUp  string    // why the installer does not write the configuration any more; empty: it does
-	last    string    // result of the last look; empty: not known
+	size    int64     // of the program when it was copied; 0 if it was not. A new one is for the next daemon
+	written []byte    // the configuration that the installer wrote; nil if it wrote none
+	gaveUp  string    // why the installer does not write the configuration any more; empty if it does
+	last    string    // result of the last look; empty if that is not known
 	changed time.Time // when others changed the folder last
 	before  time.Time // when others changed the folder the time before
 	shut    bool

@@ -31,7 +31,8 @@ var rivals = map[string]string{
 	"linkerd-cni": "Linkerd writes into each configuration",
 }
 
-// against returns what speaks against the room on this node; nil: nothing. first is the configuration to copy.
+// against returns what speaks against the room on this node, or nil if nothing does. first is the configuration to
+// copy.
 func (o Options) against(first []byte) error {
 	for _, reason := range []error{readOnly(o.ConfDir), readOnly(o.BinDir), renamed(o.ConfDir), rival(first)} {
 		if reason != nil {
@@ -57,7 +58,7 @@ func renamed(dir string) error {
 	return nil
 }
 
-// rival returns an error if a configuration has the plugin of an agent that changes those of others.
+// rival returns an error if a configuration has the plugin of an agent that changes the configurations of others.
 func rival(text []byte) error {
 	var c struct {
 		Type    string

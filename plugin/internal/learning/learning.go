@@ -38,7 +38,7 @@ type Memory struct {
 	changed bool // since the file was written
 }
 
-// New returns an empty Memory for this machine, which is kept in the file at path; empty: in no file.
+// New returns an empty Memory for this machine, which is kept in the file at path, or in no file if path is empty.
 func New(path string, m costs.Machine, log logrus.FieldLogger) *Memory {
 	return &Memory{path: path, machine: m, log: log, table: &costs.Table{}}
 }
@@ -55,7 +55,7 @@ const (
 	None      Basis = "None"      // nothing is known
 )
 
-// bases are those of the keys, by rank.
+// bases has the Basis of each key of a start, by rank.
 var bases = [...]Basis{Owner, Image, Revisions, Namespace}
 
 // Expectation is what a start is expected to take.
@@ -83,9 +83,9 @@ func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	return keys
 }
 
-// Kind returns a text that is equal for starts that are learned together: those of one template of an owner or, for pods
-// without an owner, those of the same images and commands. Starts with different CPU limits are of different kinds, and so
-// are first starts and restarts.
+// Kind returns a text that is equal for starts that are learned together: all starts of one template of an owner or,
+// for pods without an owner, all with the same images and commands. Starts with different CPU limits are of different
+// kinds, and so are first starts and restarts.
 func Kind(pod podwatch.Pod, restart bool) string {
 	of := keys(pod, restart)
 	return cmp.Or(of[:]...)
@@ -97,7 +97,7 @@ func Kind(pod podwatch.Pod, restart bool) string {
 // basis is None.
 func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	of, other := keys(pod, restart), keys(pod, !restart)
-	rest := len(of) - 1 // that of the namespace is the last
+	rest := len(of) - 1 // the key of the namespace is the last
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cost, rank := m.table.Expect(slices.Concat(of[:rest], other[:rest], of[rest:]))
@@ -119,8 +119,8 @@ func (m *Memory) Learn(now time.Time, pod podwatch.Pod, restart bool, took costs
 	m.changed = true
 }
 
-// Costs returns what was learned. A key stands for similar starts: those of an owner and template, of images, of an owner,
-// or of a namespace. It is a text for people.
+// Costs returns what was learned. A key stands for similar starts: the starts of an owner and template, of images, of
+// an owner, or of a namespace. It is a text for people.
 func (m *Memory) Costs() map[string]costs.Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()

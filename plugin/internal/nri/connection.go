@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// retryFirst and retryMost bound the time between two attempts to connect, which doubles.
+	// retryFirst is the first time between two attempts to connect. It doubles up to retryMost.
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 5 * time.Second
 	// knockEvery is about the time between two attempts while no runtime listens. An attempt costs nothing then, and
@@ -28,7 +28,7 @@ const (
 	registrationLimit = 15 * time.Second
 	// abandonStub is how long the stub may take to notice that its connection has ended.
 	abandonStub = time.Second
-	// remindEvery is the time between two warnings of the same error.
+	// remindEvery is the time between two warnings that repeat an error.
 	remindEvery = 5 * time.Minute
 )
 
@@ -50,17 +50,18 @@ type Options struct {
 	// The daemon connects to Socket and registers under Name and Index, which orders the plugins of a runtime.
 	Socket, Name, Index string
 	Handler             Handler
-	// Stops knows which pods of the node are being stopped; nil: nothing does.
+	// Stops knows which pods of the node are being stopped. It is nil if nothing does.
 	Stops StopSource
 	// Metadata returns how many bytes of labels and annotations the pods of the node have that have more than least, by
-	// "namespace/name". It does not block. nil: that is not known.
+	// "namespace/name". It does not block. It is nil if that is not known.
 	Metadata func(least int) map[string]int
-	// Bundles is the folder of the OCI bundles of the runtime's pods and containers; empty: their sizes are not known.
+	// Bundles is the folder of the OCI bundles of the runtime's pods and containers. If it is empty, their sizes are not
+	// known.
 	Bundles string
-	// EndsFile keeps that the runtime ended during a registration; empty: that is kept in memory.
+	// EndsFile keeps that the runtime ended during a registration. If it is empty, memory keeps that.
 	EndsFile string
 	Log      logrus.FieldLogger
-	// FirstPause is the first pause after a connection that was too slow; 0: 5 s.
+	// FirstPause is the first pause after a connection that was too slow. 0 means 5 s.
 	FirstPause time.Duration
 }
 
@@ -78,7 +79,7 @@ type Connection struct {
 	listing    listing
 	ends       ends
 	listBy     time.Time // how long it waits for the list of the node's pods
-	stopsSince time.Time // since when a container has been stopped at each check; zero: at the last, none was
+	stopsSince time.Time // when checks began to find a container that is being stopped; zero if the last check found none
 
 	mu            sync.Mutex
 	number        int // of the connection; calls of an earlier one have no effect
@@ -90,7 +91,7 @@ type Connection struct {
 	lastError     error
 	warned        time.Time // when lastError was logged
 	lost          bool      // it was in use once, and the handler knows that it has ended
-	waits         error     // why the daemon must not register yet; nil: it may
+	waits         error     // why the daemon must not register yet; nil if it may
 }
 
 // New returns a connection that connects to nothing before Run.
@@ -238,7 +239,7 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 	return st.Run(ctx)
 }
 
-// watch blocks until the connection has to end. It returns the reason; nil: the stub returns it. It does not end a
+// watch blocks until the connection has to end. It returns the reason, or nil if the stub returns it. It does not end a
 // connection by its own decision while a container of the node is being stopped, because the daemon could not register
 // again before the stop is over, see checkStops. The runtime ends it after an answer later than its time-out.
 func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers) error {

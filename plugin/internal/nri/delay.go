@@ -28,7 +28,7 @@ const lookEvery = time.Second
 type delay interface {
 	error
 	reason() Delay
-	withoutPods() error // the same for readers who may not know the names of pods
+	withoutPods() error // the error for readers who may not know the names of pods
 	fields() logrus.Fields
 }
 
@@ -72,7 +72,7 @@ func (c *Connection) awaitTurn(ctx context.Context) {
 	}
 }
 
-// checkTurn returns why the daemon must not register at now, and stores that for State; nil: it may register.
+// checkTurn returns why the daemon must not register at now, or nil if it may. It stores that for State.
 func (c *Connection) checkTurn(now time.Time) error {
 	why := c.checkStops(now)
 	if why == nil {
@@ -87,7 +87,7 @@ func (c *Connection) checkTurn(now time.Time) error {
 	return why
 }
 
-// Delayed returns why the daemon does not register yet; empty: nothing delays it.
+// Delayed returns why the daemon does not register yet, or "" if nothing delays it.
 func (c *Connection) Delayed() Delay {
 	c.mu.Lock()
 	why := c.waits
@@ -98,8 +98,8 @@ func (c *Connection) Delayed() Delay {
 	return ""
 }
 
-// Paces returns why pods are not paced; nil: they are. Unlike State.Err, it names no pod: every process on the node may
-// read it.
+// Paces returns why pods are not paced, or nil if they are. Unlike State.Err, it names no pod: every process on the
+// node may read it.
 func (c *Connection) Paces() error {
 	err := c.State().Err
 	if d := delay(nil); errors.As(err, &d) {

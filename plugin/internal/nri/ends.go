@@ -18,7 +18,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
-// endsWithin bounds how long after the end of a connection the end of the runtime shows.
+// endsWithin is how long after the end of a connection the end of the runtime shows, at most.
 const endsWithin = time.Second
 
 // endWaits are how long the daemon stays away after the first, the second and each later end in a row.
@@ -29,7 +29,7 @@ var endWaits = [...]time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour}
 // the daemon. The note is written before each registration and removed when the runtime has listed its pods. A note that
 // a later daemon finds counts as an end if that runtime is gone. It is not safe for concurrent use.
 type ends struct {
-	path string // of the file; empty: the ends are forgotten when the daemon ends
+	path string // of the file; empty if the ends are forgotten when the daemon ends
 	log  logrus.FieldLogger
 
 	note endsNote
@@ -39,7 +39,7 @@ type ends struct {
 type endsNote struct {
 	Ends        int       `json:"ends"`        // in a row
 	At          time.Time `json:"at"`          // when the daemon registered last
-	Registering string    `json:"registering"` // the socket at which it registers now; empty: it does not
+	Registering string    `json:"registering"` // the socket at which it registers now; empty if it does not
 }
 
 // load reads the file. gone reports whether the runtime that had this socket has ended.
@@ -106,7 +106,7 @@ func (e *ends) write() {
 	}
 }
 
-// recent returns why the daemon must not register at now; nil: it may. An administrator may remove the file.
+// recent returns why the daemon must not register at now, or nil if it may. An administrator may remove the file.
 func (e *ends) recent(now time.Time) error {
 	if e.note.Ends == 0 {
 		return nil
@@ -144,7 +144,7 @@ func (runtimeEnded) reason() Delay           { return RuntimeEnded }
 func (r runtimeEnded) withoutPods() error    { return r }
 func (r runtimeEnded) fields() logrus.Fields { return logrus.Fields{"ends": r.ends, "until": r.until} }
 
-// socketID names the socket at the path, which each runtime makes anew; empty: there is none.
+// socketID names the socket at the path, which each runtime makes anew; empty if there is none.
 func socketID(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

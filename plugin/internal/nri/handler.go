@@ -59,7 +59,7 @@ type plugin struct {
 
 // Configure implements stub.ConfigureInterface.
 func (p *plugin) Configure(_ context.Context, _, runtime, version string) (api.EventMask, error) {
-	return 0, p.connection.configured(p.number, runtime, version, Timeouts{Registration: p.stub.RegistrationTimeout(), Request: p.stub.RequestTimeout()}) // 0: every event that plugin has a method for
+	return 0, p.connection.configured(p.number, runtime, version, Timeouts{Registration: p.stub.RegistrationTimeout(), Request: p.stub.RequestTimeout()}) // 0 subscribes to every event that plugin has a method for
 }
 
 // Synchronize implements stub.SynchronizeInterface.
@@ -86,7 +86,7 @@ func (c *Connection) intercept(late *lateAnswers) ttrpc.UnaryServerInterceptor {
 			late.ends(number, now)
 			if fault := recover(); fault != nil {
 				c.handler.Panicked(name, fault, pod)
-				// A message without fields is the same for every type. It means: continue, and change nothing.
+				// A message without fields has one encoding for every type. It means: continue, and change nothing.
 				reply, err = &api.Empty{}, nil
 			}
 		}()
@@ -97,8 +97,8 @@ func (c *Connection) intercept(late *lateAnswers) ttrpc.UnaryServerInterceptor {
 	}
 }
 
-// nameCall returns the name of a call, such as RunPodSandbox, and the pod that it names; nil: none. An old runtime
-// sends most calls as a StateChange with the name as a constant, such as RUN_POD_SANDBOX.
+// nameCall returns the name of a call, such as RunPodSandbox, and the pod that it names, or nil if it names none. An
+// old runtime sends most calls as a StateChange with the name as a constant, such as RUN_POD_SANDBOX.
 func nameCall(fullMethod string, request any) (name string, pod *api.PodSandbox) {
 	name = path.Base(fullMethod)
 	if change, ok := request.(*api.StateChangeEvent); ok {

@@ -40,7 +40,7 @@ const (
 
 // listing measures what the runtime has to list, by the sizes of the OCI bundles. It is not safe for concurrent use.
 type listing struct {
-	dir      string                         // holds a folder for each sandbox and container that runs; empty: nothing is measured
+	dir      string                         // holds a folder for each sandbox and container that runs; empty if nothing is measured
 	metadata func(least int) map[string]int // Options.Metadata
 	log      logrus.FieldLogger
 	faults   faultlog.Log
@@ -61,7 +61,7 @@ type bundle struct {
 	size      int64
 }
 
-// tooLarge returns why the runtime could not list its pods; nil: it can, or that is not known.
+// tooLarge returns why the runtime could not list its pods, or nil if it can or that is not known.
 func (l *listing) tooLarge() error {
 	if l.dir == "" {
 		return nil
@@ -135,7 +135,7 @@ func (l *listing) podsOf(bundles []bundle) (pods []string) {
 	return pods
 }
 
-// ownerOf returns the pod of a bundle; false: the bundle is gone.
+// ownerOf returns the pod of a bundle, or false if the bundle is gone.
 func (l *listing) ownerOf(bundle string) (o owner, ok bool) {
 	var config struct{ Annotations map[string]string }
 	content, err := os.ReadFile(l.config(bundle))
@@ -149,12 +149,12 @@ func (l *listing) ownerOf(bundle string) (o owner, ok bool) {
 	}, true
 }
 
-// uidLength is the length of the UIDs that the API server gives. That of a static pod, of which the API server may have no
-// mirror, is shorter.
+// uidLength is the length of the UIDs that the API server gives. The UID of a static pod, for which the API server may
+// have no mirror, is shorter.
 const uidLength = 36
 
-// gone returns a pod, as "namespace/name", of which a container runs although the API server has no such pod; empty: there
-// is none. known is [StopSource.Known].
+// gone returns a pod, as "namespace/name", that has a running container although the API server has no such pod, or ""
+// if there is none. known is [StopSource.Known].
 //
 // Such a pod was deleted by force. If it had been deleted with a grace period before, that stop goes on: with kubelet 1.36
 // and containerd 2.4, a pod of years runs on, and the stop holds NRI's lock.
@@ -186,7 +186,7 @@ func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<2
 type listingTooLarge struct {
 	bundles []bundle
 	bytes   int64
-	pods    []string // empty: the reader of the error may not know them
+	pods    []string // empty if the reader of the error may not know them
 }
 
 func (e listingTooLarge) Error() string {

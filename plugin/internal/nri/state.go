@@ -10,13 +10,13 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Timeouts are those that the runtime reports; zero: they are not known yet.
+// Timeouts are the time-outs that the runtime reports. Each is zero until it is known.
 type Timeouts struct {
 	Registration time.Duration // of a plugin that registers
 	Request      time.Duration // after which it gives up a call
 }
 
-// Warning says what is wrong with the time-out of requests; empty: nothing is.
+// Warning says what is wrong with the time-out of requests, or returns "" if nothing is.
 func (t Timeouts) Warning() string {
 	const set = "set plugin_request_timeout in containerd's section io.containerd.nri.v1.nri to 2s, its default"
 	switch {
@@ -35,7 +35,7 @@ type State struct {
 	Timeouts
 	Connected, Synchronized bool
 	Runtime, Version        string // as the runtime reports them; empty before its first registration
-	Err                     error  // why pods are not paced; nil: they are
+	Err                     error  // why pods are not paced; nil if they are
 }
 
 // begin returns the number of a new connection.
@@ -69,7 +69,8 @@ func (c *Connection) configured(number int, runtime, version string, timeouts Ti
 	return nil
 }
 
-// lateAfter returns how long a call may take: as long as the runtime waits, and lateMost at most; 0: it is not known yet.
+// lateAfter returns how long a call may take: as long as the runtime waits, and lateMost at most, or 0 if that is not
+// known yet.
 func (c *Connection) lateAfter() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,8 +29,8 @@ var errNotListed = errors.New("waiting to register: the pods of this node are no
 type StopSource interface {
 	// Listed reports whether the pods of the node are known.
 	Listed() bool
-	// Stopping returns a pod, as "namespace/name", of which a container is being stopped, and the time at which the
-	// container is killed: of several, the last. A zero time: that is not known. It returns false if there is none.
+	// Stopping returns a pod, as "namespace/name", that has a container that is being stopped, and the time at which the
+	// container is killed: the last of several, or zero if that is not known. It returns false if there is no such pod.
 	Stopping(now time.Time) (pod string, by time.Time, ok bool)
 	// Known reports whether the API server has a pod with this UID that has not ended.
 	Known(uid string) bool
@@ -38,8 +38,8 @@ type StopSource interface {
 
 // stopUnderWay is the error while a container of a pod is being stopped.
 type stopUnderWay struct {
-	pod string    // empty: the reader of the error may not know the pod
-	by  time.Time // when the container is killed; zero: that is not known, see [listing.gone]
+	pod string    // empty if the reader of the error may not know the pod
+	by  time.Time // when the container is killed; zero if that is not known, see [listing.gone]
 }
 
 func (s stopUnderWay) Error() string {
@@ -67,7 +67,8 @@ func (s stopUnderWay) fields() logrus.Fields {
 	return logrus.Fields{"pod_namespace": namespace, "pod_name": name, "until": s.by}
 }
 
-// stopUnderWay returns which container of the node is being stopped at now; false: none, or it is not known.
+// stopUnderWay returns which container of the node is being stopped at now. ok is false if none is, or if that is not
+// known.
 func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
 	if c.options.Stops == nil {
 		return stopUnderWay{}, false
@@ -79,7 +80,7 @@ func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
 	return stopUnderWay{pod: pod, by: by}, ok
 }
 
-// checkStops returns why the daemon must not register at now because of a stop; nil: it may.
+// checkStops returns why the daemon must not register at now because of a stop, or nil if it may.
 //
 // containerd holds a lock of NRI for reading during a graceful stop, and a plugin that registers takes that lock for
 // writing. Every pod of the node would wait for the end of the stop, as long as the pod's grace period (containerd#14083).

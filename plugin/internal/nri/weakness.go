@@ -32,18 +32,18 @@ type life struct {
 	registered, synchronized bool
 	lasted                   time.Duration // since it was registered
 	late                     int           // late answers, each within weakSoon of the next and the last of the end
-	socket                   os.FileInfo   // where the runtime listened; nil: nowhere
+	socket                   os.FileInfo   // where the runtime listened; nil if it did not listen
 }
 
 // weakness computes how long a daemon that is too slow for the runtime stays away from it. The zero value is ready for
 // use.
 type weakness struct {
-	first time.Duration // for tests; 0: weakFirst
-	pause time.Duration // the last one; 0: the daemon is fast enough
+	first time.Duration // for tests; 0 means weakFirst
+	pause time.Duration // the last one; 0 if the daemon is fast enough
 }
 
-// after returns the pause, before jitter, after the end of a connection; 0: none. Each late answer has cost a request
-// timeout, so the pause grows with each.
+// after returns the pause, before jitter, after the end of a connection, or 0 for none. Each late answer has cost a
+// request timeout, so the pause grows with each.
 func (w *weakness) after(l life) time.Duration {
 	if !l.registered {
 		return 0
@@ -60,8 +60,8 @@ func (w *weakness) after(l life) time.Duration {
 	return w.pause
 }
 
-// rest blocks for the pause, or until ctx ends. It returns early when another runtime than that of the given socket
-// listens: a runtime that was restarted does not remember slow answers.
+// rest blocks for the pause, or until ctx ends. It returns early when another runtime than the one that made the given
+// socket listens: a runtime that was restarted does not remember slow answers.
 func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
 	_ = wait.PollUntilContextTimeout(ctx, knockEvery, pause, false, func(context.Context) (another bool, _ error) {
 		another = socket != nil && !sameSocket(socket, socketOf(c.options.Socket))
@@ -72,7 +72,7 @@ func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.Fi
 	})
 }
 
-// socketOf returns the socket at the path; nil: there is none.
+// socketOf returns the socket at the path, or nil if there is none.
 func socketOf(path string) os.FileInfo {
 	info, _ := os.Stat(path) // nil after an error
 	return info
@@ -86,7 +86,7 @@ func sameSocket(a, b os.FileInfo) bool {
 // lateAnswers counts the late answers of one connection: those for which the runtime waited as long as its request
 // timeout, and those that are not there after that time. Create it with newLateAnswers. It is safe for concurrent use.
 type lateAnswers struct {
-	timeout func() time.Duration // what is late; 0: it is not known yet
+	timeout func() time.Duration // what is late; 0 if it is not known yet
 	again   chan struct{}        // receives when an answer was late soon after another; holds one at most
 
 	mu    sync.Mutex

@@ -12,14 +12,14 @@ import (
 )
 
 // Configured is a configuration that is in force now. It is logged, and its generation is a metric, in the place of
-// that of an earlier configuration.
+// the generation of an earlier configuration.
 type Configured struct {
-	Name       string // empty: it has none
+	Name       string // empty if it has none
 	Origin     string
 	Generation int64
 	Mode       v1alpha1.Mode
 	Limits     string    // as [admin.ConfigText] describes them
-	OffUntil   time.Time // the daemon is switched off until then; zero: it is not
+	OffUntil   time.Time // the daemon is switched off until then; zero if it is not
 }
 
 func (e Configured) report(o *Observer) {
@@ -67,7 +67,7 @@ func (e PolicyChanges) report(o *Observer) {
 // ClusterPolicies says which policies of the scope Cluster hold no pod, because the API server cannot be used. It is
 // logged, and an event on the node.
 type ClusterPolicies struct {
-	Open []string // the names of those policies; empty: all hold again
+	Open []string // the names of those policies; empty if all hold again
 	Why  error    // nil if Open is empty
 }
 

@@ -16,7 +16,7 @@ type Event interface {
 	report(o *Observer)
 }
 
-// Report reports an event. It does not block. A panic is caught, and counted as that of the part with the name of
+// Report reports an event. It does not block. A panic is caught, and counted as a panic of the part with the name of
 // the event's type. Report is safe for concurrent use, except for a StartEvent and a ShadowEvent: only one goroutine
 // may report these.
 func (o *Observer) Report(e Event) {

@@ -40,7 +40,7 @@ func (e NodePressure) report(o *Observer) {
 type SignalBlind struct {
 	Signal throttle.Signal
 	Effect string // on the limit
-	Why    error  // nil: it is measured again
+	Why    error  // why it is not measured; nil if it is measured again
 }
 
 func (e SignalBlind) report(o *Observer) {

@@ -22,14 +22,14 @@ type Observer struct {
 	events  EventWriter
 	pods    *podEvents
 	nodes   func() int
-	waits   sync.Map // since when each pod waits whose wait was logged, in Unix nanoseconds, by UID
+	waits   sync.Map // when each pod began to wait whose wait was logged, in Unix nanoseconds, by UID
 }
 
 // Options configure an Observer. All fields are required.
 type Options struct {
 	Log    logrus.FieldLogger
 	Events EventWriter
-	Nodes  func() int // returns the number of nodes of the cluster; 0: not known
+	Nodes  func() int // returns the number of nodes of the cluster, or 0 if it is not known
 }
 
 // New returns an Observer that has reported nothing.
@@ -47,12 +47,13 @@ type Scraped struct {
 	Policies   func() []policies.State
 	Claims     func() leases.View // of policies with the scope Cluster
 	Standby    func() bool        // reports whether another daemon paces the pods of the node
-	Delay      func() string      // returns why the daemon does not register yet; empty: nothing delays it
+	Delay      func() string      // returns why the daemon does not register yet, or "" if nothing delays it
 	Delays     []string           // all that Delay returns
-	LogDropped func() uint64      // returns how many log entries were dropped; nil: none
+	LogDropped func() uint64      // returns how many log entries were dropped; nil if none is dropped
 }
 
-// WithScraped returns a registry of all metrics: those of Registry, and those that are read from s at each scrape.
+// WithScraped returns a registry of all metrics: the metrics of Registry, and the metrics that are read from s at each
+// scrape.
 func (o *Observer) WithScraped(s Scraped) *prometheus.Registry {
 	all := prometheus.NewRegistry()
 	all.MustRegister(o.Registry())

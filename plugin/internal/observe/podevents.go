@@ -94,9 +94,9 @@ func (s *podEvents) forget(e throttle.Event) {
 	}
 }
 
-// look writes events on pods that have waited for a while and have no event yet, or wait for another reason than that
-// of their last event: first on pods that can never start, then in the order of the queue. It returns when to look
-// again; zero: no event is due before a reason changes.
+// look writes events on pods that have waited for a while and have no event yet, or wait for another reason than their
+// last event names: first on pods that can never start, then in the order of the queue. It returns when to look again,
+// or zero if no event is due before a reason changes.
 func (s *podEvents) look(now time.Time, n EventWriter, snapshot throttle.Snapshot) (next time.Time) {
 	waiting := snapshot.Waiting
 	for _, v := range waiting {
@@ -138,7 +138,7 @@ func neverFirst(a, b throttle.TicketView) int {
 	return cmp.Compare(oneIf(b.Reason == reasons.Unadmittable), oneIf(a.Reason == reasons.Unadmittable))
 }
 
-// due returns when an event on a pod that waits is due; zero: when its reason changes.
+// due returns when an event on a pod that waits is due, or zero if its reason has to change first.
 func (s *podEvents) due(v throttle.TicketView) time.Time {
 	last, has := s.written[v.UID]
 	switch {

@@ -61,7 +61,7 @@ func reachedIn(v throttle.GroupView) map[string]bool {
 	if c := v.Limits.Claims; c != nil && v.Claims >= 0 && v.Starting.Pods >= int64(v.Claims) && (v.Waiting > 0 || v.Starting.Pods >= int64(c.Slots)) {
 		reached["starting.pods"] = true
 	}
-	if most, bounded := v.Limits.Pacer.Allows(v.Ready); bounded && v.Running.Pods-int64(v.Ready) >= int64(most) {
+	if most, limited := v.Limits.Pacer.Allows(v.Ready); limited && v.Running.Pods-int64(v.Ready) >= int64(most) {
 		reached["pacer"] = true
 	}
 	return reached

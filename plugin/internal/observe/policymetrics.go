@@ -16,7 +16,7 @@ const (
 )
 
 // newPolicyMetrics returns metrics of what policies use, with all their groups together: everybody on the node may read the
-// metrics, and the name of a group may be that of a pod.
+// metrics, and the name of a group may be the name of a pod.
 func newPolicyMetrics(states func() []policies.State, groups func(now time.Time) []throttle.GroupView) *scrape {
 	m := &scrape{subsystem: "policy"}
 	used := m.gauge("used", "Use of a limit of a StartPolicy by all its groups together: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "limit", "resource")
@@ -28,7 +28,7 @@ func newPolicyMetrics(states func() []policies.State, groups func(now time.Time)
 	groupCount := m.gauge("groups", "Groups that have pods.", "policy")
 	fault := m.gauge("fault", "1 while the policy holds no pod: it cannot be evaluated, or, with the scope Cluster, pod_pacemaker_claim_open is 1, too.", "policy")
 	bound := func(put sample, policy, kind string, b throttle.Bound, groups []policyGroup, use func(policyGroup) throttle.Usage) {
-		report := func(resource string, bounded bool, bound float64, field string, amount func(throttle.Usage) float64) {
+		report := func(resource string, limited bool, threshold float64, field string, amount func(throttle.Usage) float64) {
 			var all, largest float64
 			for _, g := range groups {
 				one := amount(use(g))
@@ -36,8 +36,8 @@ func newPolicyMetrics(states func() []policies.State, groups func(now time.Time)
 			}
 			put(used, all, policy, kind, resource)
 			put(most, largest, policy, kind, resource)
-			if bounded {
-				put(limit, bound, policy, kind, resource)
+			if limited {
+				put(limit, threshold, policy, kind, resource)
 				put(throttled, reachedBy(groups, kind+field), policy, kind, resource)
 			}
 		}

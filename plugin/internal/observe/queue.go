@@ -17,7 +17,7 @@ import (
 type Waits struct {
 	Made      // the container whose hook waits, or the sandbox before which the pod waits in the waiting room
 	Decision  throttle.Decision
-	Since, At time.Time // since when the pod waits, and when that was decided
+	Since, At time.Time // when the pod began to wait, and when that was decided
 }
 
 func (e Waits) report(o *Observer) {

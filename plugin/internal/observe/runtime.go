@@ -66,7 +66,7 @@ func (e LargeEnvironment) report(o *Observer) {
 type Made struct {
 	Pod
 	Sandbox   string // ID
-	Container string // ID; empty: the runtime makes the sandbox
+	Container string // ID; empty if the runtime makes the sandbox
 }
 
 // log returns the log of o, with fields that name the pod, the sandbox and the container.

@@ -46,7 +46,7 @@ func (s *scrape) Collect(to chan<- prometheus.Metric) {
 	})
 }
 
-// guarded is a scrape of which a panic ends only what follows it: the other metrics are still served.
+// guarded is a scrape. A panic in it ends only what follows it: the other metrics are still served.
 type guarded struct {
 	*scrape
 	observer *Observer

@@ -16,7 +16,7 @@ import (
 // counted. podEvents chooses whether an event is written on the pod.
 type StartEvent struct {
 	throttle.Event
-	Container string // ID of the pod's container that was made last; empty: there is none
+	Container string // ID of the pod's container that was made last; empty if there is none
 	Disabled  bool   // the mode is Disabled, in which an admission within the limits is an unpaced start
 }
 
@@ -119,7 +119,7 @@ var unpacedTexts = map[reasons.Reason]string{
 // Unpaced is a start that is not paced. It is counted. With the reason NotAsked or Panic it is logged, and an
 // event is written on the pod. With the reason Shadow it is only logged; a ShadowEvent reports how that ends.
 type Unpaced struct {
-	Pod                   // empty: it is not known. Only the reasons Adopted and Disabled allow that.
+	Pod                   // empty if it is not known. Only the reasons Adopted and Disabled allow that.
 	Reason reasons.Reason // also reasons.Adopted
 	HeldBy reasons.Reason // the limit that would have held the start; only with the reason Shadow
 }

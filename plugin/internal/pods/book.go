@@ -24,19 +24,22 @@ type Pod struct {
 	CgroupParent         string
 	Static               bool   // kubelet has the pod from a source of its own, by the sandbox
 	Template             bool   // the sandbox has the label of a DaemonSet's pod
-	Sandbox              string // the ID of the present one; empty: none
-	NoGate               string // why no hook may wait in the present sandbox; empty: one may
+	Sandbox              string // the ID of the present one; empty if there is none
+	NoGate               string // why no hook may wait in the present sandbox; empty if one may
 }
 
 // NamespacedName returns "namespace/name".
 func (p Pod) NamespacedName() string { return p.Namespace + "/" + p.Name }
+
+// NameOf returns "namespace/name" of the pod of a sandbox.
+func NameOf(sandbox *api.PodSandbox) string { return sandbox.GetNamespace() + "/" + sandbox.GetName() }
 
 // Key returns the pod's UID, or "namespace/name" if a client of the runtime set no UID.
 func Key(sandbox *api.PodSandbox) string {
 	if uid := sandbox.GetUid(); uid != "" {
 		return uid
 	}
-	return sandbox.GetNamespace() + "/" + sandbox.GetName()
+	return NameOf(sandbox)
 }
 
 // Update adds or updates the pod of a sandbox.
@@ -117,7 +120,7 @@ type NewContainer struct {
 	Runs      bool   // any container of the pod runs
 	Again     bool   // a container of its name exited in this sandbox
 	Undone    bool   // see Undone; what is about to be made does not count
-	After     string // a container that the daemon held back, and that kubelet starts before this one; empty: there is none
+	After     string // a container that the daemon held back, and that kubelet starts before this one; empty if there is none
 	Repeats   int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
 }
 
@@ -173,8 +176,8 @@ func (b *Book) Release(uid, container string) { b.at(uid).release(container) }
 // end of an init container is no such end.
 func (b *Book) Undone(uid string, pod podwatch.Pod) bool { return b.at(uid).allUndone(pod) }
 
-// EndContainer notes that a container's process ended, and returns its pod; empty: the pod is unknown. removed reports
-// whether the container was removed, too.
+// EndContainer notes that a container's process ended, and returns its pod, or "" if the pod is unknown. removed
+// reports whether the container was removed, too.
 func (b *Book) EndContainer(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, removed bool) (uid string) {
 	p := b.owner(sandbox, ctr.GetId())
 	if p == nil {
@@ -191,7 +194,7 @@ func (b *Book) EndContainer(now time.Time, sandbox *api.PodSandbox, ctr *api.Con
 	return p.UID
 }
 
-// owner returns the pod of a container; nil: it is unknown.
+// owner returns the pod of a container, or nil if it is unknown.
 func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 	if p := b.pods[Key(sandbox)]; p != nil {
 		return p
@@ -206,8 +209,8 @@ func (b *Book) owner(sandbox *api.PodSandbox, container string) *podState {
 }
 
 // Hook adds the pod of a hook that waits for a container. known is what the book knows of the pod. repeats is how often
-// the container exited, as in NewContainer. gone is closed when the container was removed, or replaced by a newer one
-// of the same name; nil: the book does not know the container.
+// the container exited, as in NewContainer. gone is closed when the container was removed, or a newer one took its
+// name. It is nil if the book does not know the container.
 func (b *Book) Hook(who Pod, containerID string) (known Pod, repeats int, gone <-chan struct{}) {
 	p := b.pods[who.UID]
 	if p == nil {
@@ -225,7 +228,7 @@ func (b *Book) Progress(uid string, joined time.Time, pod podwatch.Pod) Progress
 	return b.at(uid).progress(joined, pod)
 }
 
-// PIDs returns the first process of each container of the pod that runs, on the host; 0: it is not known.
+// PIDs returns the first process of each container of the pod that runs, on the host. An unknown one is 0.
 func (b *Book) PIDs(uid string) (pids []int) {
 	for _, c := range b.at(uid).containers {
 		if c.running {
@@ -262,7 +265,7 @@ func (b *Book) AllExited(uid string, t time.Time, pod podwatch.Pod) bool {
 	return apps > 0
 }
 
-// LastMade returns when the last container of a pod was made; zero: none was.
+// LastMade returns when the last container of a pod was made, or zero if none was.
 func (b *Book) LastMade(uid string) (last time.Time) {
 	for _, c := range b.at(uid).containers {
 		if c.made.After(last) {
@@ -272,7 +275,7 @@ func (b *Book) LastMade(uid string) (last time.Time) {
 	return last
 }
 
-// LatestID returns the ID of the container that was made last; empty: there is none.
+// LatestID returns the ID of the container that was made last, or "" if there is none.
 func (b *Book) LatestID(uid string) string {
 	last := &container{}
 	for _, c := range b.at(uid).containers {

@@ -20,8 +20,8 @@ func (p *podState) release(name string) {
 }
 
 // heldBefore returns a container that was held back and comes before the one of this name: by the pod's spec or, if that
-// is not known, because kubelet asked for it first. Empty: there is none. If kubelet reports that it cannot make a
-// container or does not start one again, it does not wait for that one either.
+// is not known, because kubelet asked for it first. It returns "" if there is none. If kubelet reports that it cannot
+// make a container or does not start one again, it does not wait for that one either.
 func (p *podState) heldBefore(name string, pod podwatch.Pod) string {
 	asked, known := pod.Containers[name]
 	for _, held := range p.held {

@@ -11,7 +11,7 @@ import (
 // podState is what the runtime has reported of one pod.
 type podState struct {
 	Pod
-	lastSandbox string // the latest; empty: it was refused
+	lastSandbox string // the latest; empty if it was refused
 	containers  map[string]*container
 	exits       map[string]exits // by container name, in the present sandbox
 	held        []string         // containers that the daemon held back in this sandbox and that have not begun to run since
@@ -21,13 +21,13 @@ type podState struct {
 // container is what the runtime has reported of one container.
 type container struct {
 	id, name string
-	sandbox  string    // empty: not known, it counts as the present one
+	sandbox  string    // ID; if it is empty, it is not known and counts as the present one
 	made     time.Time // when the book first knew it
-	pid      int       // of its first process, on the host; 0: it is not known
+	pid      int       // of its first process, on the host; 0 if it is not known
 	running  bool
 	since    time.Time // when it began to run
 	exited   bool      // it ended, or its sandbox did
-	// gone is closed when the container was removed, or replaced by a newer one of the same name.
+	// gone is closed when the container was removed, or a newer one took its name.
 	gone chan struct{}
 }
 

@@ -5,30 +5,31 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
 
-// Of returns the limiter's settings for a configuration on a node with this number of cores. The mode Disabled sets no
-// limit, and neither does an invalid value.
-func Of(spec v1alpha1.PacemakerConfigSpec, cores int) throttle.Settings {
+// Of returns the limiter's settings for a configuration on a node whose pods can use these cores. The mode Disabled sets
+// no limit, and neither does an invalid value.
+func Of(spec v1alpha1.PacemakerConfigSpec, node cores.Cores) throttle.Settings {
 	s := throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}
 	if spec.GetMode() == v1alpha1.ModeDisabled {
 		return s
 	}
 	t := spec.ThrottleConfig
 	s.NoFairness = spec.GetFairness() == v1alpha1.FairnessNone
-	s.MaxConcurrent, s.MaxPulling = maxConcurrent(t.MaxConcurrent, cores), count(t.MaxPulling, 0)
+	s.MaxConcurrent, s.MaxPulling = maxConcurrent(t.MaxConcurrent, node.Count), count(t.MaxPulling, 0)
 	s.CountCores = t.MaxConcurrent != nil && t.MaxConcurrent.Cost == v1alpha1.CostCores
 	if a := t.Adaptive; a != nil {
 		s.Adaptive = &adaptive.Settings{
-			TargetPressure: a.TargetPressure.Or(0), Min: count(a.Min, v1alpha1.DefaultAdaptiveMin), Max: count(a.Max, 0), Cores: cores,
+			TargetPressure: a.TargetPressure.Or(0), Min: count(a.Min, v1alpha1.DefaultAdaptiveMin), Max: count(a.Max, 0), Cores: node.Count,
 		}
 	}
 	if r := t.RateLimit; r != nil {
 		s.FillEvery, s.Burst = r.FillFactor.Or(0), count(r.Burst, v1alpha1.DefaultBurst)
 	}
-	s.Signals, s.MinUtilization = signalLimits(t, cores)
+	s.Signals, s.MinUtilization = signalLimits(t, node.Node)
 	// For both, the limiter has a default in place of 0.
 	if s.MinUtilization == 0 {
 		s.MinUtilization = -1 // it always counts
@@ -47,7 +48,7 @@ func count(n *int32, absent int) int {
 	return max(1, int(*n))
 }
 
-// maxConcurrent returns how many pods may start at a time on a node with this number of cores; 0: any number.
+// maxConcurrent returns how many pods may start at a time on a node with this number of cores, or 0 if any number may.
 func maxConcurrent(m *v1alpha1.MaxConcurrent, cores int) int {
 	if m == nil || m.Value == nil && m.PerCore == nil {
 		return 0

@@ -13,6 +13,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 )
@@ -26,7 +27,7 @@ func everything(t *testing.T) v1alpha1.PacemakerConfigSpec {
 
 func TestSettingsHaveEveryLimit(t *testing.T) {
 	t.Parallel()
-	s := Of(everything(t), 4)
+	s := Of(everything(t), cores.Of(4))
 	assert.Equal(t, 6, s.MaxConcurrent)
 	assert.True(t, s.CountCores)
 	assert.Equal(t, &adaptive.Settings{TargetPressure: 33.5, Min: 2, Max: 12, Cores: 4}, s.Adaptive)
@@ -56,14 +57,14 @@ func TestOffLeavesNoLimit(t *testing.T) {
 	t.Parallel()
 	spec := everything(t)
 	spec.Mode = v1alpha1.ModeDisabled
-	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, Of(spec, 4))
+	assert.Equal(t, throttle.Settings{MaxWait: spec.GetMaxWait(), StartTimeout: spec.GetStartTimeout()}, Of(spec, cores.Of(4)))
 }
 
 // A 0 in a configuration must not become the limiter's default.
 func TestZerosKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	var spec v1alpha1.PacemakerConfigSpec
-	s := Of(spec, 4)
+	s := Of(spec, cores.Of(4))
 	assert.Equal(t, 10*time.Second, s.NoProgressAfter)
 	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
@@ -72,7 +73,7 @@ func TestZerosKeepTheirMeaning(t *testing.T) {
 
 	config, err := crd.Load("../../../crd/testdata/valid/lowest.yaml")
 	require.NoError(t, err)
-	s = Of(config.Config.Spec, 4)
+	s = Of(config.Config.Spec, cores.Of(4))
 	assert.Negative(t, s.NoProgressAfter)
 	assert.Negative(t, s.MinUtilization)
 	assert.NotContains(t, admin.LimitsText(s), "where cpu is above")
@@ -95,7 +96,6 @@ func TestMaxConcurrentPerCore(t *testing.T) {
 		"exact in decimal":      {v1alpha1.MaxConcurrent{PerCore: decimal("0.29")}, 100, 29},
 		"places are filled up":  {v1alpha1.MaxConcurrent{PerCore: decimal("1.05")}, 100, 105},
 		"most":                  {v1alpha1.MaxConcurrent{PerCore: decimal("100.000")}, 1024, 102400},
-		"no cores known to OS":  {v1alpha1.MaxConcurrent{PerCore: decimal("2")}, 0, 1},
 		"value never below one": {v1alpha1.MaxConcurrent{Value: new(int32(0))}, 2, 1},
 		"no decimal":            {v1alpha1.MaxConcurrent{PerCore: decimal("many")}, 2, 0},
 		"neither":               {v1alpha1.MaxConcurrent{}, 2, 0},
@@ -103,7 +103,7 @@ func TestMaxConcurrentPerCore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{MaxConcurrent: &c.most}}
-			assert.Equal(t, c.want, Of(spec, c.cores).MaxConcurrent)
+			assert.Equal(t, c.want, Of(spec, cores.Of(c.cores)).MaxConcurrent)
 		})
 	}
 }
@@ -111,7 +111,7 @@ func TestMaxConcurrentPerCore(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	of := func(r v1alpha1.RateLimit) (time.Duration, int) {
-		s := Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{RateLimit: &r}}, 4)
+		s := Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: v1alpha1.ThrottleConfig{RateLimit: &r}}, cores.Of(4))
 		return s.FillEvery, s.Burst
 	}
 	every, burst := of(v1alpha1.RateLimit{FillFactor: "1s500ms"})
@@ -133,18 +133,18 @@ func TestSignalLimits(t *testing.T) {
 		Pressure: &v1alpha1.Pressure{CPU: &v1alpha1.CPUPressure{Some: decimal("60")}, Memory: &v1alpha1.StallPressure{Full: decimal("7.5")}},
 		Adaptive: &v1alpha1.Adaptive{},
 	}
-	s := Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
+	s := Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, cores.Of(8))
 	assert.Equal(t, throttle.SignalLimits{
 		throttle.SignalIOWait: {Max: 20}, throttle.SignalLoad: {Max: 12, Increment: 2},
 		throttle.SignalCPUPressure: {Max: 60}, throttle.SignalMemoryFull: {Max: 7.5},
 	}, s.Signals)
 	assert.InDelta(t, 70, s.MinUtilization, 0)
 	assert.Equal(t, &adaptive.Settings{Min: 1, Cores: 8}, s.Adaptive)
-	s = Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 0)
+	s = Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, cores.Of(0))
 	assert.Equal(t, throttle.SignalLimit{Max: 1.5, Increment: 0.25}, s.Signals[throttle.SignalLoad], "a node has at least one core")
 
 	c = v1alpha1.ThrottleConfig{CPU: &v1alpha1.LoadLimit{IncrementBy: decimal("10")}}
-	s = Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, 8)
+	s = Of(v1alpha1.PacemakerConfigSpec{ThrottleConfig: c}, cores.Of(8))
 	assert.Zero(t, s.Signals[throttle.SignalCPU].Max, "a value that validation refuses sets no limit")
 	assert.False(t, s.Watches(throttle.SignalCPU))
 	assert.Equal(t, admin.NoLimits, admin.LimitsText(s))
@@ -166,7 +166,7 @@ func FuzzSettings(f *testing.F) {
 			return
 		}
 		set := found.Config.Spec.ThrottleConfig
-		s := Of(found.Config.Spec, 4)
+		s := Of(found.Config.Spec, cores.Of(4))
 		assert.Equal(t, set.MaxConcurrent != nil, s.MaxConcurrent > 0)
 		assert.Equal(t, set.RateLimit != nil, s.FillEvery > 0)
 		assert.Equal(t, set.RateLimit != nil, s.Burst > 0)

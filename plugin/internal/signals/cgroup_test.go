@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -55,7 +56,7 @@ func TestAThrottledProcessOnThisMachineHoldsNoStart(t *testing.T) {
 // in time.
 func measureCalm(t *testing.T) (throttle.Signals, bool) {
 	t.Helper()
-	monitor := New("/proc", &client{}, nil)
+	monitor := New("/proc", "/sys/fs/cgroup", cores.Of(runtime.NumCPU()), &client{}, nil)
 	for end := time.Now().Add(calmFor); time.Now().Before(end); time.Sleep(waitingEvery) {
 		_, s := monitor.sample()
 		cpu := s[throttle.SignalCPU]

@@ -13,7 +13,7 @@ const (
 	// loadEvery is how often the kernel counts the runnable tasks for the load
 	// average.
 	loadEvery = 5 * time.Second
-	// roundOff is what two sums of the same times may differ by, in seconds.
+	// roundOff is by how many seconds two sums over equal times may differ.
 	roundOff = 1e-6
 )
 
@@ -30,7 +30,8 @@ type counters [len(throttle.Signals{})]counter
 
 // moment is one sample of a node.
 type moment struct {
-	at time.Time
+	at      time.Time
+	refused time.Duration // CPU time that refusals have taken so far
 	counters
 }
 

@@ -12,7 +12,9 @@
 // herd of pods for a minute.
 //
 // CPU in use is all time but idle and iowait. It includes time that a hypervisor
-// stole, because pods cannot have that. The load average is the kernel's over one
+// stole, because pods cannot have that. Where pods can use only some CPUs, it is of
+// these; where a quota holds all pods, CPU in use and CPU pressure are those of the
+// quota's cgroup (package cores). The load average is the kernel's over one
 // minute. The kernel counts the runnable tasks every 5 s, so a reading begins 5 s
 // before it was taken: it shows every admission before that.
 //
@@ -36,7 +38,7 @@
 //
 // The kernel counts a task that its own CPU limit throttles as stalled. On a 6.18
 // kernel with cgroup v1, a process with a tenth of a core made 88 % CPU pressure on
-// two CPUs of which 6 % were in use. The limiter decides what to make of that
+// two CPUs, and 6 % of them were in use. The limiter decides what to make of that
 // (throttle.Settings.MinUtilization).
 //
 // # What it costs

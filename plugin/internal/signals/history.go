@@ -50,7 +50,11 @@ func (h *history) reading(signal throttle.Signal, now moment) throttle.Reading {
 		}
 		return throttle.Reading{From: base.at, To: now.at, Err: err}
 	}
-	return throttle.Reading{Value: value, From: base.at, To: now.at}
+	r := throttle.Reading{Value: value, From: base.at, To: now.at}
+	if signal == throttle.SignalCPU {
+		r.Refusals = 100 * (now.refused - base.refused).Seconds() / (c.total - since.total)
+	}
+	return r
 }
 
 // base returns the sample with which a signal is compared, or nil if there is none yet.

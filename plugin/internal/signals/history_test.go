@@ -221,3 +221,18 @@ func TestShares(t *testing.T) {
 		})
 	}
 }
+
+func TestAReadingOfTheCPUSaysWhatRefusalsTook(t *testing.T) {
+	t.Parallel()
+	h := history{window: 2 * time.Second}
+	var readings throttle.Signals
+	for second := range 4 { // of two CPUs; each second refusals take half of one
+		m := moment{at: time.Unix(int64(second), 0), refused: time.Duration(second) * time.Second / 2}
+		for _, signal := range []throttle.Signal{throttle.SignalCPU, watched} {
+			m.counters[signal] = counter{used: float64(second), total: 2 * float64(second)}
+		}
+		readings = h.add(m)
+	}
+	assert.InDelta(t, 25, readings[throttle.SignalCPU].Refusals, 1e-9)
+	assert.Zero(t, readings[watched].Refusals)
+}

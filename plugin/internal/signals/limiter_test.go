@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -76,7 +77,7 @@ func recorded(t *testing.T, name string) (all []throttle.Signals) {
 		first, _, _ := strings.Cut(string(uptime), " ")
 		seconds, err := strconv.ParseFloat(first, 64)
 		require.NoError(t, err)
-		m := newReader(root).read()
+		m := newReader(root, "/nowhere").read(cores.Of(2))
 		m.at = time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
 		for s := throttle.SignalCPUPressure; s <= throttle.SignalIOFull; s++ {
 			m.counters[s].total = seconds

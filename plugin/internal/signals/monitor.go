@@ -3,15 +3,17 @@ package signals
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// mostMessage bounds the message of a BlindSignal, in bytes: it is the bound in the CRD of PacemakerNode.
+// mostMessage is how long the message of a BlindSignal may be, in bytes, by the CRD of PacemakerNode.
 const mostMessage = 256
 
 // The times between two samples.
@@ -40,26 +42,37 @@ type Monitor struct {
 	limiter Limiter
 	report  func(observe.Event)
 	woken   chan struct{} // holds at most one
+	refused atomic.Int64  // nanoseconds of CPU time that refusals of pods have taken
 
 	// Only Run uses these: when the limiter got the latest signals, and whether all were measured.
 	observed time.Time
 	complete bool
 
 	mu       sync.Mutex
+	cores    cores.Cores            // guarded by mu: the CPUs that are measured
+	changes  int                    // guarded by mu: of cores
 	history  history                // guarded by mu
 	settings throttle.Settings      // guarded by mu
 	last     throttle.Signals       // guarded by mu: the last readings that were measured
 	blind    [len(counters{})]error // guarded by mu: why signals that were reported cannot be measured
 }
 
-// New returns a Monitor that reads the host's /proc, which is at procRoot. New reads nothing. While procRoot does not
-// exist, each signal has an error. The Monitor calls report when a signal that a limit needs cannot be measured, and
-// when it can be measured again. report must not block.
-func New(procRoot string, l Limiter, report func(observe.Event)) *Monitor {
+// New returns a Monitor that reads the host's /proc and /sys/fs/cgroup, which are at procRoot and cgroupRoot. It measures
+// the CPUs that pods can use. New reads nothing. While procRoot does not exist, each signal has an error. The Monitor calls report when a signal that a limit needs cannot
+// be measured, and when it can be measured again. report must not block.
+func New(procRoot, cgroupRoot string, pods cores.Cores, l Limiter, report func(observe.Event)) *Monitor {
 	return &Monitor{
-		reader: newReader(procRoot), limiter: l, report: report, woken: make(chan struct{}, 1),
+		reader: newReader(procRoot, cgroupRoot), cores: pods, limiter: l, report: report, woken: make(chan struct{}, 1),
 		history: history{window: defaultWindow},
 	}
+}
+
+// SetCores changes which CPUs are measured. Readings span the time from then on.
+func (m *Monitor) SetCores(pods cores.Cores) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cores, m.history.n = pods, 0
+	m.changes++
 }
 
 // Prepare must be called before settings come into force. Readings span the window from then on; it must be above zero.
@@ -113,7 +126,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	}
 }
 
-// step takes a sample if one is due, and returns the time until the next step; zero: not before Wake.
+// step takes a sample if one is due, and returns the time until the next step, or zero if the next step waits for Wake.
 func (m *Monitor) step(now time.Time) time.Duration {
 	every := m.interval(now)
 	if every == 0 {
@@ -131,7 +144,7 @@ func (m *Monitor) step(now time.Time) time.Duration {
 	return every
 }
 
-// interval returns the time between two samples for the limiter; zero: no limit needs one.
+// interval returns the time between two samples for the limiter, or zero if no limit needs one.
 func (m *Monitor) interval(now time.Time) time.Duration {
 	starting, waiting := m.limiter.Busy(now)
 	m.mu.Lock()
@@ -148,6 +161,9 @@ func (m *Monitor) interval(now time.Time) time.Duration {
 	}
 }
 
+// Refused notes that a refusal of a waiting pod takes so much CPU time. It is safe for concurrent use.
+func (m *Monitor) Refused(cpu time.Duration) { m.refused.Add(int64(cpu)) }
+
 // Measure takes a sample and returns the signals of now, also those that no limit needs. The limiter does not get them.
 // If there is no sample to compare with, Measure takes a second one, which blocks for 250 ms.
 func (m *Monitor) Measure() throttle.Signals {
@@ -160,9 +176,16 @@ func (m *Monitor) Measure() throttle.Signals {
 }
 
 func (m *Monitor) sample() (time.Time, throttle.Signals) {
-	now := m.reader.read()
+	m.mu.Lock()
+	pods, changes := m.cores, m.changes
+	m.mu.Unlock()
+	now := m.reader.read(pods)
+	now.refused = time.Duration(m.refused.Load())
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if changes != m.changes { // the counters are of other CPUs
+		return now.at, throttle.Signals{}
+	}
 	return now.at, m.history.add(now)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -22,7 +23,7 @@ func TestTheLockOfTheMonitorIsFreeWhileOthersAreCalled(t *testing.T) {
 			m.mu.Unlock()
 		}
 	}
-	m = New("/proc", throttle.New(time.Now(), throttle.Settings{}), func(observe.Event) { free() })
+	m = New("/proc", "/sys/fs/cgroup", cores.Of(2), throttle.New(time.Now(), throttle.Settings{}), func(observe.Event) { free() })
 	m.settings.Signals[throttle.SignalLoad].Max = 4
 	now := time.Now()
 	for _, r := range []throttle.Reading{{Err: errors.New("gone")}, {To: now}} {

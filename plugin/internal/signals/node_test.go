@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -35,7 +36,7 @@ func aNode(t *testing.T) *node {
 	t.Helper()
 	log, logged := logtest.NewNullLogger()
 	n := &node{t: t, proc: t.TempDir(), limiter: throttle.New(time.Now(), throttle.Settings{}), log: logged}
-	n.Monitor = New(n.proc, n.limiter, observe.New(observe.Options{Log: log, Events: n}).Report)
+	n.Monitor = New(n.proc, n.proc, cores.Of(2), n.limiter, observe.New(observe.Options{Log: log, Events: n}).Report)
 	n.load("1.00")
 	n.limiter.Join(time.Now(), throttle.Request{UID: "starting"}).TryStart(time.Now())
 	go func() { assert.NoError(t, n.Run(t.Context())) }()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,7 +14,10 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"k8s.io/utils/cpuset"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -22,19 +26,30 @@ const ticksPerSecond = 100
 
 // reader reads the counters of a node.
 type reader struct {
-	root string
-	// began is what the clock of the pressure counters counts from.
+	root    string
+	cgroups cgroup.Reader
+	// began is what the clock of the counters of pressure and quotas counts from.
 	began time.Time
 }
 
-func newReader(root string) reader { return reader{root: root, began: time.Now()} }
+func newReader(procRoot, cgroupRoot string) reader {
+	return reader{root: procRoot, cgroups: cgroup.Reader{Root: cgroupRoot}, began: time.Now()}
+}
 
-// read takes a sample. A file that cannot be read sets the error of its counters.
-func (r reader) read() moment {
+// read takes a sample. CPU use and CPU pressure are of the CPUs that pods can use. A file that cannot be read sets the
+// error of its counters.
+func (r reader) read(pods cores.Cores) moment {
 	m := moment{at: time.Now()}
 	m.counters[throttle.SignalCPU], m.counters[throttle.SignalIOWait] = r.cpuTimes()
 	m.counters[throttle.SignalLoad] = r.load()
 	m.counters[throttle.SignalCPUPressure], _ = r.pressure("cpu") // the tasks of a whole node never all stall for CPU
+	switch {
+	case pods.Quota > 0:
+		m.counters[throttle.SignalCPU] = r.quota(r.cgroups.CPUSeconds, pods, pods.Quota)
+		m.counters[throttle.SignalCPUPressure] = r.quota(r.cgroups.CPUWaitSeconds, pods, 1)
+	case !pods.CPUs.IsEmpty():
+		m.counters[throttle.SignalCPU] = r.cpuTimesOf(pods.CPUs)
+	}
 	m.counters[throttle.SignalMemoryPressure], m.counters[throttle.SignalMemoryFull] = r.pressure("memory")
 	m.counters[throttle.SignalIOPressure], m.counters[throttle.SignalIOFull] = r.pressure("io")
 	return m
@@ -80,6 +95,42 @@ func (r reader) cpuTimes() (busy, iowait counter) {
 	used := (user + nice + system + irq + softirq + steal) / ticksPerSecond // user and nice include guests
 	all := used + (idle+waiting)/ticksPerSecond
 	return counter{used: used, total: all}, counter{used: waiting / ticksPerSecond, total: all}
+}
+
+// cpuTimesOf returns how long these CPUs were busy, as a part of all their time.
+func (r reader) cpuTimesOf(cpus cpuset.CPUSet) (busy counter) {
+	path := filepath.Join(r.root, "stat")
+	proc, err := procfs.NewFS(r.root)
+	if err != nil {
+		return counter{err: unread(path, err)}
+	}
+	stat, err := proc.Stat()
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return counter{err: unread(path, err)}
+	} else if err != nil {
+		return counter{err: fmt.Errorf("%s: %w: %w", path, ErrParse, err)}
+	}
+	for id, t := range stat.CPU {
+		if cpus.Contains(int(id)) {
+			used := t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal
+			busy.used += used
+			busy.total += used + t.Idle + t.Iowait
+		}
+	}
+	if busy.total == 0 {
+		return counter{err: fmt.Errorf("%s: CPUs %s: %w", path, cpus, ErrLine)}
+	}
+	return busy
+}
+
+// quota returns a figure of the cgroup whose quota holds the pods, in seconds, as a part of the time of so many CPUs.
+func (r reader) quota(figure func(path string) (float64, error), pods cores.Cores, cpus float64) counter {
+	elapsed := time.Since(r.began).Seconds()
+	used, err := figure("/" + pods.QuotaOf)
+	if err != nil {
+		return counter{err: unread(filepath.Join(r.cgroups.Root, pods.QuotaOf), err)}
+	}
+	return counter{used: used, total: elapsed * cpus}
 }
 
 // load returns the load average over one minute.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -52,7 +53,7 @@ func TestFilesOfDifferentKernelsAreRead(t *testing.T) {
 	} {
 		t.Run(tree, func(t *testing.T) {
 			t.Parallel()
-			m := newReader(filepath.Join("testdata", tree)).read()
+			m := newReader(filepath.Join("testdata", tree), "/nowhere").read(cores.Of(2))
 			got := parts(m)
 			require.Len(t, got, len(want))
 			for signal, used := range want {
@@ -106,7 +107,7 @@ func TestEveryFailureHasANameAndAPath(t *testing.T) {
 		t.Run(tree, func(t *testing.T) {
 			t.Parallel()
 			root := filepath.Join("testdata", tree)
-			m := newReader(root).read()
+			m := newReader(root, "/nowhere").read(cores.Of(2))
 			for _, s := range allSignals() {
 				err := m.counters[s].err
 				if want[s] == nil {
@@ -127,7 +128,7 @@ func TestAFileThatCannotBeReadIsNotAbsent(t *testing.T) {
 	for _, file := range []string{"stat", "loadavg", "pressure/cpu", "pressure/memory", "pressure/io"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, file), 0o700)) // it can be opened, but not read
 	}
-	for s, c := range newReader(root).read().counters {
+	for s, c := range newReader(root, "/nowhere").read(cores.Of(2)).counters {
 		assert.Equal(t, ErrRead, named(t, c.err), throttle.Signal(s))
 		assert.ErrorIs(t, c.err, syscall.EISDIR, throttle.Signal(s))
 	}
@@ -192,7 +193,7 @@ func FuzzPressure(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content string) {
 		tr := newTree(t)
 		tr.write("pressure/io", content)
-		sound(t, newReader(tr.root).read(), throttle.SignalIOPressure, throttle.SignalIOFull)
+		sound(t, newReader(tr.root, "/nowhere").read(cores.Of(2)), throttle.SignalIOPressure, throttle.SignalIOFull)
 	})
 }
 
@@ -203,7 +204,7 @@ func FuzzStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content string) {
 		tr := newTree(t)
 		tr.write("stat", content)
-		sound(t, newReader(tr.root).read(), throttle.SignalCPU, throttle.SignalIOWait)
+		sound(t, newReader(tr.root, "/nowhere").read(cores.Of(2)), throttle.SignalCPU, throttle.SignalIOWait)
 	})
 }
 
@@ -214,7 +215,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content string) {
 		tr := newTree(t)
 		tr.write("loadavg", content)
-		sound(t, newReader(tr.root).read(), throttle.SignalLoad)
+		sound(t, newReader(tr.root, "/nowhere").read(cores.Of(2)), throttle.SignalLoad)
 	})
 }
 

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -80,7 +82,7 @@ func run(t *testing.T, watched bool, d demand, f func(t *testing.T, r running)) 
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := running{tree: tr, to: &client{}}
-		r.Monitor = New(tr.root, r.to, func(observe.Event) {})
+		r.Monitor = New(tr.root, tr.root, cores.Of(2), r.to, func(observe.Event) {})
 		r.set(watched, d)
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -230,7 +232,7 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 func TestAMissingProcRootIsAbsent(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t)
-	s := New(tr.root+"/later", &client{}, nil)
+	s := New(tr.root+"/later", tr.root, cores.Of(2), &client{}, nil)
 	for _, r := range s.Measure() {
 		require.ErrorIs(t, r.Err, ErrAbsent)
 	}
@@ -270,7 +272,7 @@ func TestMeasurementsOnDemandDoNotDelayTheLimiter(t *testing.T) {
 }
 
 func BenchmarkSample(b *testing.B) {
-	s := New("/proc", &client{}, nil)
+	s := New("/proc", "/sys/fs/cgroup", cores.Of(runtime.NumCPU()), &client{}, nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		s.sample()

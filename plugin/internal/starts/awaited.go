@@ -13,7 +13,7 @@ import (
 // awaitedPods are the part of entries about the pods that others wait for.
 type awaitedPods struct {
 	awaited  []*awaited
-	node     string              // the UID of the Node object; empty: it is not known yet
+	node     string              // the UID of the Node object; empty if it is not known yet
 	paces    bool                // this daemon paces pods, so what it sees counts
 	selected map[string][]string // the entries with a selector that select a pod by the labels of its sandbox, by UID
 }
@@ -21,7 +21,7 @@ type awaitedPods struct {
 // awaited is an entry of startAfter.
 type awaited struct {
 	text                 string // as String of the entry returns it
-	namespace, daemonSet string // no DaemonSet: the entry has a selector
+	namespace, daemonSet string // daemonSet is empty if the entry has a selector
 	timeout              time.Duration
 	again                bool
 	from                 time.Time // the timeout counts from then
@@ -117,7 +117,7 @@ func (p *awaitedPods) isNew(now time.Time, node string) bool {
 }
 
 // lookAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what has changed,
-// what is to be kept (nil: nothing new), and whether pods wait.
+// what is to be kept, or nil if nothing is new, and whether pods wait.
 func (e *entries) lookAfter(now time.Time, on nodePods) (changes []observe.StartAfter, once *ReadyOnce, holds bool) {
 	after := &e.after
 	keep := after.isNew(now, on.node)

@@ -19,7 +19,7 @@ type startKind int
 const (
 	newStart  startKind = iota // the container begins a start, the first of the pod or one after a crash
 	continues                  // the container belongs to a start that was admitted already
-	// atOnce: the container starts without waiting, and counts. Its pod is exempt, an app container of its pod
+	// atOnce means that the container starts without waiting, and counts. Its pod is exempt, an app container of its pod
 	// already runs, or it is a restart and restarts are not paced.
 	atOnce
 	never // the pod is deleted, though kubelet still makes its next container
@@ -32,7 +32,7 @@ type ContainerStart struct {
 	Ticket   Ticket // the pod's; only if MayWait
 	Decision throttle.Decision
 	MayWait  bool      // the container may not start now, but may wait for its turn
-	Since    time.Time // since when the pod waits, if the container may not start now
+	Since    time.Time // when the pod began to wait, if the container may not start now
 }
 
 // Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what
@@ -84,8 +84,9 @@ func (l *Ledger) hold(uid, container string, held bool) {
 	}
 }
 
-// container adds the container to the book and its pod to the queue, and returns what it starts, and the pod's ticket;
-// nil: it has none, and the container continues its start. enforces is that of the Valve.
+// container adds the container to the book and its pod to the queue. It returns what the container starts, and the
+// pod's ticket, or nil if the pod has none and the container continues its start. enforces is what Valve.Enforces
+// returned.
 func (l *Ledger) container(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, enforces bool,
 ) (ContainerStart, *throttle.Ticket, startKind) {
@@ -175,8 +176,8 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 }
 
 // containerStarted is RuntimeEvents.ContainerStarted. A start that was not admitted, because its hook left by
-// itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit. again is that of
-// judge.
+// itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit. again is when to
+// judge the start again even without a change, or zero if that is not needed.
 func (l *Ledger) containerStarted(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
 ) (p pods.Pod, unasked bool, again time.Time) {
@@ -196,7 +197,7 @@ func (l *Ledger) containerStarted(
 	return p, unasked, again
 }
 
-// isUnasked reports whether a pod of which a process runs has no start that was admitted, and none that continued at
+// isUnasked reports whether a pod that has a running process has no start that was admitted, and none that continued at
 // once in the mode Shadow.
 func (e *entries) isUnasked(now time.Time, uid string) bool {
 	t, v := e.limiter.View(now, uid)

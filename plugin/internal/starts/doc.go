@@ -13,11 +13,11 @@
 //
 // # Locks
 //
-// A start takes two locks: that of the [Ledger], and then the limiter's. The Ledger's lock guards the book of pods and
-// their groups, which have no lock. While it is held, no other package is called but the limiter: the Ledger has no
-// log, no events, no policies and no pod watch to call, only values of theirs. Pods are matched with the policies before
-// the lock is taken, and again if the policies have changed by then. The Ledger returns what others need to know, and
-// they are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs,
-// reads or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
+// A start takes two locks: the [Ledger]'s, and then the limiter's. The Ledger's lock guards the book of pods and their
+// groups, which have no lock. While it is held, no other package is called but the limiter: the Ledger has no log, no
+// events, no policies and no pod watch to call, only values of theirs. Pods are matched with the policies before the
+// lock is taken, and again if the policies have changed by then. The Ledger returns what others need to know, and they
+// are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs, reads
+// or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
 // TestTheLimiterOnlyComputes hold this rule.
 package starts

@@ -22,7 +22,7 @@ func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *th
 }
 
 // judge judges the start of a pod by what the pod watch knows now. It returns the pod's ticket, or nil if it has none or
-// its start has ended, and when to judge the start again even without a change; zero: never.
+// its start has ended, and when to judge the start again even without a change, or zero if that is not needed.
 func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, again time.Time) {
 	t, v := e.limiter.View(now, pod.UID)
 	switch {
@@ -69,8 +69,8 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 }
 
 // judgeStarting ends the slot of a pod that has started, by kubelet's report, and reports whether it did. Otherwise again
-// is when to judge again; zero: when the pod changes. In the mode Shadow the pod started before its ticket was admitted.
-// Then the ticket keeps its slot for as long as the real start took.
+// is when to judge again, or zero if the pod has to change first. In the mode Shadow the pod started before its ticket
+// was admitted. Then the ticket keeps its slot for as long as the real start took.
 func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (over bool, again time.Time) {
 	reason, since, again := e.howItEnded(now, v, pod)
 	sh := e.shadows.of(t)
@@ -94,7 +94,7 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 
 // howItEnded returns how, and since when, the start of a pod is over: a pod with probes when all containers are ready,
 // one without when all have run for the settle time. With an empty reason it is not over, and again is when to judge it
-// again, even without a change; zero: never.
+// again even without a change, or zero if that is not needed.
 func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:

@@ -18,8 +18,8 @@ import (
 // subject is a pod, and what is known of it that policies may ask.
 type subject struct {
 	uid, namespace string
-	sandbox        *api.PodSandbox    // nil: it is not at hand
-	facts          *startpolicy.Facts // of the pod watch; nil: it has none
+	sandbox        *api.PodSandbox    // nil if it is not at hand
+	facts          *startpolicy.Facts // of the pod watch; nil if it has none
 }
 
 // subjectOf returns the pod of a sandbox. pod is what the pod watch knows of it, or the zero value.
@@ -43,8 +43,8 @@ func (s subject) match(set *policies.Set) matched {
 	return m
 }
 
-// milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that kubelet gives its cgroup;
-// 0: none, or not known.
+// milliCPU returns the CPU request of a pod in thousandths of a core, from the weight that kubelet gives its cgroup, or
+// 0 if it has none or that is not known.
 func milliCPU(sandbox *api.PodSandbox) int64 {
 	const perCore, least = 1024, 2 // kubelet's weight of one core, and of no request
 	shares := int64(sandbox.GetLinux().GetPodResources().GetCpu().GetShares().GetValue())
@@ -85,7 +85,7 @@ func (p *groupedPod) toLimiter() throttle.PodGroups {
 	return throttle.PodGroups{UID: p.UID, Groups: p.groups, Running: p.running, Ready: p.ready}
 }
 
-// put adds or updates pods. A pod of which nothing new is known keeps its groups.
+// put adds or updates pods. A pod without news keeps its groups.
 func (g *groups) put(now time.Time, found []matched) {
 	for _, m := range found {
 		one := g.pods[m.UID]

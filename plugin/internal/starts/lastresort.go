@@ -27,11 +27,11 @@ type heldPod struct {
 	since  time.Time // when the pod first asked
 }
 
-// starts starts a pod that asks, or of which a process waits, and that the limiter does not admit for a reason, if the
-// limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may take, and for as
-// long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see "Deadlines" in package
-// throttle. A pod that a limit of running pods
-// holds, or startAfter, which has a bound of its own, is not started.
+// starts starts a pod that asks, or that has a process that waits, and that the limiter does not admit for a reason, if
+// the limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may take, and
+// for as long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see "Deadlines"
+// in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has a time
+// limit of its own.
 func (r *lastResort) starts(now time.Time, uid string, reason reasons.Reason) bool {
 	t := r.limiter.Lookup(uid)
 	return t != nil && r.isDue(now, t, uid, reason) && r.limiter.StartAnyway(now, uid, reasons.LastResort)
@@ -66,7 +66,7 @@ func (r *lastResort) note(e throttle.Event) {
 	r.admitted = e.Time
 }
 
-// forget forgets since when a pod waits: it is gone, or has a sandbox, for which kubelet pulls its images.
+// forget forgets when a pod began to wait: it is gone, or has a sandbox, for which kubelet pulls its images.
 func (r *lastResort) forget(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ type entries struct {
 	byRoom   map[string]bool // UIDs of pods that came to the waiting room, and may have no sandbox
 }
 
-// newLedger returns a Ledger without policies; server is that of Options.
+// newLedger returns a Ledger without policies. server and waitable are Options.Server and Options.Waitable.
 func newLedger(limiter *throttle.Limiter, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
 	l := &Ledger{entries: entries{
 		limiter: limiter, config: config, waitable: waitable,

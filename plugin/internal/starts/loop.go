@@ -75,7 +75,7 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// round does one round, and returns the time of the next; zero: when something happens.
+// round does one round, and returns the time of the next, or zero if it waits until something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
 	next = sooner(s.After.look(now), sooner(s.limiter.Advance(now), s.Policies.advance(now)))
@@ -108,7 +108,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 	return next
 }
 
-// sooner returns the earlier of two times. Zero means no time.
+// sooner returns the earlier of two times. A zero time means none, and does not count.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -155,7 +155,7 @@ func (l *loop) publish(now time.Time) {
 }
 
 // about returns the limit that would have held a start that continued at once in the mode Shadow, if it did, and the ID
-// of the pod's newest container; empty: there is none.
+// of the pod's newest container, or "" if it has none.
 func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool, container string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +166,8 @@ func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool
 	return "", false, container
 }
 
-// review judges every start under way, and returns the time of the next review; zero: none is needed before something
-// changes or is measured.
+// review judges every start under way, and returns the time of the next review, or zero if none is needed before
+// something changes or is measured.
 func (l *loop) review(now time.Time) (next time.Time) {
 	for _, t := range l.starting {
 		next = sooner(next, l.reviewOne(now, t))
@@ -215,8 +215,8 @@ func (l *loop) forget(uid string) {
 	l.measured.Forget(uid)
 }
 
-// sweep forgets pods of which nothing is left. Pods with a sandbox keep their places in the queue, however long
-// their images take to pull.
+// sweep forgets the pods that are gone. Pods with a sandbox keep their places in the queue, however long their images
+// take to pull.
 func (l *loop) sweep(now time.Time) {
 	for _, uid := range l.s.Ledger.sweep(now) {
 		l.s.forgetEmpty(uid)

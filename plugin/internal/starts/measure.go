@@ -66,7 +66,7 @@ func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) 
 	l.s.o.Memory.Learn(now, pod, c.restart, took)
 	l.s.updateProfiles(now)
 	l.s.o.Observer.Report(observe.Learned{
-		Pod: observe.Pod{UID: uid, Name: pod.Namespace + "/" + pod.Name}, Took: took, Basis: string(c.expected.Basis), Expected: c.expected.Cost,
+		Pod: observe.Pod{UID: uid, Name: pod.NamespacedName()}, Took: took, Basis: string(c.expected.Basis), Expected: c.expected.Cost,
 	})
 }
 
@@ -97,7 +97,7 @@ func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
 }
 
 // killed reports whether a probe may have killed a start that failed after this time. A start that crashed so late
-// by itself is a lower bound, too. A patience of a second or less does not tell a kill from a crash.
+// by itself is a minimum, too. A patience of a second or less does not tell a kill from a crash.
 func killed(after, patience time.Duration) bool {
 	return patience > time.Second && after >= patience/2
 }
@@ -140,7 +140,7 @@ func (l *Ledger) shadowsUnderWay() map[string]shadow {
 }
 
 // measure measures every start under way, and informs the limiter which starts make no progress while other pods
-// wait. It returns the time of the next measurement; zero: none is needed.
+// wait. It returns the time of the next measurement, or zero if none is needed.
 func (l *loop) measure(now time.Time) (next time.Time) {
 	if len(l.starting) == 0 && len(l.courses) == 0 {
 		return time.Time{}
@@ -195,8 +195,8 @@ func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool
 	return made, true
 }
 
-// underWay returns the name of a pod, what to measure of it, and when its last container was made; zero: none was. under
-// is false if the pod is unknown, or if, in the mode Shadow, its start is over and only keeps its slot.
+// underWay returns the name of a pod, what to measure of it, and when its last container was made, or zero if none was.
+// under is false if the pod is unknown, or if, in the mode Shadow, its start is over and only keeps its slot.
 func (l *Ledger) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,8 @@ func (p *Policies) SetNamespaces(now time.Time, labels map[string]map[string]str
 // State returns the policies in force.
 func (p *Policies) State() []policies.State { return p.s.Ledger.inForce.Load().State() }
 
-// advance begins and ends the temporary overrides that are due, and returns when the next one is; zero: never.
+// advance begins and ends the temporary overrides that are due, and returns when the next one is due, or zero if none
+// will be.
 func (p *Policies) advance(now time.Time) (next time.Time) {
 	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.Advance(now) })
 	return p.s.Ledger.inForce.Load().Next()

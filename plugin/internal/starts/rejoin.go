@@ -23,7 +23,7 @@ type Rejoin struct {
 	frozen      atomic.Bool
 
 	mu      sync.Mutex
-	missing map[string]struct{} // containers that were made and have not started, whose hooks may wait; nil: not known yet
+	missing map[string]struct{} // containers that were made and have not started, whose hooks may wait; nil until they are known
 	back    chan struct{}       // closed when none is missing
 }
 

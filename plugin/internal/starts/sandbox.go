@@ -19,11 +19,11 @@ type NewSandbox struct {
 	Known     bool
 	Refusable bool   // it may be refused
 	SlotFirst bool   // if it may be refused, its pod gets it only together with a slot
-	NoGate    string // why no hook may wait in it; empty: one may
+	NoGate    string // why no hook may wait in it; empty if one may
 }
 
 // Sandbox adds the pod of a sandbox to the queue, and asks for a reservation, or for a slot. It refuses the sandbox
-// only in the mode Enforce. since is since when a pod that is refused waits.
+// only in the mode Enforce. since is when a pod that is refused began to wait.
 func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decision, since time.Time) {
 	var request throttle.Request
 	if s.Known {
@@ -130,8 +130,8 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 }
 
 // endSandbox handles the end of a sandbox. The runtime has not reported the exits of its containers yet. pod is what the
-// pod watch knows of the pod: one that gets another sandbox has not finished, and still counts as running. gone: if it
-// was the latest sandbox, the pod is gone.
+// pod watch knows of the pod: one that gets another sandbox has not finished, and still counts as running. gone reports
+// whether the pod is gone if this was its latest sandbox.
 func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

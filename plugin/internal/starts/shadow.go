@@ -16,15 +16,15 @@ type shadow struct {
 	ticket  *throttle.Ticket
 	reason  reasons.Reason // the limit that would have held it
 	began   time.Time      // when it continued
-	endedAt time.Time      // when it really ended; zero: it has not
-	ended   reasons.Reason // how it ended; empty: it has not
-	settles time.Time      // when to judge that again; zero: when its pod changes
+	endedAt time.Time      // when it really ended; zero if it has not
+	ended   reasons.Reason // how it ended; empty if it has not
+	settles time.Time      // when to judge that again; zero if its pod has to change first
 }
 
 // shadows are those starts, by the UID of the pod.
 type shadows map[string]*shadow
 
-// of returns the shadow of a ticket; nil: its start did not continue at once.
+// of returns the shadow of a ticket, or nil if its start did not continue at once.
 func (s shadows) of(t *throttle.Ticket) *shadow {
 	if sh := s[t.UID()]; sh != nil && sh.ticket == t {
 		return sh

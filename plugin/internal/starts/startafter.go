@@ -31,7 +31,7 @@ type StartAfter struct {
 
 // ReadyOnce are the entries of startAfter that had a ready pod since the node booted.
 type ReadyOnce struct {
-	// Node is the UID of the Node object at that time; empty: it was not known.
+	// Node is the UID of the Node object at that time; empty if it was not known.
 	Node string `json:"node,omitempty"`
 	// Entries are the entries, as [v1alpha1.StartAfter.String] returns them.
 	Entries []string `json:"entries"`
@@ -75,7 +75,7 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 }
 
 // look looks at the pods that others wait for, and holds pods while they have to wait. It returns when to look again at
-// the latest; zero: when something happens.
+// the latest, or zero if something has to happen first.
 func (a *StartAfter) look(now time.Time) (next time.Time) {
 	ledger := a.s.Ledger
 	ledger.mu.Lock()
@@ -138,7 +138,7 @@ func (a *StartAfter) saw(sandbox *api.PodSandbox) {
 	}
 }
 
-// AfterView is an entry of startAfter. Until is when pods wait for it no longer; zero: they do not wait for it.
+// AfterView is an entry of startAfter. Until is when pods wait for it no longer; it is zero if they do not wait for it.
 type AfterView struct {
 	For   string
 	State observe.AfterState

@@ -30,22 +30,22 @@ type PodWatch interface {
 
 // Options are the parts of a Starts. All are required unless a comment says otherwise.
 type Options struct {
-	Pods     PodWatch // nil: standalone, without a pod watch
+	Pods     PodWatch // nil if the daemon is standalone: then there is no pod watch
 	Observer *observe.Observer
 	Memory   *learning.Memory
 	Board    *turns.Board
 	Log      logrus.FieldLogger
-	// Server reports whether there is an API server, of which policies can learn the labels of namespaces and the
-	// starts of other nodes.
+	// Server reports whether there is an API server. From it, policies learn the labels of namespaces and the starts of
+	// other nodes.
 	Server bool
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
 	// Round is called in each round of the loop with the tickets that wait, in the order of the queue. It returns
-	// for which of them a process waits in the waiting room, by UID, and when to call it again at the latest; zero:
-	// only when something happens. It must not block.
+	// for which of them a process waits in the waiting room, by UID, and when to call it again at the latest, or zero if
+	// something has to happen first. It must not block.
 	Round func(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time)
-	// Node returns the UID of this node's Node object and when it was made; empty: it is not known. It must not block, and
-	// is required with Pods.
+	// Node returns the UID of this node's Node object and when it was made. Both are zero if it is not known. It must not
+	// block, and is required with Pods.
 	Node func() (uid string, made time.Time)
 	// KeepReady keeps what StartAfter.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file, and must be
 	// safe for concurrent use.
@@ -68,10 +68,10 @@ type Timing struct {
 	Stalls usage.StallOptions
 	// RunFor is how long every container of a pod must run before its start can end without a report of kubelet.
 	RunFor time.Duration
-	// Rejoin bounds the wait for hooks that outlived an earlier daemon.
+	// Rejoin is the longest wait for hooks that outlived an earlier daemon.
 	Rejoin time.Duration
-	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Processes in the waiting
-	// room, of which there is no list, can return in this time. Zero: there is no waiting room.
+	// RoomReturns is how long no pod is admitted after the daemon begins to answer hooks. Nothing lists the processes in
+	// the waiting room; they can return in this time. It is zero if there is no waiting room.
 	RoomReturns time.Duration
 }
 
@@ -139,7 +139,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	before, waiting := s.Valve.Mode(), s.limiter.Snapshot(now).Waiting
 	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
 	s.After.configure(now, e.Spec)
-	s.changeMode(now, before, waiting) // the same: a start that continued at once is not admitted now
+	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
 	s.limiter.Configure(now, settings)
 	s.resort.configure(settings)
 	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeDisabled)
@@ -171,6 +171,20 @@ func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
 		return podwatch.Pod{}, false
 	}
 	return s.o.Pods.Get(uid)
+}
+
+// AnyCgroup returns the cgroup of one of the pods that the runtime has reported, as the runtime names it; "" if it knows
+// none.
+func (s *Starts) AnyCgroup() string {
+	s.Ledger.mu.Lock()
+	defer s.Ledger.mu.Unlock()
+	book := s.Ledger.entries.book
+	for _, uid := range book.UIDs() {
+		if p, _ := book.Get(uid); p.CgroupParent != "" {
+			return p.CgroupParent
+		}
+	}
+	return ""
 }
 
 // PodChanged handles a change of a pod in the API server. deleted reports whether the pod was deleted.

@@ -39,6 +39,9 @@ func (t Ticket) TryStart(now time.Time) throttle.Decision { return t.t.TryStart(
 // place in the queue. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.DeadlineReached(now) }
 
+// Yield sets whether the pod lets those behind it in the queue start first. See [throttle.Ticket.Yield].
+func (t Ticket) Yield(now time.Time, yields bool) { t.t.Yield(now, yields) }
+
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
 	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
@@ -92,8 +95,9 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle
 }
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
-// or replaced; nil: the runtime did not report the container. since is when the hook began to wait. A hook that
-// outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at once.
+// or replaced. The channel is nil if the runtime did not report the container. since is when the hook began to wait. A
+// hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at
+// once.
 func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
 	pod, _ := s.Known(who.UID)
 	t, gone := s.Ledger.hookTicket(who, pod, containerID, since)

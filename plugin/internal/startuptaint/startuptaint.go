@@ -31,8 +31,8 @@ var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, S
 type Remover struct {
 	Client kube.Interface
 	Key    string
-	Node   func() *corev1.Node // the newest version that is known; nil: none is
-	Ready  func() error        // why pods are not paced; nil: they are
+	Node   func() *corev1.Node // the newest version that is known; nil if none is
+	Ready  func() error        // why pods are not paced; nil if they are
 	Log    logrus.FieldLogger
 }
 

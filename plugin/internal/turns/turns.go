@@ -81,7 +81,7 @@ func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struc
 // pace has changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list get
 // their turns after those that were forecast before, because each new forecast moves the turns of all. Then Update
 // wakes the waiters. It returns when to call it again, even if nothing happens: old turns would all be over when the
-// daemon goes away. Zero: no pod waits.
+// daemon goes away. It returns zero if no pod waits.
 func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	uids := order(s)
 	if s.Interval <= 0 {

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// askWithin bounds the requests for the DaemonSet and the node.
+	// askWithin is the longest time of the requests for the DaemonSet and the node.
 	askWithin = 3 * time.Second
 	// hookGrace is how long the hook's program stays after the last container got a hook: the runtime has started the hook
 	// by then. It is also long enough for another daemon in standby to take the lock of the run folder.
@@ -41,7 +41,7 @@ type Options struct {
 	Client    kube.Interface
 	DaemonSet string // as NAMESPACE/NAME
 	NodeName  string
-	// RunDir and Version are those of the daemon, for the lock.
+	// RunDir is the daemon's folder, which has the lock, and Version the program's version, which the lock shows.
 	RunDir, Version string
 	// Files are what the daemon leaves on the host, without the notes in RunDir and the files of the waiting room.
 	Files []string

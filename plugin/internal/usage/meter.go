@@ -19,9 +19,9 @@ const mostProcesses = 256
 
 // Target is what is measured of a pod: its cgroup and its processes. The zero value cannot be measured.
 type Target struct {
-	// CgroupParent is the pod's cgroup, as the runtime names it; empty: it is not known.
+	// CgroupParent is the pod's cgroup, as the runtime names it; empty if it is not known.
 	CgroupParent string
-	// PIDs are the first processes of the running containers, on the host; 0: it is not known.
+	// PIDs are the first processes of the running containers, on the host. An unknown one is 0.
 	PIDs []int
 }
 

@@ -36,7 +36,7 @@ type QuietOptions struct {
 // DefaultQuiet returns the options of the daemon.
 func DefaultQuiet() QuietOptions { return QuietOptions{Cores: 0.2, Window: 2 * time.Second} }
 
-// Bounds of the window in which a pod makes progress or not.
+// Limits of the window in which a pod makes progress or not.
 const (
 	shortestWindow = time.Second
 	longestWindow  = 5 * time.Second
@@ -72,7 +72,7 @@ type StartMeter struct {
 // start holds the measurements of one start.
 type start struct {
 	samples samples
-	since   time.Time // since when it makes no progress; zero: it does, or that is not known
+	since   time.Time // when it stopped making progress; zero if it makes progress, or if that is not known
 	blind   bool      // a measurement failed, which was reported
 	began   usage     // the first measurement
 	took    costs.Start
@@ -162,13 +162,16 @@ func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
 	}
 	took, used, _ := p.samples.usedIn(peakWindow)
 	span := max(took, peakWindow).Seconds()
-	return adaptive.Use{CPU: p.took.CPU, Disk: p.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span}, true
+	return adaptive.Use{
+		CPU: p.took.CPU, Disk: p.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span,
+		Waited: used.inLine / span, WaitedKnown: len(p.samples[len(p.samples)-1].inLine) > 0,
+	}, true
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// StalledSince returns since when a pod makes no progress, by its last measurement; zero: it makes progress, or cannot
-// be measured. Call it after each measurement, or it misses progress. lentAfter is how long a start must make no
+// StalledSince returns when a pod stopped making progress, by its last measurement, or zero if it makes progress or
+// cannot be measured. Call it after each measurement, or it misses progress. lentAfter is how long a start must make no
 // progress until a slot is lent.
 func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time {
 	p := s.pods[uid]

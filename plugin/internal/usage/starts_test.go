@@ -102,10 +102,10 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 		want               adaptive.Use
 	}{
 		{0, 0, 0, adaptive.Use{}},
-		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048}},
-		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 1, Reads: 4096}},
-		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048}},
-		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192}},
+		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
+		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 1, Reads: 4096, Waited: 0.5, WaitedKnown: true}},
+		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
+		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192, WaitedKnown: true}},
 	} {
 		now.cpu += c.cpu
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + c.inLine}

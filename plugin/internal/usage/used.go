@@ -11,7 +11,7 @@ type usage struct {
 	cpu float64 // CPU-seconds
 	// inLine is for how many seconds each thread, or the whole pod, waited for a CPU.
 	inLine figures
-	// moved is how many bytes each process, or the whole pod, moved to and from disks; nil: not known.
+	// moved is how many bytes each process, or the whole pod, moved to and from disks; nil if that is not known.
 	moved figures
 }
 
@@ -40,7 +40,7 @@ func (u usage) since(earlier usage) use {
 	}
 }
 
-// most returns by how much the figures of the processes have grown, that of a thread by at most limit. Of each process,
+// most returns by how much the figures of the processes have grown; a thread counts for at most limit. Of each process,
 // the thread whose figure has grown most counts. If that is time in line, a sum would also count the threads of a
 // runtime that only wake up now and then. On full CPUs these wait for longer than they run, and a pod that keeps one
 // core busy would count as 1.3 to 1.8.

@@ -40,9 +40,9 @@ type breaker struct {
 
 	mu      sync.Mutex
 	pending map[string]hooked   // containers whose hook has not contacted the gate, by ID
-	failed  map[string]*failure // of pods of which a container failed with a hook, by UID
+	failed  map[string]*failure // the pods that had a container that failed with a hook, by UID
 	silent  int                 // containers that started without a hook that was heard, since one was; plus one until the first was
-	cause   string              // why the breaker is tripped; empty: it is not
+	cause   string              // why the breaker is tripped; empty if it is not
 	until   time.Time           // when one container may try
 	trying  string              // the container that tried last
 	pause   time.Duration       // for how long it tripped last
@@ -57,7 +57,7 @@ type failure struct {
 	counts    bool // no hook contacted the gate since
 }
 
-// newBreaker returns a breaker that is not tripped. first is for how long it trips first; 0: a minute.
+// newBreaker returns a breaker that is not tripped. first is for how long it trips first. 0 means a minute.
 func newBreaker(first time.Duration) *breaker {
 	return &breaker{first: cmp.Or(first, tripsFirst), pending: map[string]hooked{}, failed: map[string]*failure{}, silent: silentMost - 1}
 }

@@ -21,22 +21,24 @@ import (
 // Options configure a Chooser. All fields are required unless they say otherwise.
 type Options struct {
 	Starts   *starts.Starts
-	Pods     starts.PodWatch // nil: standalone
+	Pods     starts.PodWatch // nil if the daemon is standalone
 	Observer *observe.Observer
 	Board    *turns.Board
+	// Refused, unless it is nil, is told what CPU time each refusal is estimated to take.
+	Refused func(cpu time.Duration)
 
 	Gate     GateOptions
 	RefuseAt RefuseAt
-	// Hold is the longest wait inside one handler. Zero: handlers do not wait.
+	// Hold is the longest wait inside one handler. If it is zero, handlers do not wait.
 	Hold time.Duration
-	// BreakerPause is for how long the gate is given up after hooks failed for the first time. Zero: 1 minute.
+	// BreakerPause is for how long the gate is given up after hooks failed for the first time. Zero means 1 minute.
 	BreakerPause time.Duration
-	// SavedHold is the longest wait of all handlers together after a quiet time. Zero: 2 s.
+	// SavedHold is the longest wait of all handlers together after a quiet time. Zero means 2 s.
 	SavedHold time.Duration
 	Cores     int    // of the node
 	ProcRoot  string // where the host's /proc is
 	// NRISocket is the path of the runtime's NRI socket. Each runtime makes the file anew, so its time tells when this
-	// runtime started. Empty: the runtime starts the daemon.
+	// runtime started. It is empty if the runtime starts the daemon.
 	NRISocket string
 }
 
@@ -84,7 +86,7 @@ type follower interface {
 	// connected is called when the daemon is connected to a runtime.
 	connected()
 	// started is called when a container started, gone when one ended or was never started. pod is "namespace/name", id
-	// is that of the container.
+	// the ID of the container.
 	started(pod, id string)
 	gone(pod, id string)
 	// forget is called for the UID of a pod that is gone.
@@ -147,9 +149,9 @@ func (c *Chooser) Sandbox(call context.Context, sandbox *api.PodSandbox) error {
 	return nil
 }
 
-// madeIn returns the container with this ID in the sandbox; empty: the sandbox itself.
+// madeIn returns the container with this ID in the sandbox, or the sandbox itself if the ID is empty.
 func madeIn(sandbox *api.PodSandbox, container string) observe.Made {
-	pod := observe.Pod{UID: pods.Key(sandbox), Name: sandbox.GetNamespace() + "/" + sandbox.GetName()}
+	pod := observe.Pod{UID: pods.Key(sandbox), Name: pods.NameOf(sandbox)}
 	return observe.Made{Pod: pod, Sandbox: sandbox.GetId(), Container: container}
 }
 
@@ -177,7 +179,7 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 	return nil, nil
 }
 
-// makeWait makes a container wait in the first way that does not bar it. Its results are those of way.take.
+// makeWait makes a container wait in the first way that does not bar it. It returns what take of that way returns.
 func (c *Chooser) makeWait(ctx context.Context, held *heldContainer) (*api.Hook, error) {
 	now := time.Now()
 	if !held.MayWait {

@@ -19,10 +19,11 @@ func TestAWaitThatEndsIsNotAdmittedOverTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t, gateTimeout(100*time.Second))
-		n.observed(2 * time.Second)
+		n.longest(time.Minute)
 		holder := n.occupy("holder")
 		p := n.pod("expired").runs()
 		c := p.makes("app")
+		n.longest(time.Hour)
 		hook := c.hookAsks()
 		arrived := p.view().Arrived
 		n.passes(n.o.Gate.Timeout - 500*time.Millisecond - time.Second)
@@ -47,10 +48,11 @@ func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t, gateTimeout(100*time.Second))
-		n.observed(2 * time.Second)
+		n.longest(time.Minute)
 		n.occupy("holder")
 		p := n.pod("p").runs()
 		c := p.makes("app")
+		n.longest(time.Hour)
 		_, h, _, _, err := wire.ParseArgv(c.hook.Args[1:])
 		require.NoError(t, err)
 		h.Deadline = h.Deadline.Add(time.Hour)

@@ -34,8 +34,8 @@ const (
 // GateOptions configure the gate.
 type GateOptions struct {
 	Use      GateUse
-	Path     string        // of the hook, on the host; empty: no gate
-	Programs string        // the folder of this version's programs, among them the hook; empty: Install installs none
+	Path     string        // of the hook, on the host; empty if there is no gate
+	Programs string        // the folder of this version's programs, among them the hook; empty if Install installs none
 	Socket   string        // where hooks ask
 	Timeout  time.Duration // of one wait
 }
@@ -48,8 +48,8 @@ type Gate struct {
 	breaker  *breaker
 	waiters  atomic.Int64
 	expired  atomic.Uint64         // waits that ended without a turn
-	missing  atomic.Pointer[error] // why the last Install failed; nil: it did not
-	size     int64                 // of the hook when it was installed; 0: it was not. Only Install uses it
+	missing  atomic.Pointer[error] // why the last Install failed; nil if it did not
+	size     int64                 // of the hook when it was installed; 0 if it was not. Only Install uses it
 }
 
 var _ follower = (*Gate)(nil)
@@ -194,7 +194,7 @@ func (g *Gate) PodChanged(pod podwatch.Pod) {
 		case c.OtherFault:
 			g.breaker.explained(pod.UID, c.ID)
 		case c.StartFailed:
-			g.gone(pod.Namespace+"/"+pod.Name, c.ID)
+			g.gone(pod.NamespacedName(), c.ID)
 		}
 	}
 }

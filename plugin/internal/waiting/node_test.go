@@ -78,8 +78,13 @@ func (n *node) configure(spec string, settings throttle.Settings) {
 	n.o.Starts.Configure(time.Now(), crd.FromFile(parsed.Config), settings)
 }
 
-// observed lets three pods start, one after the other, that take so long. A start of an unknown kind then takes at most
-// twelve times as long.
+// longest makes a start hold the slot for so long at most: what is sure of the places in the gate before any start has ended.
+func (n *node) longest(start time.Duration) {
+	n.t.Helper()
+	n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, StartTimeout: start})
+}
+
+// observed lets three pods start, one after the other, that take so long.
 func (n *node) observed(took time.Duration) {
 	for _, name := range []string{"earlier-1", "earlier-2", "earlier-3"} {
 		earlier := n.inAnother(name).runs()

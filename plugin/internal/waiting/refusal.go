@@ -71,9 +71,9 @@ func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*a
 	return nil, r.refuse(held.made, held.Decision, held.Since)
 }
 
-// refuse counts a refusal, and returns the error that refuses the pod. made is refused, and since is since when its pod
-// waits. kubelet writes the error into an event of the pod and into its status. So while kubelet tries again, the error
-// stays the same: another text would be another write to the API server at each try.
+// refuse counts a refusal, and returns the error that refuses the pod. made is refused, and since is when its pod began
+// to wait. kubelet writes the error into an event of the pod and into its status. So while kubelet tries again, the
+// error stays the same: another text would be another write to the API server at each try.
 func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Time) error {
 	now := time.Now()
 	cost, refused := sandboxRefusalCPU, &r.sandboxes
@@ -84,6 +84,9 @@ func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Tim
 	}
 	refused.Add(1)
 	r.cpu.charge(now, cost)
+	if r.o.Refused != nil {
+		r.o.Refused(cost)
+	}
 	final := d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted
 	r.o.Observer.Report(observe.Refusal{Waits: observe.Waits{Made: made, Decision: d, Since: since, At: now}, CPU: cost, Final: final})
 	if final {

@@ -113,6 +113,7 @@ func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := aNode(t, refuseAt(RefuseContainer), gateTimeout(100*time.Second))
+				n.longest(48 * time.Second)
 				n.observed(4 * time.Second)
 				n.occupy("holder")
 				inGate := 0

@@ -35,7 +35,7 @@ const (
 type Room struct {
 	*shared
 	gate *Gate
-	shut atomic.Value // a string: why no pod may wait in the room; empty: pods may
+	shut atomic.Value // a string: why no pod may wait in the room; empty if pods may
 
 	mu      sync.Mutex
 	waiters map[*roomWaiter]struct{}
@@ -47,6 +47,7 @@ type roomWaiter struct {
 	ticket   starts.Ticket
 	early    bool          // it leaves when its pod has a reservation in the gate, not when it has its slot
 	brief    bool          // it cannot wait at this moment
+	yields   bool          // it lets others have the next slot; only Round uses it
 	reserved chan struct{} // closed when its pod has that reservation
 }
 
@@ -102,13 +103,24 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 	}
 	inRoom = make(map[string]bool, len(waiters))
 	full, frozen := false, r.o.Starts.Hooks.Frozen() // frozen: pods that have not come back yet may be first
+	behind := false                                  // one that leaves without its slot stays in the room, before the next ones
 	for _, v := range waiting {
 		for _, w := range waiters[v.UID] {
 			inRoom[v.UID] = true
-			if frozen || full && !v.Overdue || !w.early || isClosed(w.reserved) {
+			switch {
+			case frozen || isClosed(w.reserved):
+				continue
+			case !w.early:
+				if w.yields != behind {
+					w.yields = behind
+					w.ticket.Yield(now, behind)
+				}
+				continue
+			case full && !v.Overdue:
 				continue
 			}
 			if !w.brief && v.WaitLeft > roomAhead && !v.Overdue && (v.Held.Policy == throttle.GroupKey{}) {
+				behind = true
 				continue // a brief one rather waits long in the gate: kubelet would warn of it
 			}
 			d := w.ticket.LeaveRoom(now, r.o.Gate.Timeout)
@@ -117,6 +129,7 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 			}
 			// Full for the pods behind this one, too, but perhaps not for an overdue one.
 			full = full || d.Reason == reasons.GateFull || d.Reason == reasons.Rate
+			behind = behind || full
 		}
 	}
 	return inRoom, now.Add(roomRound)

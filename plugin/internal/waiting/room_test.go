@@ -34,6 +34,7 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := aStillNode(t, gateTimeout(100*time.Second))
 		n.observed(time.Second)
+		n.longest(12 * time.Second)
 		var herd []*roomWaiter
 		for i := range 40 {
 			herd = append(herd, n.enters(fmt.Sprint(i), 0))
@@ -50,7 +51,7 @@ func TestAFullGateStopsThePodsBehindIt(t *testing.T) {
 		const room = 1 + 100/12 // the free slot, and starts of 12 s before the deadline in the gate
 		leave(room)
 		leave(room)
-		time.Sleep(10 * time.Second) // those that left have not come, and are expected no longer
+		time.Sleep(20 * time.Second) // those that left have not come, and are expected no longer
 		leave(2 * room)
 	})
 }
@@ -71,5 +72,43 @@ func TestAnOverduePodLeavesTheRoomThoughTheGateIsFull(t *testing.T) {
 		assert.True(t, isClosed(first.reserved))
 		assert.False(t, isClosed(second.reserved), "only one at a time passes the others")
 		assert.False(t, isClosed(last.reserved), "it is not overdue")
+	})
+}
+
+// A pod that leaves the room with its slot does not have the next one while a pod that must leave without it stays in the
+// room before it: nothing says yet how long starts take, so that one has a place in the gate only once the slot is free.
+func TestPodsThatLeaveWithTheirSlotPassNoneInTheRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aStillNode(t, gateTimeout(100*time.Second))
+		limit := func(starts int) {
+			n.configure("spec: {}", throttle.Settings{MaxConcurrent: starts, StartTimeout: time.Hour, MaxWait: time.Hour})
+		}
+		limit(1)
+		withSlot := func(uid string) *roomWaiter {
+			w := n.enters(uid, 0)
+			w.early = false
+			t.Cleanup(w.ticket.Wait(time.Now()))
+			return w
+		}
+		holder := withSlot("holder")
+		n.round()
+		assert.True(t, isClosed(holder.ticket.Decided()))
+		n.Room.leave(holder)
+		first, second, third, fourth := n.enters("first", 0), withSlot("second"), n.enters("third", 0), withSlot("fourth")
+		n.round()
+		assert.False(t, isClosed(first.reserved))
+
+		limit(2)
+		assert.False(t, isClosed(second.ticket.Decided()), "the slot is for the first")
+		n.round()
+		assert.True(t, isClosed(first.reserved))
+		n.Room.leave(first)
+		stop := first.ticket.Wait(time.Now())
+		defer stop()
+		assert.NotEqual(t, isClosed(first.ticket.Decided()), isClosed(second.ticket.Decided()), "one of the two has the slot")
+		n.round()
+		assert.False(t, isClosed(third.reserved))
+		assert.False(t, isClosed(fourth.ticket.Decided()))
 	})
 }

@@ -29,7 +29,8 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t, gateTimeout(100*time.Second))
-		n.observed(2800 * time.Millisecond) // three in 100 s: at once, after 34 s and after 67 s
+		n.observed(2800 * time.Millisecond)
+		n.longest(34 * time.Second) // three in 100 s: at once, after 34 s and after 68 s
 		names, all := []string{"a", "b", "c", "d", "e", "f"}, map[string]*asker{}
 		out := func() (left []string) {
 			for _, name := range names {
@@ -143,7 +144,8 @@ func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t, gateTimeout(100*time.Second))
-		n.observed(2100 * time.Millisecond) // three in 100 s: after 25 s, 50 s and 76 s
+		n.observed(2 * time.Second)
+		n.longest(26 * time.Second) // three in 100 s: after 26 s, 52 s and 78 s
 		n.occupy("holder")
 		for _, name := range []string{"a", "b", "c"} {
 			require.Equal(t, gate.TurnNear, n.pod(name).entersRoom().result().Reason)
@@ -164,7 +166,8 @@ func TestAPodFromTheRoomIsNotRefusedAtTheGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := aNode(t, refuseAt(RefuseSandbox), gateTimeout(100*time.Second))
-		n.observed(2100 * time.Millisecond) // three in 100 s
+		n.observed(2 * time.Second)
+		n.longest(26 * time.Second) // three in 100 s
 		n.occupy("holder")
 		p := n.pod("p")
 		assert.True(t, p.entersRoom().result().Go)

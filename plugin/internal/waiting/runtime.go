@@ -9,9 +9,9 @@ import (
 
 // runtime is what is known of the runtime that the daemon is connected to.
 type runtime struct {
-	barsGate    string        // why containers may not wait in the gate; empty: they may
-	barsSandbox string        // why sandboxes may not be refused; empty: they may
-	timeout     time.Duration // of one call of a handler; 0: not known yet
+	barsGate    string        // why containers may not wait in the gate; empty if they may
+	barsSandbox string        // why sandboxes may not be refused; empty if they may
+	timeout     time.Duration // of one call of a handler; 0 until it is known
 }
 
 // notConnected is used until the daemon is connected to a runtime.

@@ -2,11 +2,10 @@ package nodesim
 
 import "math/rand/v2"
 
-// Broad gives a random node and herd that is harder to pace than those of Random. It differs from Random in four
-// ways. Pods wait for up to a minute, and half of those burn CPU afterwards, as a pod does that waits for its
-// database. Running pods use up to 60 % of the node. Reading takes up to 10 seconds, on a disk that may have a stream
-// for only every fourth core. Half of the herds come kind after kind, so that the pods that wait hide the pods that
-// burn.
+// Broad gives a random node and herd that is harder to pace than what Random gives. It differs from Random in four
+// ways. Pods wait for up to a minute, and half of those burn CPU afterwards, as a pod does that waits for its database.
+// Running pods use up to 60 % of the node. Reading takes up to 10 seconds, on a disk that may have a stream for only
+// every fourth core. Half of the herds come kind after kind, so that the pods that wait hide the pods that burn.
 func Broad(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 4))
 	between := between(r)

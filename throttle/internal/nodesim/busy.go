@@ -2,8 +2,8 @@ package nodesim
 
 import "math/rand/v2"
 
-// Busy gives a random node and a herd of pods that burn CPU, as those of Random do. Other work uses 60 to 95 % of the
-// node. It goes first, so the herd gets what it leaves. The same seed gives the same.
+// Busy gives a random node and a herd of pods that burn CPU, as the pods of Random do. Other work uses 60 to 95 % of
+// the node. It goes first, so the herd gets what it leaves. The same seed gives the same.
 func Busy(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 5))
 	between := between(r)

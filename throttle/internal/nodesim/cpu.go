@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// share gives every pod its rate. The CPUs go first to the serving pods, which have a CPU request, then evenly to the
-// starting pods. No pod gets more than it can use. The disk's streams go to the reading pods.
+// share gives every pod its rate. The CPUs go to the pods in the order of their Share, and evenly to the starting pods
+// and those that share evenly. No pod gets more than it can use. The disk's streams go to the reading pods.
 func (n *node) share() {
 	hungry := n.hungry[:0]
 	readers := 0.0
@@ -24,13 +24,17 @@ func (n *node) share() {
 	}
 	n.hungry = hungry
 	slices.SortStableFunc(hungry, func(a, b *pod) int {
-		return cmp.Or(cmp.Compare(b.does(), a.does()), cmp.Compare(a.most(), b.most()))
+		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.most(), b.most()))
 	})
-	free := n.cores() - backgroundCores
-	for i, p := range hungry {
-		p.rate = min(p.most(), free/float64(len(hungry)-i))
-		if p.does() == serves {
-			p.rate = min(p.most(), free)
+	free, left := n.cores()-backgroundCores, [Behind + 1]int{}
+	for _, p := range hungry {
+		left[p.turn()]++
+	}
+	for _, p := range hungry {
+		p.rate = min(p.most(), free)
+		if turn := p.turn(); turn != Before {
+			p.rate = min(p.most(), free/float64(left[turn]))
+			left[turn]--
 		}
 		free -= p.rate
 	}

@@ -33,22 +33,22 @@ func (p *pod) uses(past float64) {
 // busyCores is the rate from which a start is not idle, as in the daemon.
 const busyCores = 0.5
 
-// reading is what was read of a start at one time, in seconds: the bytes it moved, and the sum of cpu and waited.
-type reading struct{ at, moved, wanted float64 }
+// reading is what was read of a start at one time, in seconds: the bytes it moved, the sum of cpu and waited, and waited.
+type reading struct{ at, moved, wanted, waited float64 }
 
 // lookBack is the time over which the daemon averages what a start does, seconds.
 const lookBack = 2.0
 
 // read takes a reading of a start.
 func (c *course) read(now float64) {
-	c.readings = append(c.readings, reading{now, c.disk, c.cpu + c.waited})
+	c.readings = append(c.readings, reading{now, c.disk, c.cpu + c.waited, c.waited})
 	for len(c.readings) > 1 && now-c.readings[1].at >= lookBack-tiny {
 		c.readings = c.readings[1:]
 	}
 	if !c.full() {
 		return
 	}
-	cores, _ := c.lately()
+	cores := c.lately().Cores
 	c.peak = max(c.peak, cores)
 	if !c.busy && cores >= busyCores {
 		c.busy, c.idle = true, c.readings[0].at-c.began
@@ -61,20 +61,21 @@ func (c *course) full() bool {
 	return n > 0 && c.readings[n-1].at-c.readings[0].at >= lookBack-tiny
 }
 
-// lately returns how many cores the start wanted, and how many bytes it moved in a second.
-func (c *course) lately() (cores, moves float64) {
-	if len(c.readings) == 0 {
-		return 0, 0
+// lately returns what the start used, and how much of it lately.
+func (c *course) lately() adaptive.Use {
+	use := adaptive.Use{CPU: seconds(c.cpu), Disk: int64(c.disk), WaitedKnown: true}
+	if len(c.readings) > 0 {
+		first, last := c.readings[0], c.readings[len(c.readings)-1]
+		over := max(lookBack, last.at-first.at)
+		use.Cores, use.Waited, use.Reads = (last.wanted-first.wanted)/over, (last.waited-first.waited)/over, (last.moved-first.moved)/over
 	}
-	first, last := c.readings[0], c.readings[len(c.readings)-1]
-	over := max(lookBack, last.at-first.at)
-	return (last.wanted - first.wanted) / over, (last.moved - first.moved) / over
+	return use
 }
 
 // measure tells the limiter what the starts use. Like the daemon, it does so as often as the sensors are read, and
 // for many starts at least once a second.
 func (n *node) measure() {
-	if n.table == nil || n.limiter == nil || n.now < n.measureAt-tiny {
+	if n.limiter == nil || n.now < n.measureAt-tiny {
 		return
 	}
 	starts := 0
@@ -83,8 +84,7 @@ func (n *node) measure() {
 		case launching, starting, probing:
 			starts++
 			p.took.read(n.now)
-			cores, reads := p.took.lately()
-			n.limiter.SetUse(p.name, adaptive.Use{CPU: seconds(p.took.cpu), Disk: int64(p.took.disk), Cores: cores, Reads: reads})
+			n.limiter.SetUse(p.name, p.took.lately())
 		}
 	}
 	n.measureAt = n.now + min(1, readEvery*float64(1+starts/16))
@@ -100,7 +100,7 @@ func (n *node) request(p *pod) throttle.Request {
 	return r
 }
 
-// patience is how soon its probe may kill it, as the daemon finds it. 0: it has no probe.
+// patience is how soon its probe may kill it, as the daemon finds it; 0 if it has no probe.
 func (p *pod) patience() time.Duration {
 	switch {
 	case !p.kind.Liveness:

@@ -13,7 +13,7 @@ import (
 // node is a node that starts a herd.
 type node struct {
 	scenario  Scenario
-	limiter   *throttle.Limiter // nil: the herd is not paced
+	limiter   *throttle.Limiter // nil if the herd is not paced
 	table     *costs.Table
 	wait      Wait
 	measureAt float64 // when the starts are measured next

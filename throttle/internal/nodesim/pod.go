@@ -23,7 +23,7 @@ const (
 	serves // for ever
 )
 
-// pod is one pod of the node. Its phases are those of its stage.
+// pod is one pod of the node. It goes through the phases of its stage.
 type pod struct {
 	kind   Kind
 	name   string
@@ -71,6 +71,14 @@ func (p *pod) left() float64 {
 		return math.Inf(1)
 	}
 	return p.phases[0].left / p.rate
+}
+
+// turn is when it gets its part of the CPUs.
+func (p *pod) turn() Share {
+	if p.does() == serves {
+		return p.kind.Share
+	}
+	return Evenly
 }
 
 // most is the CPU that it can use at most, cores.

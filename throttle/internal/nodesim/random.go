@@ -7,13 +7,13 @@ import (
 
 // Random gives a random node and herd. The same seed gives the same.
 //
-// Liveness probes are as tight as those of an administrator who measured one start alone. They kill a pod that takes
+// Liveness probes are as tight as an administrator sets them who measured one start alone. They kill a pod that takes
 // more than four times as long, and more than 20 seconds.
 //
-// The ranges are those of services on nodes of 2 to 16 cores. There are 8 to 16 pods for each core (kubelet allows
-// 110 pods on a node), of up to four kinds, in a random order. They burn 1 to 12 seconds of CPU, or wait for others
-// for up to 10 seconds, or read for up to 4. The running pods of a node use up to 40 % of it. One herd in eight only
-// waits, for up to 40 seconds.
+// The ranges describe services on nodes of 2 to 16 cores. There are 8 to 16 pods for each core (kubelet allows 110 pods
+// on a node), of up to four kinds, in a random order. They burn 1 to 12 seconds of CPU, or wait for others for up to 10
+// seconds, or read for up to 4. The running pods of a node use up to 40 % of it. One herd in eight only waits, for up
+// to 40 seconds.
 func Random(seed uint64) Scenario {
 	r := rand.New(rand.NewPCG(seed, 3))
 	s := Scenario{Cores: []int{2, 4, 8, 16}[r.IntN(4)], Shuffled: true, Seed: seed}

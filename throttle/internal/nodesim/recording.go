@@ -14,7 +14,7 @@ var testdata embed.FS
 type Recording struct {
 	Name, Kernel string
 	Cores        int
-	// Limit is the number of starts at a time. 0: the herd was not paced.
+	// Limit is the number of starts at a time; 0 if the herd was not paced.
 	Limit         int
 	Running, Herd []Kind
 	Pods          []Life

@@ -12,17 +12,17 @@ import (
 
 // Pacing says what paces a herd.
 type Pacing struct {
-	// Limiter paces the herd. nil: the herd is not paced.
+	// Limiter paces the herd. If it is nil, the herd is not paced.
 	Limiter *throttle.Limiter
 	// Observe is called with each measurement, four times a second. The first one covers a window in which nothing
-	// started. nil: nothing is measured.
+	// started. If Observe is nil, nothing is measured.
 	Observe func(now time.Time, m Measured)
 	// Table, if given, says what starts take, and learns it. The limiter then also knows the pods' patience and the
 	// use of the starts under way.
 	Table *costs.Table
 	// Wait is where pods wait for their turn.
 	Wait Wait
-	// StopAfter ends the run at this time, seconds. 0: never.
+	// StopAfter ends the run at this time, seconds. 0 means that the run ends by itself.
 	StopAfter float64
 	// StopAtKill ends the run as soon as a liveness probe kills.
 	StopAtKill bool

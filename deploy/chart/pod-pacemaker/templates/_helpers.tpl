@@ -25,6 +25,9 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.metricsProxy.why (not .Values.metricsProxy.enabled) -}}
+{{- fail "metricsProxy.why: needs metricsProxy.enabled, because the proxy answers the questions" -}}
+{{- end -}}
 {{- if and .Values.metricsProxy.enabled (eq (int .Values.metricsProxy.port) (int .Values.http.port)) -}}
 {{- fail "metricsProxy.port: is the same as http.port" -}}
 {{- end -}}
@@ -132,6 +135,11 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- /* When the waiting room is installed: auto, on or off. YAML reads on and off without quotes as true and false. */ -}}
 {{- define "pod-pacemaker.room" -}}
 {{- get (dict "true" "on" "false" "off") (toString .Values.waitingRoom.mode) | default .Values.waitingRoom.mode -}}
+{{- end -}}
+
+{{- /* yes where the proxy of the metrics answers why a pod waits. */ -}}
+{{- define "pod-pacemaker.why" -}}
+{{- if and .Values.metricsProxy.enabled .Values.metricsProxy.why -}}yes{{- end -}}
 {{- end -}}
 
 {{- /* The mounts and volumes of the default config, and those of the values. */ -}}

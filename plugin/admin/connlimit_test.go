@@ -95,7 +95,7 @@ func (p *peer) Close() error         { p.closed = true; return nil }
 // The client with the most connections loses one: its oldest connection without a request.
 func TestTheClientWithTheMostConnectionsLosesOne(t *testing.T) {
 	t.Parallel()
-	c := &connBound{most: 3, conns: map[net.Conn]*boundConn{}}
+	c := &connLimit{most: 3, conns: map[net.Conn]*openConn{}}
 	kubelet, asks, idle, newest := &peer{from: "127.0.0.1"}, &peer{from: "10.0.0.9"}, &peer{from: "10.0.0.9"}, &peer{from: "10.0.0.9"}
 	c.opened(kubelet)
 	c.opened(asks)

@@ -11,20 +11,20 @@ import (
 	"sync"
 )
 
-// connBound bounds the connections to a server that everybody can reach. A new connection never waits. If there
-// are too many, connBound closes one of the client with the most connections: the oldest one without a
-// request under way, or else the oldest one. So clients that connect and stay silent cannot block others. A
-// client is an address without its port.
-type connBound struct {
+// connLimit limits the connections to a server that everybody can reach. A new connection never waits. If there are too
+// many, connLimit closes one of the client with the most connections: the oldest one without a request under way, or
+// else the oldest one. So clients that connect and stay silent cannot block others. A client is an address without its
+// port.
+type connLimit struct {
 	most int
 
 	mu    sync.Mutex
-	conns map[net.Conn]*boundConn
+	conns map[net.Conn]*openConn
 	count uint64 // of all connections so far
 }
 
-// boundConn is an open connection.
-type boundConn struct {
+// openConn is an open connection.
+type openConn struct {
 	client string
 	order  uint64 // the value of count when it was opened
 	busy   int    // requests under way
@@ -33,9 +33,9 @@ type boundConn struct {
 // connKey is the key of the connection in a request's context.
 type connKey struct{}
 
-// bound limits the number of connections of srv.
-func bound(srv *http.Server, most int) {
-	c := &connBound{most: most, conns: map[net.Conn]*boundConn{}}
+// limitConns limits the number of connections of srv.
+func limitConns(srv *http.Server, most int) {
+	c := &connLimit{most: most, conns: map[net.Conn]*openConn{}}
 	srv.ConnState = func(conn net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
@@ -56,11 +56,11 @@ func bound(srv *http.Server, most int) {
 	})
 }
 
-func (c *connBound) opened(conn net.Conn) {
+func (c *connLimit) opened(conn net.Conn) {
 	client, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // a TCP address has a port
 	c.mu.Lock()
 	c.count++
-	c.conns[conn] = &boundConn{client: client, order: c.count}
+	c.conns[conn] = &openConn{client: client, order: c.count}
 	surplus := c.surplusLocked()
 	delete(c.conns, surplus)
 	c.mu.Unlock()
@@ -72,13 +72,13 @@ func (c *connBound) opened(conn net.Conn) {
 	}
 }
 
-func (c *connBound) closed(conn net.Conn) {
+func (c *connLimit) closed(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, conn)
 }
 
-func (c *connBound) countBusy(conn net.Conn, n int) {
+func (c *connLimit) countBusy(conn net.Conn, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if g := c.conns[conn]; g != nil {
@@ -87,7 +87,7 @@ func (c *connBound) countBusy(conn net.Conn, n int) {
 }
 
 // surplusLocked returns the connection to close, or nil.
-func (c *connBound) surplusLocked() net.Conn {
+func (c *connLimit) surplusLocked() net.Conn {
 	if len(c.conns) <= c.most {
 		return nil
 	}
