@@ -69,11 +69,16 @@ func (c Cache) compile(ctx context.Context, comp Component, r recipe, label, dir
 	if err := c.runGo(ctx, src, r, label, total, append(args, r.packages...)); err != nil {
 		return err
 	}
+	for _, test := range r.tests {
+		args := append([]string{"test", "-c", "-o", filepath.Join(dir, r.programName(test)+".test"), "-ldflags", r.ldflags(comp)}, common...)
+		if err := c.runGo(ctx, src, r, label, total, append(args, test)); err != nil {
+			return err
+		}
+	}
 	return checkPrograms(dir, r)
 }
 
-// runGo runs go build -v, which prints a line for each compiled package, and reports the count as
-// progress.
+// runGo runs the go command. go build -v prints a line for each compiled package; runGo reports the count as progress.
 func (c Cache) runGo(ctx context.Context, src source, r recipe, label string, total int, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = src.dir, goEnv(r.cgo)

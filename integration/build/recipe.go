@@ -9,6 +9,8 @@ import (
 type recipe struct {
 	// packages are the programs' packages, relative to the module's root.
 	packages []string
+	// tests are packages of which `go test -c` makes a program, named like the package with .test.
+	tests []string
 	// rename maps the last element of a package's path to another file name for its program.
 	rename map[string]string
 	// cgo is true if the program needs a C compiler.
@@ -66,14 +68,22 @@ var recipes = map[string]recipe{
 			"./cmd/kube-apiserver", "./cmd/kube-controller-manager", "./cmd/kube-scheduler",
 			"./cmd/kubelet", "./cmd/kubectl",
 		},
-		vars: []string{
-			"k8s.io/component-base/version.gitVersion=v%s",
-			"k8s.io/component-base/version.gitMajor={major}",
-			"k8s.io/component-base/version.gitMinor={minor}",
-			"k8s.io/component-base/version.gitTreeState=clean",
-			"k8s.io/client-go/pkg/version.gitVersion=v%s",
-		},
+		vars: kubernetesVersion,
 	},
+	// Kubernetes' own tests of a cluster, and the program that their pods run.
+	"kubernetes-tests": {
+		packages: []string{"./test/images/agnhost"},
+		tests:    []string{"./test/e2e"},
+		vars:     kubernetesVersion,
+	},
+}
+
+var kubernetesVersion = []string{
+	"k8s.io/component-base/version.gitVersion=v%s",
+	"k8s.io/component-base/version.gitMajor={major}",
+	"k8s.io/component-base/version.gitMinor={minor}",
+	"k8s.io/component-base/version.gitTreeState=clean",
+	"k8s.io/client-go/pkg/version.gitVersion=v%s",
 }
 
 // recipeOf returns the recipe of a component.
@@ -101,6 +111,7 @@ func (r recipe) ldflags(c Component) string {
 // ingredients returns the parts of the recipe that change the programs.
 func (r recipe) ingredients(c Component) []string {
 	all := append([]string{fmt.Sprint("cgo ", r.cgo), r.ldflags(c)}, r.packages...)
+	all = append(all, r.tests...)
 	all = append(all, r.programs()...)
 	for _, e := range r.edits {
 		all = append(all, e.file, e.old, e.new)
@@ -113,6 +124,9 @@ func (r recipe) programs() []string {
 	var names []string
 	for _, p := range r.packages {
 		names = append(names, r.programName(p))
+	}
+	for _, p := range r.tests {
+		names = append(names, r.programName(p)+".test")
 	}
 	return names
 }

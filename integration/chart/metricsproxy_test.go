@@ -60,6 +60,31 @@ func TestOnlyTheProxyOpensTheMetrics(t *testing.T) {
 	}
 }
 
+// The proxy asks the daemon about pods at a socket in a folder that only the two containers share, and nobody is bound to
+// the role of the users who ask.
+func TestTheProxyAnswersWhyWhereThatIsOn(t *testing.T) {
+	t.Parallel()
+	const values = "{metricsProxy: {enabled: true, why: true}}"
+	pod := daemon(t, values)
+	require.Contains(t, pod.Containers[0].Args, "--why-socket=/why/why.sock")
+	require.Contains(t, pod.Containers[1].Args, "--why-socket=/why/why.sock")
+	require.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "why", MountPath: "/why"})
+	require.Contains(t, pod.Containers[1].VolumeMounts, corev1.VolumeMount{Name: "why", MountPath: "/why", ReadOnly: true})
+	require.Contains(t, pod.Volumes, corev1.Volume{Name: "why", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	rights := map[string][]rbacv1.PolicyRule{}
+	for _, role := range find[*rbacv1.Role](objects(t, values)) {
+		rights[role.Name] = role.Rules
+	}
+	require.Equal(t, []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/proxy"}, Verbs: []string{"get"}},
+	}, rights["pod-pacemaker-why"])
+	for _, binding := range find[*rbacv1.RoleBinding](objects(t, values)) {
+		require.NotEqual(t, "pod-pacemaker-why", binding.RoleRef.Name)
+	}
+	require.NotContains(t, daemon(t, everything).Containers[0].Args, "--why-socket=/why/why.sock")
+}
+
 // The PodMonitor asks the proxy's port with the token of an account that may only read metrics.
 func TestThePodMonitorHasAToken(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 // Release has the name and the namespace of `helm install NAME --namespace NAMESPACE`.
 type Release struct {
 	Name, Namespace string
-	// KubeVersion is the version of the cluster. Empty: v1.36.0.
+	// KubeVersion is the version of the cluster. Empty: v1.37.0.
 	KubeVersion string
 }
 
@@ -92,7 +92,7 @@ func renderAll(r Release, values map[string]any) (map[string]string, error) {
 	}
 	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
 	capabilities := common.DefaultCapabilities.Copy()
-	version, err := common.ParseKubeVersion(cmp.Or(r.KubeVersion, "v1.36.0"))
+	version, err := common.ParseKubeVersion(cmp.Or(r.KubeVersion, "v1.37.0"))
 	if err != nil {
 		return nil, fmt.Errorf("the version of Kubernetes: %w", err)
 	}

@@ -40,6 +40,7 @@ var switches = []struct {
 	{"defaultConfig", map[string]any{"throttleConfig": map[string]any{"maxConcurrent": map[string]any{"value": 2}}}},
 	{"processIO", true},
 	{"metricsProxy.certificate.secret", "metrics-tls"},
+	{"metricsProxy.why", true},
 	{"image.digest", "sha256:" + strings.Repeat("0", 64)},
 }
 
@@ -99,7 +100,7 @@ func wholeRelease(t *testing.T, set map[string]any) {
 	slices.Sort(names)
 	require.Len(t, slices.Compact(slices.Clone(names)), len(names), "%s: an object twice: %v", values, names)
 	for _, role := range roles {
-		if !strings.HasSuffix(role, "-metrics-reader") { // the readers of the metrics bind it
+		if !strings.HasSuffix(role, "-metrics-reader") && !strings.HasSuffix(role, "-why") { // whoever reads or asks is bound by hand
 			require.Contains(t, bound, role, values)
 		}
 	}
@@ -119,7 +120,7 @@ func wholeRelease(t *testing.T, set map[string]any) {
 func TestASwitchWithoutItsPrerequisiteIsRefused(t *testing.T) {
 	t.Parallel()
 	for path, needs := range map[string]string{
-		"podMonitor.enabled": "metricsProxy.enabled", "prometheusRule.enabled": "metricsProxy.enabled",
+		"podMonitor.enabled": "metricsProxy.enabled", "metricsProxy.why": "metricsProxy.enabled", "prometheusRule.enabled": "metricsProxy.enabled",
 	} {
 		for i, s := range switches {
 			if s.path == path {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
@@ -13,9 +12,7 @@ import (
 // makeNode builds missing programs and starts the node.
 func (s *show) makeNode(ctx context.Context) (node, error) {
 	if s.processes {
-		n, err := newProcessNode(ctx, s.herd, s.bin)
-		s.built = time.Now()
-		return n, err
+		return newProcessNode(ctx, s.herd, s.bin)
 	}
 	if err := lab.Preflight(); err != nil {
 		return nil, orProcesses(err)
@@ -24,7 +21,6 @@ func (s *show) makeNode(ctx context.Context) (node, error) {
 	if err != nil {
 		return nil, orProcesses(err)
 	}
-	s.built = time.Now()
 	s.say("Starting a containerd of its own ...")
 	r, err := lab.StartRuntime(ctx, lab.RuntimeOptions{Binaries: built})
 	if err != nil {

@@ -11,18 +11,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-const (
-	// unpacedLongest is when the demo stops the unpaced run.
-	unpacedLongest = 70 * time.Second
-	// pacedLongest is when the demo stops the paced run.
-	pacedLongest = 90 * time.Second
-	// wholeLongest is when everything is removed, counted from the end of the builds: the whole demo
-	// takes at most three minutes.
-	wholeLongest = 170 * time.Second
-	// The last part of wholeLongest: stopPatience is for the daemon's end after the paced run, and
-	// closePatience for the removal of everything that the demo started.
-	stopPatience, closePatience = 5 * time.Second, 20 * time.Second
-)
+// clearPatience is for the removal of the unpaced run's pods, and closePatience for that of everything that the demo
+// started.
+const clearPatience, closePatience = time.Minute, 20 * time.Second
 
 // Options are the demo's options.
 type Options struct {
@@ -77,7 +68,6 @@ type show struct {
 	bin       binaries
 	report    *reportFile
 	processes bool
-	built     time.Time // end of the builds
 	node      node
 }
 
@@ -100,29 +90,14 @@ func prepare(o Options) (*show, error) {
 	return s, nil
 }
 
-// errTooSlow is the error if no time is left for the paced run.
-var errTooSlow = fmt.Errorf("no time is left for the paced run: all of the demo takes at most %s, and this machine needed it for the rest", wholeLongest)
-
-// bothRuns runs the herd unpaced, then paced. It leaves time to clean up.
+// bothRuns runs the herd unpaced, then paced.
 func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
-	end := s.built.Add(wholeLongest - closePatience)
-	ctx, cancel := context.WithDeadlineCause(ctx, end, errTooSlow)
-	defer cancel()
-	runs, err := s.bothRunsUntil(ctx, end.Add(-stopPatience))
-	if err != nil && errors.Is(context.Cause(ctx), errTooSlow) {
-		err = fmt.Errorf("%w (%w)", errTooSlow, err)
-	}
-	return runs, err
-}
-
-// bothRunsUntil is bothRuns, which stops the paced run at end at the latest.
-func (s *show) bothRunsUntil(ctx context.Context, end time.Time) ([]timeline.Run, error) {
 	s.say("")
-	unpaced, err := s.run(ctx, "unpaced", 0, unpacedLongest)
+	unpaced, err := s.run(ctx, "unpaced", 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.node.clear(ctx); err != nil {
+	if err := s.clear(ctx); err != nil {
 		return nil, err
 	}
 	stop, err := s.node.startDaemon(ctx, s.herd.Limit)
@@ -130,22 +105,25 @@ func (s *show) bothRunsUntil(ctx context.Context, end time.Time) ([]timeline.Run
 		return nil, err
 	}
 	s.say("")
-	left := time.Until(end).Truncate(time.Second)
-	if left <= 0 {
-		return nil, errTooSlow
-	}
-	paced, err := s.run(ctx, "paced", s.herd.Limit, min(pacedLongest, left))
+	paced, err := s.run(ctx, "paced", s.herd.Limit)
 	if err != nil {
 		return nil, err
 	}
 	return []timeline.Run{unpaced, paced}, stop(ctx)
 }
 
-// run starts the herd once and follows it until all pods are ready, at most for longest.
-func (s *show) run(ctx context.Context, name string, limit int, longest time.Duration) (timeline.Run, error) {
+// clear removes all pods.
+func (s *show) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clearPatience)
+	defer cancel()
+	return s.node.clear(ctx)
+}
+
+// run starts the herd once and follows it until all pods are ready, or it is plain that they do not get ready.
+func (s *show) run(ctx context.Context, name string, limit int) (timeline.Run, error) {
 	rec := newRecorder(name, limit, s.herd)
 	k := &kubelet{node: s.node, herd: s.herd, rec: rec}
-	run, err := k.show(ctx, s.progress(), longest)
+	run, err := k.show(ctx, s.progress(), s.herd.longest())
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -45,6 +45,9 @@ func (h Herd) Ideal() time.Duration {
 	return h.Burn * time.Duration(h.Pods) / time.Duration(len(h.CPUs))
 }
 
+// longest is when the demo stops a run that is not over.
+func (h Herd) longest() time.Duration { return 3 * h.Ideal() }
+
 // podName returns the name of the i-th pod, from 0.
 func (h Herd) podName(i int) string {
 	return fmt.Sprintf("herd-%0*d", len(strconv.Itoa(h.Pods)), i+1)

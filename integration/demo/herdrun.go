@@ -10,7 +10,7 @@ import (
 )
 
 // show runs and draws the herd, and measures the CPU pressure meanwhile. It returns when all pods
-// are ready, after longest, or when ctx ends. The pods keep running.
+// are ready, when the herd is hopeless, after longest, or when ctx ends. The pods keep running.
 func (k *kubelet) show(ctx context.Context, p progress, longest time.Duration) (timeline.Run, error) {
 	before, err := readCPUTimes()
 	if err != nil {
@@ -27,7 +27,7 @@ func (k *kubelet) show(ctx context.Context, p progress, longest time.Duration) (
 	beside.Go(func() {
 		defer cancel()
 		select {
-		case <-k.rec.allReady:
+		case <-k.rec.over:
 		case <-ctx.Done():
 		}
 		end = time.Now()

@@ -37,7 +37,7 @@ func TestAPodThatIsReadyInTimeIsLeftAlone(t *testing.T) {
 		assert.Equal(t, []timeline.Start{{Began: 0, Ready: 8 * time.Second}}, run.Pods[0].Starts)
 		assert.Equal(t, []string{"0s sandbox 0", "0s create 0", "0s start"}, n.log)
 		select {
-		case <-k.rec.allReady:
+		case <-k.rec.over:
 		default:
 			t.Error("it was not reported that all pods are ready")
 		}

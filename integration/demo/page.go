@@ -41,6 +41,8 @@ func (s *show) notes() []string {
 		"The times are the pods' own: each process logs when it starts and when it is ready. The ends of killed processes are " +
 			"reported by the runtime. Nothing here comes from the daemon's own counters. If some pods were never ready, the mean " +
 			"counts them as ready at the end of the run, so it is a lower bound.",
+		fmt.Sprintf("A run is stopped when each pod that is not ready was killed %d times since the last pod became ready, and after %.0f s, "+
+			"three times the ideal.", timeline.HopelessKills, s.herd.longest().Seconds()),
 		fmt.Sprintf("There is no kubelet: the demo plays its part, with kubelet's numbers. It requests all pods at once, and again %.0f "+
 			"to %.0f s after a refusal. Its liveness probe (initialDelaySeconds %.0f, periodSeconds %.0f, failureThreshold %d) stops a "+
 			"process that is not ready in time. The process is restarted: at once the first time, then after %.0f s, and after "+

@@ -34,8 +34,8 @@ type recorder struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	pods     []recordedPod
-	allReady chan struct{} // closed once every pod was ready at the same time
+	pods []recordedPod
+	over chan struct{} // closed once every pod was ready at the same time, or the herd was hopeless
 }
 
 type recordedPod struct {
@@ -46,7 +46,7 @@ type recordedPod struct {
 }
 
 func newRecorder(name string, limit int, h Herd) *recorder {
-	r := &recorder{name: name, limit: limit, begin: time.Now(), allReady: make(chan struct{})}
+	r := &recorder{name: name, limit: limit, begin: time.Now(), over: make(chan struct{})}
 	for i := range h.Pods {
 		r.pods = append(r.pods, recordedPod{Pod: timeline.Pod{Name: h.podName(i)}, doing: asking})
 	}
@@ -58,19 +58,23 @@ func (r *recorder) update(i int, change func(p *recordedPod)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.pods[i])
-	r.tellReadyLocked()
+	r.tellOverLocked()
 }
 
-func (r *recorder) tellReadyLocked() {
+func (r *recorder) tellOverLocked() {
+	allReady := true
+	var pods []timeline.Pod
 	for _, p := range r.pods {
-		if p.doing != ready {
-			return
-		}
+		allReady = allReady && p.doing == ready
+		pods = append(pods, p.Pod)
+	}
+	if !allReady && !timeline.Hopeless(pods) {
+		return
 	}
 	select {
-	case <-r.allReady:
+	case <-r.over:
 	default:
-		close(r.allReady)
+		close(r.over)
 	}
 }
 

@@ -19,6 +19,8 @@ func (s *show) introduce() {
 		retryInterval.Seconds(), 1.5*retryInterval.Seconds())
 	s.say("process that is not ready %.0f to %.0f s after its start, and the demo restarts it with kubelet's back-off.",
 		earliest.Seconds(), latest.Seconds())
+	s.say("A run ends when all pods are ready; when each pod that is not was killed %d times since the last one became ready; or after %.0f s.",
+		timeline.HopelessKills, h.longest().Seconds())
 	switch {
 	case os.Geteuid() != 0:
 		s.say("Not root: the pods are ordinary processes on an in-process NRI runtime. As root they are containers of a real containerd.")

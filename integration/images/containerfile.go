@@ -35,5 +35,5 @@ func FromContainerfile(image, root, tar string) error {
 	if err := json.Unmarshal([]byte(entry[1]), &command); err != nil || len(command) != 1 {
 		return fmt.Errorf("the Containerfile's ENTRYPOINT %s is not one program: %w", entry[1], err)
 	}
-	return FromFiles(image, programs, command[0], tar)
+	return FromFiles(image, Content{Programs: programs, Entrypoint: command}, tar)
 }

@@ -64,45 +64,70 @@ func writeImage(ctx context.Context, ref name.Tag, program string, code []byte, 
 	if err != nil {
 		return err
 	}
-	return write(ref, map[string][]byte{program: binary}, "/"+program, path)
+	return write(ref, map[string][]byte{program: binary}, Content{Entrypoint: []string{"/" + program}}, path)
 }
 
-// FromFiles writes an image of that name to the tar file path. programs maps paths in the image to
-// the files to read, and entrypoint is the command that the image runs.
-func FromFiles(image string, programs map[string]string, entrypoint, path string) error {
+// Content is what an image holds and runs.
+type Content struct {
+	// Programs maps paths in the image to the files to read.
+	Programs map[string]string
+	// Links maps paths in the image to what they link to.
+	Links map[string]string
+	// Folders are paths of empty folders in which everybody may write.
+	Folders []string
+	// Entrypoint and Cmd are the command that the image runs, and its arguments.
+	Entrypoint, Cmd []string
+}
+
+// FromFiles writes an image of that name to the tar file path.
+func FromFiles(image string, content Content, path string) error {
 	ref, err := name.NewTag(image)
 	if err != nil {
 		return fmt.Errorf("image name: %w", err)
 	}
 	files := map[string][]byte{}
-	for place, file := range programs {
-		content, err := os.ReadFile(file)
+	for place, file := range content.Programs {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("program of image %s: %w", image, err)
 		}
-		files[strings.TrimPrefix(place, "/")] = content
+		files[strings.TrimPrefix(place, "/")] = text
 	}
-	return write(ref, files, entrypoint, path)
+	return write(ref, files, content, path)
 }
 
-func write(ref name.Tag, files map[string][]byte, entrypoint, path string) error {
-	image, err := assemble(files, entrypoint)
+func write(ref name.Tag, files map[string][]byte, content Content, path string) error {
+	image, err := assemble(files, content)
 	if err != nil {
 		return fmt.Errorf("assembling the image: %w", err)
 	}
 	return tarball.WriteToFile(path, ref, image)
 }
 
-// assemble returns an image of one layer with these programs.
-func assemble(programs map[string][]byte, entrypoint string) (v1.Image, error) {
+// assemble returns an image of one layer with these programs, and the links and folders of the content.
+func assemble(programs map[string][]byte, content Content) (v1.Image, error) {
 	var files bytes.Buffer
 	w := tar.NewWriter(&files)
-	for _, place := range slices.Sorted(maps.Keys(programs)) {
-		header := tar.Header{Name: place, Mode: 0o755, Size: int64(len(programs[place])), Typeflag: tar.TypeReg}
+	put := func(header tar.Header, text []byte) error {
+		header.Size = int64(len(text))
 		if err := w.WriteHeader(&header); err != nil {
+			return err
+		}
+		_, err := w.Write(text)
+		return err
+	}
+	for _, folder := range content.Folders {
+		if err := put(tar.Header{Name: strings.Trim(folder, "/") + "/", Mode: 0o1777, Typeflag: tar.TypeDir}, nil); err != nil {
 			return nil, err
 		}
-		if _, err := w.Write(programs[place]); err != nil {
+	}
+	for _, place := range slices.Sorted(maps.Keys(programs)) {
+		if err := put(tar.Header{Name: place, Mode: 0o755, Typeflag: tar.TypeReg}, programs[place]); err != nil {
+			return nil, err
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(content.Links)) {
+		if err := put(tar.Header{Name: strings.TrimPrefix(place, "/"), Linkname: content.Links[place], Typeflag: tar.TypeSymlink}, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +150,7 @@ func assemble(programs map[string][]byte, entrypoint string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{Entrypoint: []string{entrypoint}}
+	config.Config = v1.Config{Entrypoint: content.Entrypoint, Cmd: content.Cmd}
 	return mutate.ConfigFile(image, config)
 }
 

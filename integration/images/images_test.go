@@ -2,7 +2,11 @@ package images
 
 import (
 	"archive/tar"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -54,4 +58,30 @@ func TestUnknownImage(t *testing.T) {
 	t.Parallel()
 	_, err := Build(t.Context(), build.Cache{Dir: t.TempDir()}, "example.com/other:1")
 	require.ErrorContains(t, err, "no program for image")
+}
+
+func TestAnImageHoldsItsFoldersProgramsAndLinks(t *testing.T) {
+	t.Parallel()
+	program, path := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "image.tar")
+	require.NoError(t, os.WriteFile(program, []byte("text"), 0o600))
+	require.NoError(t, FromFiles("example.com/box:1", Content{
+		Programs: map[string]string{"/bin/box": program}, Links: map[string]string{"/bin/sh": "box"}, Folders: []string{"/tmp"}, Cmd: []string{"sh"},
+	}, path))
+	got, err := tarball.ImageFromPath(path, nil)
+	require.NoError(t, err)
+	config, err := got.ConfigFile()
+	require.NoError(t, err)
+	require.Equal(t, []string{"sh"}, config.Config.Cmd)
+	content := mutate.Extract(got)
+	defer content.Close()
+	var found []string
+	for files := tar.NewReader(content); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		found = append(found, fmt.Sprintf("%s %o %s", header.Name, header.Mode, header.Linkname))
+	}
+	require.Equal(t, []string{"tmp 1777 ", "bin/box 755 ", "bin/sh 0 box"}, found)
 }

@@ -26,6 +26,7 @@ type Binaries struct {
 	CNIDir string
 	// The control plane, the kubelet and kubectl.
 	Etcd, APIServer, ControllerManager, Scheduler, Kubelet, Kubectl string
+	apiServerArgs                                                   []string // beside the usual ones
 	// PauseImage and HerdImage are tar files that ctr can import.
 	PauseImage, HerdImage string
 }
@@ -70,14 +71,9 @@ func BuildControlPlane(ctx context.Context, cacheDir string, progress build.Prog
 	if err != nil {
 		return Binaries{}, err
 	}
-	return Binaries{
-		Etcd:              filepath.Join(etcd, "etcd"),
-		APIServer:         filepath.Join(kubernetes, "kube-apiserver"),
-		ControllerManager: filepath.Join(kubernetes, "kube-controller-manager"),
-		Scheduler:         filepath.Join(kubernetes, "kube-scheduler"),
-		Kubelet:           filepath.Join(kubernetes, "kubelet"),
-		Kubectl:           filepath.Join(kubernetes, "kubectl"),
-	}, nil
+	b := Binaries{Etcd: filepath.Join(etcd, "etcd")}
+	b.UseKubernetes(kubernetes)
+	return b, nil
 }
 
 // BuildRuntime builds the programs and images for StartRuntime: containerd, runc, the CNI plugins
@@ -115,6 +111,16 @@ func (b *Binaries) UseContainerd(dir string) {
 	b.Containerd = filepath.Join(dir, "containerd")
 	b.Shim = filepath.Join(dir, "containerd-shim-runc-v2")
 	b.CTR = filepath.Join(dir, "ctr")
+}
+
+// UseKubernetes takes Kubernetes' programs from dir, for instance from the folder of another release. The API server gets
+// the arguments beside the usual ones.
+func (b *Binaries) UseKubernetes(dir string, apiServer ...string) {
+	b.APIServer, b.apiServerArgs = filepath.Join(dir, "kube-apiserver"), apiServer
+	b.ControllerManager = filepath.Join(dir, "kube-controller-manager")
+	b.Scheduler = filepath.Join(dir, "kube-scheduler")
+	b.Kubelet = filepath.Join(dir, "kubelet")
+	b.Kubectl = filepath.Join(dir, "kubectl")
 }
 
 func component(ctx context.Context, cache build.Cache, name string) (string, error) {

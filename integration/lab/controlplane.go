@@ -175,7 +175,7 @@ func (c *Cluster) apiServerSpec() ServiceSpec {
 	creds := c.creds
 	return ServiceSpec{
 		Name: "kube-apiserver",
-		Args: []string{
+		Args: append([]string{
 			c.binaries.APIServer, "--etcd-servers", "http://127.0.0.1:" + etcdPort,
 			"--bind-address", "0.0.0.0", "--advertise-address", NodeIP, "--secure-port", apiPort,
 			"--tls-cert-file", creds.path("apiserver.crt"), "--tls-private-key-file", creds.path("apiserver.key"),
@@ -186,7 +186,7 @@ func (c *Cluster) apiServerSpec() ServiceSpec {
 			"--service-cluster-ip-range", "10.96.0.0/24", "--endpoint-reconciler-type", "none",
 			"--enable-admission-plugins", "NodeRestriction",
 			"--kubelet-preferred-address-types", "InternalIP",
-		},
+		}, c.binaries.apiServerArgs...),
 		Ready: func(ctx context.Context) error {
 			return c.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 		},

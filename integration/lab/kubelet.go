@@ -28,6 +28,14 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 			return err
 		}
 	}
+	// cAdvisor looks for containerd at its usual path, which belongs to the run alone (keeper/mounts.go).
+	usual := filepath.Join(c.Dir, "host/run/containerd")
+	if err := os.MkdirAll(usual, 0o711); err != nil {
+		return err
+	}
+	if err := os.Symlink(c.Socket, filepath.Join(usual, "containerd.sock")); err != nil {
+		return err
+	}
 	config, err := c.writeKubeletConfig(root, o.KubeletConfig)
 	if err != nil {
 		return err
@@ -38,7 +46,7 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 	}
 	args := []string{
 		c.binaries.Kubelet, "--config", config, "--kubeconfig", access, "--hostname-override", c.NodeName, "--node-ip", NodeIP,
-		"--root-dir", root, "--cert-dir", filepath.Join(root, "pki"), "--containerd", c.Socket, "--v", "2",
+		"--root-dir", root, "--cert-dir", filepath.Join(root, "pki"), "--v", "2",
 	}
 	if len(o.NodeLabels) > 0 {
 		args = append(args, "--node-labels", labels(o.NodeLabels))

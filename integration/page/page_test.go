@@ -281,7 +281,7 @@ func TestPageRemembersWhatItHasRead(t *testing.T) {
 func podsOf(now time.Time) (rows []herdpage.Row) {
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds-300) * time.Second) }
 	for i := range 40 {
-		r := herdpage.Row{Namespace: "payments", Name: fmt.Sprint("web-", i), Bound: at(i)}
+		r := herdpage.Row{Namespace: "payments", Name: fmt.Sprint("web-", i), Accepted: at(i)}
 		if i < 12 {
 			r.Started = at(41 + 20*i)
 		}
@@ -291,8 +291,8 @@ func podsOf(now time.Time) (rows []herdpage.Row) {
 		rows = append(rows, r)
 	}
 	return append(rows,
-		herdpage.Row{Namespace: "jobs", Name: "a-job-with-a-name-that-is-longer-than-a-column-of-this-page-is-wide", Bound: at(100), Started: at(140), Ended: at(200)},
-		herdpage.Row{Namespace: "jobs", Name: `<img src=x onerror="document.title='obeyed'">`, Bound: at(101), Started: at(150), Restarts: 3})
+		herdpage.Row{Namespace: "jobs", Name: "a-job-with-a-name-that-is-longer-than-a-column-of-this-page-is-wide", Accepted: at(100), Started: at(140), Ended: at(200)},
+		herdpage.Row{Namespace: "jobs", Name: `<img src=x onerror="document.title='obeyed'">`, Accepted: at(101), Started: at(150), Restarts: 3})
 }
 
 // A user who may list pods sees a row for each pod.

@@ -52,6 +52,7 @@ func run(args []string) error {
 	until := flags.String("until", "", "path of a file that must exist before this is ready; checked ten times a second")
 	needs := flags.String("wait-for", "", "TCP address, host:port, that must accept a connection before this is ready; tried twice a second")
 	serve := flags.Float64("serve-cores", 0, "CPUs to use once ready, 0 to 1, as a pod that serves does")
+	answer := flags.Duration("answer", 0, "CPU time that each HTTP answer takes")
 	thrash := flags.Int("thrash-mib", 0, "size of a file to read over and over once ready; with less memory than that, the node stalls for memory")
 	marks := flags.String("marks", "", "path of a file to make right before this is ready")
 	without := flags.String("fails-without", "", "path of a file that must exist when this starts; without it, this ends with exit code 1")
@@ -99,7 +100,7 @@ func run(args []string) error {
 			return err
 		}
 	}
-	return ready(*port, *done)
+	return ready(*port, *answer, *done)
 }
 
 // appears returns once there is a file at the path.
@@ -126,8 +127,8 @@ func waitFor(address string) {
 	}
 }
 
-// ready logs that the program is ready, and serves until the process is ended.
-func ready(port int, done bool) error {
+// ready logs that the program is ready, and serves until the process is ended. Each answer takes CPU time.
+func ready(port int, answer time.Duration, done bool) error {
 	if done || port == 0 {
 		fmt.Println("ready", time.Now().UnixNano())
 		if done {
@@ -142,23 +143,48 @@ func ready(port int, done bool) error {
 	fmt.Println("ready", time.Now().UnixNano())
 	server := http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ready") }),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if err := work(answer); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			fmt.Fprintln(w, "ready")
+		}),
 	}
 	return server.Serve(listener)
 }
 
 // burnCPU keeps one thread busy until the process has used that much processor time.
-func burnCPU(budget time.Duration) error {
+func burnCPU(budget time.Duration) error { return burn(cpuTime, budget) }
+
+// work keeps one thread busy until that thread has used that much more processor time.
+func work(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	used, err := threadTime()
+	if err != nil {
+		return err
+	}
+	return burn(threadTime, used+d)
+}
+
+// burn keeps one thread busy until the time that clock shows has come.
+func burn(clock func() (time.Duration, error), budget time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for {
-		used, err := cpuTime()
+		used, err := clock()
 		if err != nil || used >= budget {
 			return err
 		}
+		x := sink.Load()
 		for i := range 1 << 18 {
-			sink = sink*31 + uint64(i)
+			x = x*31 + uint64(i)
 		}
+		sink.Store(x)
 	}
 }
 
@@ -223,11 +249,17 @@ func readAll(name string) error {
 }
 
 // sink keeps the compiler from dropping the loop.
-var sink uint64
+var sink atomic.Uint64
 
-func cpuTime() (time.Duration, error) {
+// cpuTime returns the processor time that the process has used.
+func cpuTime() (time.Duration, error) { return usedBy(syscall.RUSAGE_SELF) }
+
+// threadTime returns the processor time that the calling thread has used.
+func threadTime() (time.Duration, error) { return usedBy(syscall.RUSAGE_THREAD) }
+
+func usedBy(who int) (time.Duration, error) {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+	if err := syscall.Getrusage(who, &usage); err != nil {
 		return 0, fmt.Errorf("reading the CPU time used: %w", err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil

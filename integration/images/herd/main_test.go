@@ -22,6 +22,22 @@ func TestBurnsAsMuchAsAsked(t *testing.T) {
 	require.GreaterOrEqual(t, after, budget)
 }
 
+func TestEachAnswerTakesItsOwnWork(t *testing.T) {
+	before, err := cpuTime()
+	require.NoError(t, err)
+	const answers, each = 4, 20 * time.Millisecond
+	ended := make(chan error, answers)
+	for range answers {
+		go func() { ended <- work(each) }()
+	}
+	for range answers {
+		require.NoError(t, <-ended)
+	}
+	after, err := cpuTime()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, after-before, answers*each, "work of one answer counts for no other")
+}
+
 func TestEnvironmentSetsFlagsAndTheCommandLineWins(t *testing.T) {
 	t.Setenv("HERD_CPU_SECONDS", "2.5")
 	t.Setenv("HERD_PORT", "9000")
