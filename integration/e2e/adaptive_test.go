@@ -11,10 +11,10 @@ import (
 )
 
 // tolerableAdaptive bounds the makespan with the limit that the daemon finds, as a ratio to the
-// unpaced herd without liveness probes: 1.04 to 1.10 on a quiet machine.
-const tolerableAdaptive = 1.3
+// unpaced herd without liveness probes: 1.02 to 1.10 where other work takes little.
+const tolerableAdaptive = 1.2
 
-// A herd without a configured limit takes at most 1.3 times as long as the same herd unpaced and
+// A herd without a configured limit takes at most 1.2 times as long as the same herd unpaced and
 // without liveness probes.
 func TestAdaptiveHerd(t *testing.T) {
 	adaptiveHerd(t)

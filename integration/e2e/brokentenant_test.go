@@ -14,8 +14,8 @@ import (
 // kubelet makes them again.
 func TestABrokenDeploymentLeavesTheGateOpen(t *testing.T) {
 	const broken = 3
-	d := startDaemon(t)
-	d.configure(t, "{maxWait: 1h, startTimeout: 1h, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
+	d := startDaemon(t, placesForAll...)
+	d.configure(t, "{maxWait: 1h, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}}")
 	tenant, ns, slow := namespace(t), namespace(t), newLatch(t)
 	createPod(t, ns, "holds-1", herdPod(0, slow.holds))
 	createPod(t, ns, "holds-2", herdPod(0, slow.holds))

@@ -63,9 +63,13 @@ func TestDeadlockOfTwoAndADatabase(t *testing.T) {
 // lentAfter is the default time without progress before a slot is lent.
 const lentAfter = 10 * time.Second
 
-// deadlockRatio bounds the makespan, as a ratio to the unpaced makespan plus the necessary loans.
-// Late loans, or loans that do not grow, exceed it.
-const deadlockRatio = 1.3
+// kubeletRetries is the longest time after which kubelet tries a refused pod again.
+const kubeletRetries = 15 * time.Second
+
+// deadlockRatio bounds the makespan, as a ratio to the unpaced makespan plus the necessary loans and one of kubelet's
+// retries: the database is in the host's network, so it waits by refusal, and no place is promised before a loan is due.
+// Late loans, or loans that do not grow, exceed it. Measured: 0.53 to 0.74.
+const deadlockRatio = 0.85
 
 // deadlock creates the pods that need the database, then the database, two starts at a time, and
 // waits until all are ready. It calls meanwhile during the wait. It compares with the same pods
@@ -84,10 +88,10 @@ func deadlock(t *testing.T, needs corev1.PodSpec, dependants int32, meanwhile fu
 		require.True(t, t.Run("paced", func(t *testing.T) { took = deadlocked(t, needs, dependants, meanwhile) }))
 		// 1, 2, 4 and so on slots are lent until the database, which is last in line, gets one.
 		loans := bits.Len(uint(dependants - 1))
-		ratio := took.Seconds() / (unpaced + time.Duration(loans)*lentAfter).Seconds()
-		figure(t, "%d pods that need a database, and the database last in line: all ready after %.1f s, unpaced after %.1f s; ratio %.2f with %d loans of %s",
-			dependants, took.Seconds(), unpaced.Seconds(), ratio, loans, lentAfter)
-		return above("the makespan, as a ratio to unpaced plus the loans", ratio, deadlockRatio)
+		ratio := took.Seconds() / (unpaced + time.Duration(loans)*lentAfter + kubeletRetries).Seconds()
+		figure(t, "%d pods that need a database, and the database last in line: all ready after %.1f s, unpaced after %.1f s; ratio %.2f with %d loans of %s and a retry of %s",
+			dependants, took.Seconds(), unpaced.Seconds(), ratio, loans, lentAfter, kubeletRetries)
+		return above("the makespan, as a ratio to unpaced plus the loans and a retry", ratio, deadlockRatio)
 	})
 }
 

@@ -197,7 +197,7 @@ func evictionClasses(t *testing.T) {
 // not started.
 func podsAtGate(t *testing.T, d *daemon) (starting, waiting string) {
 	t.Helper()
-	d.configure(t, fmt.Sprintf("{maxWait: 30m, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 30m}, startTimeout: 30m}", evictionLimit))
+	d.configure(t, fmt.Sprintf("{maxWait: 30m, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 30m}, startTimeout: 15m}", evictionLimit))
 	starting, waiting = namespace(t), namespace(t)
 	for i := range evictionLimit {
 		createPod(t, starting, fmt.Sprintf("starting-%d", i), herdPod(0, sleeping("1h"), func(spec *corev1.PodSpec) {
@@ -253,5 +253,5 @@ func logLines(t *testing.T, log string, match *regexp.Regexp) {
 // evictionDaemon runs the daemon with this access. Its waits last longer than the scenario.
 func evictionDaemon(t *testing.T, kubeconfig string) *daemon {
 	t.Helper()
-	return startDaemonWith(t, "--kubeconfig", kubeconfig, "--node-name", node.NodeName, "--gate-timeout", "20m")
+	return startDaemonWith(t, "--kubeconfig", kubeconfig, "--node-name", node.NodeName, "--gate-timeout", "1h")
 }

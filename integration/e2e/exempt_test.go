@@ -62,7 +62,8 @@ func TestPriorityAndExemptions(t *testing.T) {
 	assertUnharmed(t, all)
 }
 
-// priorityClass creates a priority class until the test ends.
+// priorityClass creates a priority class until the test ends, and waits until the API server admits pods of it: it reads
+// the classes from a cache.
 func priorityClass(t *testing.T, name string, value int32) {
 	t.Helper()
 	api := node.Client().SchedulingV1().PriorityClasses()
@@ -72,6 +73,14 @@ func priorityClass(t *testing.T, name string, value int32) {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), name, metav1.DeleteOptions{})) })
+	spec := herdPod(0)
+	spec.PriorityClassName = name
+	tried := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "tried-"}, Spec: spec}
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	eventually(t, "the API server admits pods of "+name, func() bool {
+		_, err := node.Client().CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), tried, dryRun)
+		return err == nil
+	})
 }
 
 // daemonSet creates a DaemonSet.

@@ -16,8 +16,8 @@ import (
 // A pod of phase Failed, and one with a container in CrashLoopBackOff beside one that never gets
 // ready, give their slot to the next pod. Nothing else could free it while the scenario lasts.
 func TestPodsThatFailGiveTheirSlotBack(t *testing.T) {
-	d := startDaemon(t)
-	d.configure(t, "{settleTime: 30m, startTimeout: 1h, maxWait: 1h, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+	d := startDaemon(t, placesForAll...)
+	d.configure(t, "{settleTime: 19m, startTimeout: 20m, maxWait: 1h, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	for name, c := range map[string]struct {
 		spec  func(slow latch) corev1.PodSpec
 		fails func(pod *corev1.Pod) bool

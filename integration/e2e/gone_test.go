@@ -1,11 +1,9 @@
-//go:build e2e && full
+//go:build e2e
 
 package e2e
 
 import (
-	"context"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,23 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A daemon hangs with its sockets open: the waiting pods notice this and start as if the daemon
-// were gone. When the daemon continues, it paces pods again.
-func TestDaemonHangs(t *testing.T) {
-	d := startDaemon(t)
-	resume := func() { assert.NoError(t, d.Signal(context.Background(), syscall.SIGCONT)) }
-	assertStartWithoutDaemon(t, d, func() {
-		require.NoError(t, d.Signal(t.Context(), syscall.SIGSTOP))
-		t.Cleanup(resume) // a stopped process ignores SIGTERM
-	})
-	resume()
-	eventually(t, "the daemon paces pods again", func() bool { return d.status(t).Ready })
-}
-
 // The daemon is killed and not started again: the waiting pods start one by one, in their order and
 // at the pace that the daemon told them.
 func TestDaemonGoneForGood(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	assertStartWithoutDaemon(t, d, func() { require.NoError(t, d.Kill(t.Context())) })
 	require.NoError(t, d.Start(t.Context()))
 }

@@ -34,13 +34,13 @@ import (
 // ratio either, but it can fail for restarts.
 const tolerableForeign = 1.0 / 3
 
-// Bounds of the herd with a limit of two. On a quiet machine the ratio is 1.28 to 1.31: 4
+// Bounds of the herd with a limit of two. On a quiet machine the ratio is 1.26 to 1.31: 4
 // CPU-seconds, half a second until the next probe, a step of runc, and the setup of the sandboxes.
 // The rest allows for slow moments. One start at a time makes the ratio more than 2.2. From the
 // first start to the last, while pods wait, two start nearly all the time; with one at a time the
 // mean is at most 1.0.
 const (
-	tolerablePaced = 1.6
+	tolerablePaced = 1.5
 	leastStarting  = 1.6
 )
 

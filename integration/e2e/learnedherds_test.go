@@ -114,7 +114,7 @@ func (w workloads) work() (sum time.Duration) {
 }
 
 // Of pods that idle for long and then burn CPU together, few start until the first have ended; the
-// second time, the daemon knows their cost, and they take at most 1.35 of the ideal time. Feedback
+// second time, the daemon knows their cost, and they take at most 1.2 of the ideal time. Feedback
 // alone cannot foresee them.
 func TestIdlersThatBurnLaterAreForeseen(t *testing.T) {
 	const herd, burns, idles = 24, 3.0, 15 * time.Second
@@ -125,14 +125,14 @@ func TestIdlersThatBurnLaterAreForeseen(t *testing.T) {
 	figure(t, "the second time %.2f of %.1f s, the time of one idle phase and the CPU work", again.took.Seconds()/ideal.Seconds(), ideal.Seconds())
 	assert.LessOrEqual(t, first.kills, 1, "killed the first time")
 	assert.Zero(t, again.kills, "killed the second time")
-	assert.LessOrEqual(t, again.took.Seconds(), 1.35*ideal.Seconds(), "makespan the second time")
+	assert.LessOrEqual(t, again.took.Seconds(), 1.2*ideal.Seconds(), "makespan the second time")
 }
 
-// mostMixed bounds the mixed herd. It took 1.04 to 1.08 of the unpaced one, and once about 1.3.
-const mostMixed = 1.35
+// mostMixed bounds the mixed herd. It took 1.04 to 1.08 of the unpaced one.
+const mostMixed = 1.24
 
 // Pods that sleep and pods with little and much CPU work start together: the second time, they take
-// at most 1.35 times as long as without the daemon and without liveness probes, and none is killed.
+// at most 1.24 times as long as without the daemon and without liveness probes, and none is killed.
 func TestAMixedHerdIsForeseen(t *testing.T) {
 	mixed := workloads{
 		{"sleeps", 8, herdPod(0.1, sleeping("15s"), killedAfter(40*time.Second)), 0.1},

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -77,7 +78,8 @@ func doNotEndTheRuntime(t *testing.T, others int) {
 	assert.NotContains(t, d.status(t).NotReady, ns, "every process of the node may read this")
 	eventually(t, "the PacemakerNode says it", func() bool {
 		n := object[v1alpha1.PacemakerNode](t, "pacemakernode", node.NodeName)
-		return !n.Status.Ready && strings.Contains(n.Status.Message, "largest pods and containers")
+		ready := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Status == metav1.ConditionFalse && strings.Contains(ready.Message, "largest pods and containers")
 	})
 	eventually(t, "an event on the node says it", func() bool { return hasEvent(t, "default", "ListingTooLarge") })
 	assert.Equal(t, runtime, node.Containerd.PID(), "containerd ended")

@@ -361,7 +361,8 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 		assert.Contains(t, learned, "learned on ")
 	}
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Disabled"}}'`)
-	eventually(t, "the kill switch admits all pods", func() bool { return len(d.status(t).Waiting) == 0 })
+	eventually(t, "the kill switch admits all pods, by containerd", func() bool { return len(begun(t, ns)) == herd })
+	assert.Empty(t, d.status(t).Waiting)
 	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
 	m.runs(t, "kubectl apply -f deploy/samples/all-off.yaml")
 	eventually(t, "the kill switch of all nodes is in force", func() bool { return d.status(t).Config.Name == "0-all-off" })
@@ -450,7 +451,7 @@ func (m *manual) showsPods(t *testing.T, ns string, herd int) {
 			continue
 		}
 		of++
-		assert.Less(t, time.Since(row.Bound), 10*time.Minute)
+		assert.Less(t, time.Since(row.Accepted), 10*time.Minute)
 		if row.Started.IsZero() {
 			waiting++
 		}
@@ -564,7 +565,7 @@ func TestTheNodesCommands(t *testing.T) {
 		}
 		script.WriteString(line[1] + "\n")
 	}
-	require.GreaterOrEqual(t, ran, 12)
+	require.GreaterOrEqual(t, ran, 8)
 	for line := range strings.Lines(systemd) {
 		assert.Contains(t, []string{"systemctl restart containerd\n", "systemctl enable --now pod-pacemaker\n"}, line)
 	}

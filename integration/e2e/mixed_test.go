@@ -23,24 +23,31 @@ import (
 // mixedLimit is how many pods of a mixed herd start at a time.
 const mixedLimit = 4
 
+// mostMixedTime is how long a mixed herd may take.
+const mostMixedTime = 10 * time.Minute
+
 // mixedCPU is what each pod of a mixed herd burns, in CPU-seconds.
 const mixedCPU = 0.3
 
 // A mixed herd has eight kinds of pods with a network of their own, of which these are the numbers in a whole one, and
 // pods that the waiting room does not hold: some in the host's network, a static one and exempt ones.
-var mixedKinds = []struct {
-	name   string
-	count  int32
-	shapes []shape
-}{
-	{"plain", 30, nil},
-	{"init", 20, []shape{withInit}},
-	{"sidecar", 15, []shape{withSidecar}},
-	{"unprobed", 15, []shape{withoutProbes}},
-	{"sleeper", 10, []shape{sleeping("5s")}},
-	{"job", 10, []shape{runOnce}},
-	{"two", 5, []shape{withSecond}},
-	{"crash", 5, []shape{crashing}},
+var mixedKinds = []mixedKind{
+	{"plain", 30, mixedCPU, nil},
+	{"init", 20, mixedCPU, []shape{withInit}},
+	{"sidecar", 15, mixedCPU, []shape{withSidecar}},
+	{"unprobed", 15, mixedCPU, []shape{withoutProbes}},
+	{"sleeper", 10, mixedCPU, []shape{sleeping("5s")}},
+	{"job", 10, mixedCPU, []shape{runOnce}},
+	{"two", 5, mixedCPU, []shape{withSecond}},
+	{"crash", 5, mixedCPU, []shape{crashing}},
+}
+
+// mixedKind is a number of like pods of a mixed herd.
+type mixedKind struct {
+	name       string // job: each pod is of a Job of its own; crash: its pods crash
+	count      int32
+	cpuSeconds float64 // that each burns
+	shapes     []shape
 }
 
 const (
@@ -93,8 +100,9 @@ func (r mixedRun) String() string {
 		r.took.Seconds(), r.odd, r.host, len(r.ours), r.warned, r.crash, r.killed)
 }
 
-// runMixed starts one mixed herd, a whole one divided by a number, and waits until its pods are ready or have ended.
-func runMixed(t *testing.T, divided int32) mixedRun {
+// runMixed starts a mixed herd of these kinds, a whole one divided by a number, and waits until its pods are ready or have
+// ended.
+func runMixed(t *testing.T, kinds []mixedKind, divided int32) mixedRun {
 	t.Helper()
 	ns := namespace(t)
 	seen, stop := watchLooks(t, ns)
@@ -109,18 +117,18 @@ func runMixed(t *testing.T, divided int32) mixedRun {
 		})
 	}
 	count := mixedHost + 1
-	for _, kind := range mixedKinds {
+	for _, kind := range kinds {
 		n := kind.count / divided
 		count += int(n)
 		if kind.name != "job" {
-			deploy(t, ns, kind.name, n, herdPod(mixedCPU, kind.shapes...))
+			deploy(t, ns, kind.name, n, herdPod(kind.cpuSeconds, kind.shapes...))
 			continue
 		}
 		for i := range n {
-			createJob(t, ns, fmt.Sprintf("job-%d", i), herdPod(mixedCPU, kind.shapes...))
+			createJob(t, ns, fmt.Sprintf("job-%d", i), herdPod(kind.cpuSeconds, kind.shapes...))
 		}
 	}
-	polled(t, 500*time.Millisecond, "all pods that do not crash are ready or have ended", func() bool {
+	polledFor(t, mostMixedTime, 500*time.Millisecond, "all pods that do not crash are ready or have ended", func() bool {
 		up := 0
 		for _, p := range pods(t, ns) {
 			if strings.HasPrefix(p.Name, "crash-") && len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].RestartCount > 0 ||
@@ -184,7 +192,7 @@ func TestHalfAMixedHerdWaitsQuietly(t *testing.T) {
 	d := startDaemon(t, roomArgs("auto")...)
 	d.awaitRoom(t)
 	d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}}}", mixedLimit))
-	r := runMixed(t, 2)
+	r := runMixed(t, mixedKinds, 2)
 	figure(t, "half a mixed herd: %s", r)
 	r.assertQuiet(t)
 }

@@ -31,7 +31,7 @@ func TestAMixedHerdWaitsQuietly(t *testing.T) {
 				}
 			}
 			before := readMachine(t)
-			r := runMixed(t, 1)
+			r := runMixed(t, mixedKinds, 1)
 			runs[use] = r.took
 			figure(t, "%s: %s; %.2f x the time unpaced; %s", use, r, r.took.Seconds()/runs["unpaced"].Seconds(), before.since(t))
 			if use == "auto" {

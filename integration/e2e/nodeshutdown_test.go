@@ -99,8 +99,9 @@ func shutsDownUnpaced(t *testing.T, bus *logind.Logind) (took time.Duration, end
 // waiting pods do not start.
 func shutsDownPaced(t *testing.T, bus *logind.Logind) time.Duration {
 	t.Helper()
-	d := startDaemon(t)
-	d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 10m}}", shutdownLimit))
+	d := startDaemon(t, placesForAll...)
+	// Each slot may be held for 30 minutes, so that some of the pods have a place for an hour, and the others none.
+	d.configure(t, fmt.Sprintf("{startTimeout: 30m, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 10m}}", shutdownLimit))
 	starting, others := namespace(t), namespace(t)
 	createStarting(t, starting)
 	eventually(t, "the slots are held", func() bool {

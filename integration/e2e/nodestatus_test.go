@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
@@ -64,15 +66,17 @@ func TestNodeReportsHowPodsStart(t *testing.T) {
 	require.Len(t, n.OwnerReferences, 1)
 	assert.Equal(t, "Node", n.OwnerReferences[0].Kind)
 	assert.Equal(t, "tells", n.Status.Config)
-	assert.True(t, n.Status.Ready, n.Status.Message)
+	assert.True(t, meta.IsStatusConditionTrue(n.Status.Conditions, v1alpha1.ConditionReady), n.Status.Conditions)
 	assert.EqualValues(t, 1, n.Status.Limit)
 	assert.EqualValues(t, 1, n.Status.Starting)
 	assert.NotNil(t, n.Status.WaitingSince)
-	assert.Equal(t, v1alpha1.Connected, n.Status.Connection)
+	assert.True(t, meta.IsStatusConditionTrue(n.Status.Conditions, v1alpha1.ConditionConnected), n.Status.Conditions)
 	t.Log("\n" + kubectl(t, "get", "pacemakernodes"))
 
+	assert.Len(t, begun(t, ns), 1, "pods that have begun")
 	kubectl(t, "patch", "pacemakerconfig", "tells", "--type=merge", "-p", `{"spec":{"mode":"Disabled"}}`)
-	eventually(t, "no pod waits in the mode that holds none", func() bool { return len(d.status(t).Waiting) == 0 })
+	eventually(t, "containerd has begun all pods in the mode that holds none", func() bool { return len(begun(t, ns)) == 4 })
+	assert.Empty(t, d.status(t).Waiting)
 
 	kubectl(t, "label", "node", node.NodeName, "pace=slow")
 	t.Cleanup(func() {
@@ -87,5 +91,8 @@ func TestNodeReportsHowPodsStart(t *testing.T) {
 			t.Log(kubectl(t, "get", "pacemakernodes,pacemakerconfigs", "-o", "yaml"))
 		}
 	}()
-	assert.Equal(t, v1alpha1.Stopped, told().Status.Connection)
+	for _, c := range told().Status.Conditions {
+		assert.Equal(t, metav1.ConditionFalse, c.Status, c.Type)
+		assert.Equal(t, v1alpha1.ReasonStopped, c.Reason, c.Type)
+	}
 }

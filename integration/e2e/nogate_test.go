@@ -19,19 +19,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// onNode runs the rest of the test on another node, with the containerd of that name in
-// versions.txt and additional configuration of containerd.
-func onNode(t *testing.T, containerd, config string) {
+// onNode runs the rest of the test on another node, with the containerd or Kubernetes of that name in versions.txt and
+// additional configuration of containerd.
+func onNode(t *testing.T, part, config string) {
 	t.Helper()
 	cache, err := lab.CacheDir()
 	require.NoError(t, err)
 	binaries, err := lab.Build(t.Context(), cache, build.PlainProgress(os.Stderr))
 	require.NoError(t, err)
-	component, err := build.Find(containerd)
+	component, err := build.Find(part)
 	require.NoError(t, err)
 	dir, err := build.Cache{Dir: cache, Progress: build.PlainProgress(os.Stderr)}.Component(t.Context(), component)
 	require.NoError(t, err)
-	binaries.UseContainerd(dir)
+	if part == oldestKubernetes { // the lab's tokens name a node, like those of pods
+		binaries.UseKubernetes(dir, "--feature-gates", "ServiceAccountTokenNodeBinding=true")
+	} else {
+		binaries.UseContainerd(dir)
+	}
 	other, err := lab.StartCluster(t.Context(), lab.ClusterOptions{
 		RuntimeOptions: lab.RuntimeOptions{Binaries: binaries, ContainerdConfig: config},
 	})

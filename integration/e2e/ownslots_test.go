@@ -46,7 +46,7 @@ func TestSlotsOfTheOwnNode(t *testing.T) {
 	require.NoError(t, os.WriteFile(manifest, []byte(all), 0o600))
 	kubectl(t, "apply", "--server-side", "-f", manifest)
 	t.Cleanup(func() {
-		out, err := node.Kubectl(context.Background(), "delete", "-f", manifest)
+		out, err := node.Kubectl(context.Background(), "delete", "--ignore-not-found", "-f", manifest)
 		assert.NoError(t, err, "%s", out)
 	})
 	of := func(name string) coordinationclient.LeaseInterface {

@@ -34,20 +34,7 @@ func TestRebootDaemonSet(t *testing.T) {
 	d.configure(t, `{throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}, maxWait: 30m}`)
 	d.idle(t)
 
-	for _, part := range []interface{ Kill(context.Context) error }{node.Kubelet, node.Containerd} {
-		require.NoError(t, part.Kill(t.Context()))
-	}
-	killPods(t)
-	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "run")))
-	begin := time.Now()
-	require.NoError(t, node.Containerd.Start(t.Context()))
-	require.NoError(t, node.Kubelet.Start(t.Context()))
-	var up time.Time
-	eventually(t, "the daemon is back", func() bool {
-		s, err := d.admin.Status(t.Context())
-		up = time.Now()
-		return err == nil && s.Ready && s.Config.Name != ""
-	})
+	begin, up := in.rebootNode(t, d)
 	createPod(t, ns, "late", herdPod(0.1))
 	all := readyAgain(t, ns, begin, rebooted+1)
 	logLives(t, begin, all)
@@ -161,4 +148,24 @@ func beside(all []life, at time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// rebootNode reboots the node on which only the DaemonSet is installed. It returns when containerd began, and when the
+// daemon had its configuration again.
+func (in *install) rebootNode(t *testing.T, d *daemon) (begin, up time.Time) {
+	t.Helper()
+	for _, part := range []interface{ Kill(context.Context) error }{node.Kubelet, node.Containerd} {
+		require.NoError(t, part.Kill(t.Context()))
+	}
+	killPods(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "run")))
+	begin = time.Now()
+	require.NoError(t, node.Containerd.Start(t.Context()))
+	require.NoError(t, node.Kubelet.Start(t.Context()))
+	eventually(t, "the daemon is back", func() bool {
+		s, err := d.admin.Status(t.Context())
+		up = time.Now()
+		return err == nil && s.Ready && s.Config.Name != ""
+	})
+	return begin, up
 }

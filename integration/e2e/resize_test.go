@@ -22,7 +22,7 @@ type resized struct {
 // The limit of the config is raised, and then lowered below the number of held slots: no slot is
 // lost or added, and the starts stay within the limit.
 func TestTheLimitChangesUnderHeldSlots(t *testing.T) {
-	r := &resized{t: t, d: startDaemon(t), ns: namespace(t), exemptNS: namespace(t)}
+	r := &resized{t: t, d: startDaemon(t, placesForAll...), ns: namespace(t), exemptNS: namespace(t)}
 	applyConfig(t, "resized", fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 3}, noProgressAfter: 0s}}", r.exemptNS))
 	eventually(t, "the limit is 3", func() bool { return r.d.status(t).Limit == 3 })
 	first, second, third := newLatch(t), newLatch(t), newLatch(t)

@@ -17,7 +17,7 @@ import (
 // policy is Always or OnFailure, and the starting pod none. A Job that allows no failure, whose pod would be
 // restarted, does not fail: its pod waits by refusal.
 func TestRestartCounts(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	ns, slow := namespace(t), newLatch(t)
 	// A restarted kubelet cannot report this pod ready before it has probed it, because its init container still runs. Of

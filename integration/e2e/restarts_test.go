@@ -119,16 +119,6 @@ func logSince(t *testing.T, s *lab.Service, size int64) string {
 	return string(text[size:])
 }
 
-// herdOf returns only the herd's pods.
-func herdOf(names []string) (herd []string) {
-	for _, name := range names {
-		if strings.HasPrefix(name, "herd-") {
-			herd = append(herd, name)
-		}
-	}
-	return herd
-}
-
 // doneOf counts the succeeded pods.
 func doneOf(t *testing.T, namespace string) (n int) {
 	t.Helper()

@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 )
 
 // roomSettles is for how long after its installation, a change in the folder of the CNI
@@ -85,7 +87,15 @@ type looks struct {
 func watchLooks(t *testing.T, ns string) (seen *looks, stop func()) {
 	t.Helper()
 	seen = &looks{odd: map[string]map[string]bool{}}
-	w, err := node.Client().CoreV1().Pods(ns).Watch(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	ctx, pods := context.WithoutCancel(t.Context()), node.Client().CoreV1().Pods(ns)
+	known, err := pods.List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range known.Items {
+		seen.see(&known.Items[i])
+	}
+	w, err := toolswatch.NewRetryWatcherWithContext(ctx, known.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
+	})
 	require.NoError(t, err)
 	done := make(chan struct{})
 	go func() {

@@ -31,4 +31,10 @@ func TestAPodWithoutProbesSettles(t *testing.T) {
 	held := all[1].started.Sub(all[0].created)
 	figure(t, "the next pod began %.1f s after the container without probes was created, with a settleTime of %s", held.Seconds(), settle)
 	assert.GreaterOrEqual(t, held, settle, "from the container of the pod without probes to the process of the next")
+
+	const busy = "pod_pacemaker_settled_busy_total"
+	assert.Zero(t, d.metric(t, busy), "what settled used no CPU")
+	createPod(t, ns, "burns", herdPod(600, withoutProbes))
+	eventually(t, "its start is over", func() bool { return d.ended(t, ns)["burns"].Reason == reasons.Settled })
+	assert.InDelta(t, 1, d.metric(t, busy), 0, "it settled while it kept a CPU busy")
 }

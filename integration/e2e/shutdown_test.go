@@ -39,7 +39,7 @@ func shutdowns(t *testing.T) (with, without time.Duration) {
 	eventually(t, "kubelet reports all starts", func() bool { return startedIn(t, ns) == crowded })
 	without = endAll(t, ns)
 
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	hold(t, d, namespace(t), newLatch(t).holds)
 	waiting := namespace(t)
 	createMany(t, waiting)

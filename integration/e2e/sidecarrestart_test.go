@@ -16,8 +16,8 @@ import (
 // kubelet is restarted while the app of a pod waits in the gate beside its sidecar, and while a pod with a sidecar that
 // is never restarted waits: the one gets ready, the other ends.
 func TestKubeletIsRestartedWhilePodsWithSidecarsWait(t *testing.T) {
-	d := startDaemon(t)
-	d.configure(t, "{maxWait: 1h, startTimeout: 1h, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+	d := startDaemon(t, placesForAll...)
+	d.configure(t, "{maxWait: 1h, startTimeout: 20m, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	ns, first, slow := namespace(t), newLatch(t), newLatch(t)
 	createPod(t, ns, "always", herdPod(0, withInitAndSidecar, first.holds, func(spec *corev1.PodSpec) {
 		spec.Containers[0].Args = append(spec.Containers[0].Args, "--exit", "1")
@@ -43,8 +43,8 @@ func TestKubeletIsRestartedWhilePodsWithSidecarsWait(t *testing.T) {
 // kubelet restarts all containers of a pod because one exited (RestartAllContainers): the pod asks for one turn, with its
 // init container, and nothing of it begins before.
 func TestAPodWhoseContainersAllRestartWaitsForOneTurn(t *testing.T) {
-	d := startDaemon(t)
-	d.configure(t, "{maxWait: 1h, startTimeout: 1h, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
+	d := startDaemon(t, placesForAll...)
+	d.configure(t, "{maxWait: 1h, startTimeout: 20m, throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	ns, first, slow := namespace(t), newLatch(t), newLatch(t)
 	f := follow(t, ns) // kubelet removes the containers
 	createPod(t, ns, "all", herdPod(0, withInitAndSidecar, first.holds, func(spec *corev1.PodSpec) {

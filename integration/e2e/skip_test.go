@@ -15,7 +15,7 @@ import (
 // With allowSkipAnnotation, a pod with the annotation pod-pacemaker.io/skip starts at once, before
 // the pods that wait. Without it, the pod waits for its turn.
 func TestTheSkipAnnotationCountsOnlyIfAllowed(t *testing.T) {
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	for allowed, order := range map[bool][]string{
 		true:  {"holds", "skips", "waits"},
 		false: {"holds", "waits", "skips"},

@@ -170,8 +170,12 @@ func (s *stampede) status(e crd.Effective, policy string) v1alpha1.PacemakerNode
 	since := metav1.NewTime(time.Unix(1700000000, 0))
 	status := v1alpha1.PacemakerNodeStatus{
 		Version: "v0.0.0-e2e", Config: e.Name, Origin: string(e.Origin), ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
-		Ready: true, Connection: v1alpha1.Connected, WaitMethod: v1alpha1.WaitGate,
-		Waiting: 1, Starting: 2, Limit: 2, WaitingSince: &since, HeldBy: "Concurrency",
+		Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPaced},
+			{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected},
+		},
+		WaitMethod: v1alpha1.WaitGate,
+		Waiting:    1, Starting: 2, Limit: 2, WaitingSince: &since, HeldBy: "Concurrency",
 	}
 	if s.busy.Load() {
 		status.Waiting = 2 + s.changes.Add(1)%1000

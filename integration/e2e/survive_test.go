@@ -178,3 +178,13 @@ func readyOf(t *testing.T, namespace, deployment string) (n int) {
 	}
 	return n
 }
+
+// herdOf returns only the herd's pods.
+func herdOf(names []string) (herd []string) {
+	for _, name := range names {
+		if strings.HasPrefix(name, "herd-") {
+			herd = append(herd, name)
+		}
+	}
+	return herd
+}

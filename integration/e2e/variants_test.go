@@ -82,7 +82,7 @@ func TestRebootCutOff(t *testing.T) {
 // of two minutes, and starts in its turn.
 func TestLongWaitsInTheGate(t *testing.T) {
 	const timeout, waits = 5 * time.Minute, 130 * time.Second
-	d, slow := heldByKubeletConfig(t, timeout)
+	d, slow := heldByKubeletConfig(t, timeout, 4*time.Minute)
 	ns := namespace(t)
 	createPod(t, ns, "waits", herdPod(0.1))
 	eventually(t, "the pod waits at the gate", func() bool { return created(t, ns, "waits") })

@@ -182,13 +182,19 @@ func runOnce(spec *corev1.PodSpec) {
 // deploy creates a Deployment.
 func deploy(t *testing.T, namespace, name string, replicas int32, spec corev1.PodSpec) {
 	t.Helper()
+	deployAnnotated(t, namespace, name, replicas, spec, nil)
+}
+
+// deployAnnotated creates a Deployment whose pods have annotations.
+func deployAnnotated(t *testing.T, namespace, name string, replicas int32, spec corev1.PodSpec, annotations map[string]string) {
+	t.Helper()
 	labels := map[string]string{"app": name}
 	_, err := node.Client().AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}, Spec: spec},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -180,26 +180,26 @@ func latched(folder string) shape {
 // createPods creates n pods with that name and a number, and removes them when the test ends.
 func createPods(t *testing.T, name string, n int, spec corev1.PodSpec) {
 	t.Helper()
-	api := server.Client().CoreV1().Pods(metav1.NamespaceDefault)
 	for i := range n {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + strconv.Itoa(i)}, Spec: spec}
-		_, err := api.Create(t.Context(), pod, metav1.CreateOptions{})
-		require.NoError(t, err)
+		createPod(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name + "-" + strconv.Itoa(i)}, Spec: spec})
 	}
+}
+
+// createPod creates a pod, and removes it when the test ends.
+func createPod(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	api := server.Client().CoreV1().Pods(pod.Namespace)
+	_, err := api.Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx := context.Background()
-		for i := range n {
-			err := api.Delete(ctx, name+"-"+strconv.Itoa(i), metav1.DeleteOptions{})
-			assert.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
-		}
+		err := api.Delete(ctx, pod.Name, metav1.DeleteOptions{})
+		assert.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 		assert.NoError(t, soon(ctx, func() error {
-			left, err := api.List(ctx, metav1.ListOptions{})
-			for _, p := range left.Items {
-				if strings.HasPrefix(p.Name, name+"-") {
-					return fmt.Errorf("pod %s is still there", p.Name)
-				}
+			if _, err := api.Get(ctx, pod.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("pod %s is still there: %w", pod.Name, err)
 			}
-			return err
+			return nil
 		}))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -39,6 +40,71 @@ func rebooted(t *testing.T, begin time.Time) {
 	figure(t, "%d pods, %d at a time: the first process started %.0f s and the last was ready %.0f s after the order to reboot",
 		rebootPods, rebootLimit, all[0].started.Sub(begin).Seconds(), last(all).Sub(begin).Seconds())
 	assert.Empty(t, unpaced(t), "unpaced starts")
+}
+
+// The power fails on a node with apps that exit with 1 while an agent of the node is not ready. With startAfter none begins
+// before that, and none crashes. Without it they do.
+func TestRebootInOrder(t *testing.T) {
+	const apps, takes = 6, 20 * time.Second
+	folder := strings.TrimSpace(sh(t, "mktemp -d /var/tmp/agent-XXXXXX"))
+	marked := func(flags ...string) shape {
+		return func(spec *corev1.PodSpec) {
+			spec.Volumes = []corev1.Volume{{Name: "mark", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}}}
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "mark", MountPath: "/mark"}}
+			args(flags...)(spec)
+		}
+	}
+	labels := map[string]string{"app": "agent"}
+	agent := &corev1.Pod{ // exempt, by its namespace
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "agent", Labels: labels},
+		Spec:       herdPod(0, marked("--sleep", takes.String(), "--marks", "/mark/ready")),
+	}
+	reboots := func(t *testing.T) (begin, agentReady time.Time, crashes int32) {
+		t.Helper()
+		eventually(t, "all apps are ready", func() bool { return ready(t, "app") == apps })
+		before := restarts(t, "app")
+		begin = clock(t)
+		sh(t, "rm %s/ready && sync", folder)
+		require.NoError(t, guest.Cut(t.Context())) // in a regular shutdown kubelet would end pods for good that no controller makes again
+		require.NoError(t, guest.Start(t.Context()))
+		paces(t)
+		eventually(t, "all apps are ready again", func() bool { return readySince(t, "app", begin) == apps })
+		now, err := server.Client().CoreV1().Pods(agent.Namespace).Get(t.Context(), agent.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		for _, c := range now.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				agentReady = c.LastTransitionTime.Time
+			}
+		}
+		require.True(t, agentReady.After(begin), "the agent is ready since %s, the power was cut at %s", agentReady, begin)
+		return begin, agentReady, restarts(t, "app") - before - apps // the reboot itself counts once for each
+	}
+	configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
+	createPod(t, agent)
+	eventually(t, "the agent has left its mark", func() bool { return strings.Contains(sh(t, "ls %s", folder), "ready") })
+	createPods(t, "app", apps, herdPod(0.1, marked("--fails-without", "/mark/ready")))
+	_, _, crashes := reboots(t)
+	require.Positive(t, crashes, "apps that ended with exit code 1, without startAfter")
+
+	configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}, startAfter: [{namespace: kube-system, podSelector: {matchLabels: {app: agent}}, timeout: 10m}]}")
+	begin, agentReady, none := reboots(t)
+	assert.Zero(t, none, "apps that ended with exit code 1")
+	for _, l := range assertPaced(t, "app", begin, apps, rebootLimit) {
+		assert.False(t, l.started.Before(agentReady), "%s started %s, and the agent was ready %s", l.pod, l.started, agentReady)
+	}
+	figure(t, "%d apps after an agent that takes %s: the agent was ready %.0f s after the power was cut; without startAfter apps ended %d times with exit code 1",
+		apps, takes, agentReady.Sub(begin).Seconds(), crashes)
+}
+
+// restarts returns how often kubelet restarted containers of the pods with that name prefix.
+func restarts(t *testing.T, name string) (sum int32) {
+	t.Helper()
+	for _, p := range pods(t, name) {
+		for _, c := range p.Status.ContainerStatuses {
+			sum += c.RestartCount
+		}
+	}
+	return sum
 }
 
 // readySince counts the pods that are ready according to the API server and got ready since a time.

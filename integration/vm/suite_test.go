@@ -111,11 +111,13 @@ func daemonAccess(ctx context.Context) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w\n%s", file, err, out)
 		}
 	}
-	// There is no controller that would create the service account, and a pod needs it.
-	_, err := server.Client().CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("the default service account: %w", err)
+	// There is no controller that would create these service accounts, and pods need them.
+	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem} {
+		_, err := server.Client().CoreV1().ServiceAccounts(namespace).Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("the default service account of %s: %w", namespace, err)
+		}
 	}
 	token, err := server.Kubectl(ctx, "create", "token", "pod-pacemaker", "--namespace", "pod-pacemaker", "--duration", "24h")
 	if err != nil {
