@@ -54,8 +54,9 @@ func TestChaos(t *testing.T) {
 	seed, minutes := chaosNumber(t, "CHAOS_SEED", chaosSeed), chaosNumber(t, "CHAOS_MINUTES", 1)
 	t.Logf("repeat with: make chaos SEED=%d MINUTES=%d", seed, minutes)
 	d := startDaemon(t)
-	// Slots are not lent: with loans the limit would not hold while kubelet is away.
-	d.configure(t, fmt.Sprintf("{throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", chaosLimit))
+	// Slots are not lent: with loans the limit would not hold while kubelet is away. By startTimeout
+	// some pods have places in the gate before any start has ended; the others are refused.
+	d.configure(t, fmt.Sprintf("{startTimeout: 45s, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", chaosLimit))
 	ns := namespace(t)
 	c := &chaos{
 		t: t, d: d, namespace: ns, random: rand.New(rand.NewPCG(seed, 0)),
