@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -182,13 +181,8 @@ func evictionClass(n int) string { return fmt.Sprintf("evicted-%d", n) }
 // evictionClasses makes kubelet evict the waiting pods in the order of their names.
 func evictionClasses(t *testing.T) {
 	t.Helper()
-	api := node.Client().SchedulingV1().PriorityClasses()
 	for n := range evictionWaiting {
-		_, err := api.Create(t.Context(), &schedulingv1.PriorityClass{
-			ObjectMeta: metav1.ObjectMeta{Name: evictionClass(n)}, Value: int32(n - evictionWaiting),
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), evictionClass(n), metav1.DeleteOptions{})) })
+		priorityClass(t, evictionClass(n), int32(n-evictionWaiting))
 	}
 }
 
