@@ -55,8 +55,9 @@ func TestChaos(t *testing.T) {
 	t.Logf("repeat with: make chaos SEED=%d MINUTES=%d", seed, minutes)
 	d := startDaemon(t)
 	// Slots are not lent: with loans the limit would not hold while kubelet is away. By startTimeout
-	// some pods have places in the gate before any start has ended; the others are refused.
-	d.configure(t, fmt.Sprintf("{startTimeout: 45s, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", chaosLimit))
+	// some pods have places in the gate before any start has ended; the others are refused. The pods
+	// that crash have no probe: on a slow machine they crash after more than 5 s, the default of settleTime.
+	d.configure(t, fmt.Sprintf("{startTimeout: 45s, settleTime: 40s, throttleConfig: {maxConcurrent: {value: %d}, noProgressAfter: 0s}}", chaosLimit))
 	ns := namespace(t)
 	c := &chaos{
 		t: t, d: d, namespace: ns, random: rand.New(rand.NewPCG(seed, 0)),
