@@ -42,7 +42,7 @@ var underLocks = map[string]string{
 // underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,
 // values, and the limiter with its tickets, whose lock is the second one.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
-	`(([el]\.)?(book|shadows|config|inForce|limiter)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|sh\.ticket|held)\.\w+$`)
+	`(([el]\.)?(book|shadows|config|inForce|limiter|resort)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|of\.Ticket|sh\.ticket|held)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
 // other package is called. This test reads what the source does between Lock and Unlock, and between RLock and RUnlock,
@@ -150,6 +150,12 @@ func (l *lockedCode) section(d ast.Decl, from, to token.Pos) {
 	})
 }
 
+// ofTicket reports whether a function is a method of starts.Ticket. Those of a throttle.Ticket have the same names and take
+// no lock; the Ledger has only these.
+func ofTicket(f *ast.FuncDecl) bool {
+	return f.Recv != nil && types.ExprString(f.Recv.List[0].Type) == "Ticket"
+}
+
 // call reads the functions of the package that a call may be of: those of that name, but for a method of a field. The
 // entries of the Ledger and their groups count as the Ledger.
 func (l *lockedCode) call(at token.Pos, text string) {
@@ -160,7 +166,7 @@ func (l *lockedCode) call(at token.Pos, text string) {
 	dots, name, own := strings.Count(text, "."), text[strings.LastIndex(text, ".")+1:], false
 	for _, d := range l.declared {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Name.Name != name || dots > 1 || (f.Recv != nil) != (dots == 1) {
+		if !ok || f.Name.Name != name || dots > 1 || (f.Recv != nil) != (dots == 1) || ofTicket(f) {
 			continue
 		}
 		if own = true; !slices.Contains(l.whole, d) {

@@ -57,7 +57,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, cores.Of(1), crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
-				d.signals = signals.New(proc.root, proc.root, cores.Of(1), counting{d.starts.Limiter(), rounds}, d.observer.Report)
+				d.signals = signals.New(proc.root, proc.root, cores.Of(1), counting{d.starts.Ledger, rounds}, d.observer.Report)
 				d.starts.Configure(time.Now(), crd.FromFile(&v1alpha1.PacemakerConfig{}), c.settings)
 				c.before(d.starts)
 				ctx, cancel := context.WithCancel(t.Context())

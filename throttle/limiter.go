@@ -124,11 +124,12 @@ func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait
 // nothing if the pod is not Starting.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 	now = l.lock(now)
-	defer l.admitAndUnlock(now)
 	t := l.groups.ticket(uid)
 	if t == nil || t.state != Starting || t.stalledSince.Equal(since) {
+		l.mu.Unlock()
 		return
 	}
+	defer l.admitAndUnlock(now)
 	t.stalledSince, l.groups.counted = since, false
 	if since.IsZero() {
 		l.slots.repay()

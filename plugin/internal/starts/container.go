@@ -29,7 +29,7 @@ const (
 type ContainerStart struct {
 	pods.NewContainer
 	Valve    ValveState
-	Ticket   Ticket // the pod's; only if MayWait
+	Ticket   Ticket // the pod's; it counts only if MayWait
 	Decision throttle.Decision
 	MayWait  bool      // the container may not start now, but may wait for its turn
 	Since    time.Time // when the pod began to wait, if the container may not start now
@@ -38,9 +38,26 @@ type ContainerStart struct {
 // Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what
 // the pod watch knows of its pod, if known.
 func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
-	enforces := r.s.Valve.Enforces()
-	a, t, kind := r.s.Ledger.container(now, sandbox, ctr, pod, known, enforces)
-	a.Valve, _ = r.s.Valve.Now()
+	valve, _ := r.s.Valve.Now()
+	a, t, unpaced := r.s.Ledger.container(now, sandbox, ctr, pod, known, valve)
+	a.Ticket = Ticket{r.s, t}
+	if unpaced != nil {
+		r.s.o.Observer.Report(unpaced)
+	}
+	return a
+}
+
+// container adds the container to the book and its pod to the queue, and decides whether the container may start. It
+// returns the pod's ticket, or nil if the container continues a start that has none, and what is to be reported, or nil.
+func (l *Ledger) container(
+	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool, valve ValveState,
+) (a ContainerStart, t *throttle.Ticket, unpaced observe.Event) {
+	found := l.lockMatching(subjectOf(sandbox, pod))
+	defer l.mu.Unlock()
+	l.entries.groups.put(now, found)
+	a = ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod), Valve: valve}
+	enforces := !valve.HoldsNone
+	t, kind := l.entries.containerKind(now, a, pod, known, enforces)
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
@@ -49,7 +66,7 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 		a.Decision.Admitted = true
 	case kind == never:
 		a.Decision = barred(reasons.Deleted)
-	case enforces && a.Valve.Shutdown:
+	case enforces && valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
 	case enforces && a.After != "":
 		a.Decision = barred(gate.Order)
@@ -58,50 +75,34 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 		switch {
 		case a.Decision.Admitted:
 		case !enforces:
-			r.s.goOn(now, t, a.Decision.Reason)
+			unpaced = l.entries.goOn(now, t, a.Decision.Reason)
 			a.Decision.Admitted = true
-		case r.s.resort.starts(now, a.UID, a.Decision.Reason):
+		case l.entries.startAsLastResort(now, t, a.Decision.Reason):
 			a.Decision = t.TryStart(now)
 		}
-		a.MayWait, a.Ticket = !a.Decision.Admitted, Ticket{r.s, t}
+		a.MayWait = !a.Decision.Admitted
 	}
-	r.s.Ledger.hold(a.UID, a.Container, !a.Decision.Admitted)
-	if !a.Decision.Admitted {
-		v, _ := r.s.View(now, a.UID)
-		a.Since = v.Since
+	if a.Decision.Admitted {
+		l.entries.book.Release(a.UID, a.Container)
+		return a, t, unpaced
 	}
-	return a
+	l.entries.book.Hold(a.UID, a.Container)
+	_, v := l.entries.limiter.View(now, a.UID)
+	a.Since = v.Since
+	return a, t, nil
 }
 
-// hold notes in the book whether a container is held back.
-func (l *Ledger) hold(uid, container string, held bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if held {
-		l.entries.book.Hold(uid, container)
-	} else {
-		l.entries.book.Release(uid, container)
-	}
-}
-
-// container adds the container to the book and its pod to the queue. It returns what the container starts, and the
-// pod's ticket, or nil if the pod has none and the container continues its start. enforces is what Valve.Enforces
-// returned.
-func (l *Ledger) container(
-	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known, enforces bool,
-) (ContainerStart, *throttle.Ticket, startKind) {
-	found := l.lockMatching(subjectOf(sandbox, pod))
-	defer l.mu.Unlock()
-	l.entries.groups.put(now, found)
-	a := ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod)}
-	t, v := l.entries.limiter.View(now, a.UID)
-	if l.entries.endTry(now, t, v, pod, a.Undone, a.Again) {
-		t, v = l.entries.limiter.View(now, a.UID)
+// containerKind returns what a new container means for the start of its pod, and the pod's ticket. It joins the pod if
+// the container begins a start.
+func (e *entries) containerKind(now time.Time, a ContainerStart, pod podwatch.Pod, known, enforces bool) (*throttle.Ticket, startKind) {
+	t, v := e.limiter.View(now, a.UID)
+	if e.endTry(now, t, v, pod, a.Undone, a.Again) {
+		t, v = e.limiter.View(now, a.UID)
 	}
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
 	if !v.StalledSince.IsZero() {
-		l.entries.limiter.SetStalled(now, a.UID, now) // it goes on
+		e.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
 	if enforces && known && a.beginsApp(pod) && (v.Lent || v.Reason == reasons.Stuck) {
 		// Its slot is lent beyond the limit, or it was stuck and has none. The pods of such starts may all make their app at
@@ -109,16 +110,16 @@ func (l *Ledger) container(
 		t.End(now, reasons.Lapsed)
 		request.Arrived, request.Since = v.Arrived, now // it keeps its place, and waits anew
 	} else {
-		kind = a.kind(v, pod, known, enforces, t != nil && l.entries.shadows.of(t) != nil, l.entries.config.Load().Spec.PacesRestarts())
+		kind = a.kind(v, pod, known, enforces, t != nil && e.shadows.of(t) != nil, e.config.Load().Spec.PacesRestarts())
 	}
 	if kind == continues || kind == never {
-		return a, t, kind
+		return t, kind
 	}
-	t = l.entries.join(now, a.Pod, pod, request)
-	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, a.Pod, pod, known) {
+	t = e.join(now, a.Pod, pod, request)
+	if pods.Exempt(e.config.Load().Spec.Exemptions, a.Pod, pod, known) {
 		kind = atOnce
 	}
-	return a, t, kind
+	return t, kind
 }
 
 // kind returns what the container starts. v is the ticket of its pod; the zero value: it has none. shadowed reports

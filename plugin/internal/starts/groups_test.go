@@ -43,7 +43,7 @@ func cpu(milli int64) func(*podwatch.Pod) { return factsOf(ofT1, map[string]int6
 // usage returns the usage of the only group.
 func (n *node) usage() throttle.GroupView {
 	n.t.Helper()
-	groups := n.limiter.Groups(time.Now())
+	groups := n.Ledger.entries.limiter.Groups(time.Now())
 	require.LessOrEqual(n.t, len(groups), 1)
 	if len(groups) == 0 {
 		return throttle.GroupView{}

@@ -1,7 +1,6 @@
 package starts
 
 import (
-	"sync"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -11,11 +10,8 @@ import (
 // lastResortEvery is the least time between two starts of the last resort, so that a herd does not start at once.
 const lastResortEvery = 10 * time.Second
 
-// lastResort notices when the limiter is wrong, by a record of its own of who waits. It is safe for concurrent use.
+// lastResort notices when the limiter is wrong, by a record of its own of who waits.
 type lastResort struct {
-	limiter *throttle.Limiter
-
-	mu               sync.Mutex
 	maxWait, longest time.Duration      // longest: than two starts may take
 	held             map[string]heldPod // the pods that the limiter did not admit when they asked, by UID
 	admitted         time.Time          // when the limiter admitted a pod last
@@ -27,19 +23,25 @@ type heldPod struct {
 	since  time.Time // when the pod first asked
 }
 
-// starts starts a pod that asks, or that has a process that waits, and that the limiter does not admit for a reason, if
-// the limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may take, and
-// for as long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see "Deadlines"
-// in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has a time
-// limit of its own.
-func (r *lastResort) starts(now time.Time, uid string, reason reasons.Reason) bool {
-	t := r.limiter.Lookup(uid)
-	return t != nil && r.isDue(now, t, uid, reason) && r.limiter.StartAnyway(now, uid, reasons.LastResort)
+func newLastResort(now time.Time) *lastResort {
+	r := &lastResort{held: map[string]heldPod{}, admitted: now}
+	r.configure(throttle.Settings{})
+	return r
 }
 
-func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, uid string, reason reasons.Reason) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// startAsLastResort starts a pod that asks, or that has a process that waits, and that the limiter does not admit for a
+// reason, if the limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may
+// take, and for as long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see
+// "Deadlines" in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has
+// a time limit of its own. It reports whether it started the pod.
+func (e *entries) startAsLastResort(now time.Time, t *throttle.Ticket, reason reasons.Reason) bool {
+	return e.resort.isDue(now, t, reason) && e.limiter.StartAnyway(now, t.UID(), reasons.LastResort)
+}
+
+// isDue notes that a pod asks, and that the limiter does not admit it for a reason. It reports whether the last resort is
+// to start the pod now.
+func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, reason reasons.Reason) bool {
+	uid := t.UID()
 	one := r.held[uid]
 	if one.ticket != t || reason == reasons.PolicyRunning || reason == reasons.Unadmittable || reason == reasons.StartAfter {
 		one = heldPod{ticket: t, since: now}
@@ -61,21 +63,13 @@ func (r *lastResort) note(e throttle.Event) {
 	if e.State != throttle.Starting {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.admitted = e.Time
 }
 
 // forget forgets when a pod began to wait: it is gone, or has a sandbox, for which kubelet pulls its images.
-func (r *lastResort) forget(uid string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.held, uid)
-}
+func (r *lastResort) forget(uid string) { delete(r.held, uid) }
 
 func (r *lastResort) configure(s throttle.Settings) {
 	s = s.WithDefaults()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.maxWait, r.longest = s.MaxWait, 2*max(s.StartTimeout, s.FillEvery)
 }

@@ -19,7 +19,7 @@ func newBrokenNode(t *testing.T) *node {
 	t.Helper()
 	n := newNode(t)
 	n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 5, MaxWait: 10 * time.Minute, StartTimeout: 5 * time.Minute})
-	n.limiter.SetFrozen(time.Now(), true)
+	n.Ledger.entries.limiter.SetFrozen(time.Now(), true)
 	return n
 }
 
@@ -107,10 +107,10 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // kubelet pulls an image for an hour, and is then away
 		n := newBrokenNode(t)
-		n.limiter.SetFrozen(time.Now(), false)
+		n.Ledger.entries.limiter.SetFrozen(time.Now(), false)
 		p := n.pod("pulls").runs()
 		n.passes(time.Hour)
-		n.limiter.SetFrozen(time.Now(), true)
+		n.Ledger.entries.limiter.SetFrozen(time.Now(), true)
 		require.False(t, p.asks("app").Decision.Admitted)
 		n.passes(time.Hour)
 		p.is(throttle.Waiting, reasons.NotPresent)
@@ -134,13 +134,12 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 // startAfter has a bound of its own.
 func TestAPodThatWaitsForOthersIsNotStartedAsALastResort(t *testing.T) {
 	t.Parallel()
-	r := &lastResort{limiter: throttle.New(time.Time{}, throttle.Settings{}), held: map[string]heldPod{}}
-	r.configure(throttle.Settings{})
+	r := newLastResort(time.Time{})
 	now := time.Now()
-	waits := r.limiter.Join(now, throttle.Request{UID: "p"})
+	waits := throttle.New(time.Time{}, throttle.Settings{}).Join(now, throttle.Request{UID: "p"})
 	for range 3 {
-		require.False(t, r.isDue(now, waits, "p", reasons.StartAfter))
+		require.False(t, r.isDue(now, waits, reasons.StartAfter))
 		now = now.Add(time.Hour)
 	}
-	require.True(t, r.isDue(now, waits, "p", reasons.Queued))
+	require.True(t, r.isDue(now, waits, reasons.Queued))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Ledger is the book of pods, their groups and the limiter under one lock. A step that needs two of them is a method
-// of it. The Ledger can call nothing but the limiter, so nothing is logged, asked or waited for under its lock. It is
-// safe for concurrent use.
+// Ledger is the limiter, the book of pods and their groups under one lock. An event of the runtime, a report of kubelet
+// or a question is one method of it, and one decision. The Ledger can call nothing but the limiter, so nothing is
+// logged, asked or waited for under its lock. Its methods are safe for concurrent use and do not block.
 type Ledger struct {
 	inForce atomic.Pointer[policies.Set] // replaced only while mu is held
 
@@ -31,12 +31,14 @@ type entries struct {
 	shadows  shadows // starts that continued at once in the mode Shadow
 	after    awaitedPods
 	byRoom   map[string]bool // UIDs of pods that came to the waiting room, and may have no sandbox
+	resort   *lastResort
 }
 
 // newLedger returns a Ledger without policies. server and waitable are Options.Server and Options.Waitable.
-func newLedger(limiter *throttle.Limiter, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
+func newLedger(now time.Time, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
+	limiter := throttle.New(now, throttle.Settings{})
 	l := &Ledger{entries: entries{
-		limiter: limiter, config: config, waitable: waitable,
+		limiter: limiter, config: config, waitable: waitable, resort: newLastResort(now),
 		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]bool{},
 		after: awaitedPods{selected: map[string][]string{}},
 	}}

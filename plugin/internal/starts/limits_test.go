@@ -45,7 +45,7 @@ func TestTheLoopAdmitsEachStartWhenTheRateAllowsIt(t *testing.T) {
 		third.waits("app")
 		for _, p := range []*testPod{second, third} {
 			select {
-			case <-n.limiter.Lookup(p.uid).Decided():
+			case <-n.Ledger.entries.limiter.Lookup(p.uid).Decided():
 			case <-time.After(time.Minute):
 				require.FailNow(t, "the loop does not admit "+p.uid)
 			}

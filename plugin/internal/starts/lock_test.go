@@ -77,7 +77,7 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 		s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
 		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
-		s.goOn(now, a.Ticket.t, reasons.Concurrency)
+		a.Ticket.StartNotHeld(now)
 		s.Runtime.ContainerStarted(sandbox, ctr)
 		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
@@ -163,7 +163,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	t.Parallel()
 	looked, free := 0, false
 	s := aStarts()
-	s.Ledger.entries.groups.limiter = &whileGrouped{s.limiter, func() {
+	s.Ledger.entries.groups.limiter = &whileGrouped{s.Ledger.entries.limiter, func() {
 		looked++
 		if s.Ledger.mu.TryLock() {
 			free = true
@@ -176,7 +176,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
 	assert.Equal(t, 2, looked)
 	assert.False(t, free, "an end reported now would miss the start that is counted next")
-	ticket := s.limiter.Lookup("u")
+	ticket := s.Ledger.entries.limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, reasons.Adopted, reason)
@@ -186,7 +186,7 @@ func TestNoStartEndsWhileItIsFound(t *testing.T) {
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
 	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), "u", podwatch.Pod{}, false) })
-	state, _ = s.limiter.Lookup("u").Status()
+	state, _ = s.Ledger.entries.limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
 
@@ -200,8 +200,8 @@ func TestAPodThatRanBeforeTheDaemonConnectsCounts(t *testing.T) {
 		Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
 	}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	require.Nil(t, s.limiter.Lookup("u"))
-	groups := s.limiter.Groups(time.Now())
+	require.Nil(t, s.Ledger.entries.limiter.Lookup("u"))
+	groups := s.Ledger.entries.limiter.Groups(time.Now())
 	require.Len(t, groups, 1)
 	assert.EqualValues(t, 1, groups[0].Running.Pods)
 }
@@ -215,7 +215,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox})
 	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
 	running := func() (pods int64) {
-		for _, g := range s.limiter.Groups(time.Now()) {
+		for _, g := range s.Ledger.entries.limiter.Groups(time.Now()) {
 			pods += g.Running.Pods
 		}
 		return pods
@@ -239,7 +239,7 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 
 	s = aStarts()
 	s.enforce(t, t1)
-	s.Ledger.entries.groups.limiter = &whileGrouped{s.limiter, func() { panic("the limiter's") }}
+	s.Ledger.entries.groups.limiter = &whileGrouped{s.Ledger.entries.limiter, func() { panic("the limiter's") }}
 	sandbox := &api.PodSandbox{Uid: "uid", Labels: map[string]string{"throttle": "t1"}}
 	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
 	require.True(t, s.Ledger.mu.TryLock())

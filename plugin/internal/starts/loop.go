@@ -57,7 +57,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.s.limiter.Changed():
+		case <-l.s.Ledger.entries.limiter.Changed():
 		case <-l.woken:
 		case asked = <-l.pulse:
 		case <-timer.C:
@@ -78,30 +78,21 @@ func (l *loop) run(ctx context.Context) error {
 // round does one round, and returns the time of the next, or zero if it waits until something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
-	next = sooner(s.After.look(now), sooner(s.limiter.Advance(now), s.Policies.advance(now)))
+	next = sooner(s.After.look(now), sooner(s.Ledger.advance(now), s.Policies.advance(now)))
 	l.publish(now)
 	l.followShadows(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, l.review(now))
-	snapshot := s.limiter.Snapshot(now)
+	snapshot := s.Ledger.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
 		v := &snapshot.Waiting[i]
-		if !inRoom[v.UID] {
-			continue
-		}
-		v.Present = true // so that it gets a forecast
-		if t := s.limiter.Lookup(v.UID); t != nil {
-			t.KeepAlive(now)
-		}
+		v.Present = v.Present || inRoom[v.UID] // so that it gets a forecast
 	}
+	s.Ledger.keepAlive(now, inRoom)
 	next = sooner(sooner(next, again), s.o.Board.Update(now, snapshot))
 	if s.Valve.Enforces() {
-		for _, v := range snapshot.Waiting {
-			if v.Present { // the others ask again
-				s.resort.starts(now, v.UID, v.Reason)
-			}
-		}
+		s.Ledger.lastResort(now, snapshot.Waiting)
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
 	l.sweep(now)
@@ -142,28 +133,67 @@ func (l *loop) wake() {
 
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
-	for _, e := range l.s.limiter.Drain() {
-		reason, shadowed, container := l.s.Ledger.about(e.Ticket)
-		l.track(now, e, shadowed)
-		l.s.resort.note(e)
-		if shadowed {
-			l.s.o.Observer.Report(observe.ShadowEvent{Event: e, HeldBy: reason})
+	for _, e := range l.s.Ledger.drain() {
+		l.track(now, e.Event, e.shadowed)
+		if e.shadowed {
+			l.s.o.Observer.Report(observe.ShadowEvent{Event: e.Event, HeldBy: e.heldBy})
 			continue
 		}
-		l.s.o.Observer.Report(observe.StartEvent{Event: e, Container: container, Disabled: l.s.Valve.Mode() == v1alpha1.ModeDisabled})
+		l.s.o.Observer.Report(observe.StartEvent{Event: e.Event, Container: e.container, Disabled: l.s.Valve.Mode() == v1alpha1.ModeDisabled})
 	}
 }
 
-// about returns the limit that would have held a start that continued at once in the mode Shadow, if it did, and the ID
-// of the pod's newest container, or "" if it has none.
-func (l *Ledger) about(t *throttle.Ticket) (reason reasons.Reason, shadowed bool, container string) {
+// startEvent is an event of the limiter, and what is known of its pod beside.
+type startEvent struct {
+	throttle.Event
+	shadowed  bool           // the start continued at once in the mode Shadow
+	heldBy    reasons.Reason // the limit that would have held it then
+	container string         // the ID of the pod's newest container, or ""
+}
+
+// drain returns the events since the last call.
+func (l *Ledger) drain() (all []startEvent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	container = l.entries.book.LatestID(t.UID())
-	if sh := l.entries.shadows.of(t); sh != nil {
-		return sh.reason, true, container
+	for _, of := range l.entries.limiter.Drain() {
+		l.entries.resort.note(of)
+		e := startEvent{Event: of, container: l.entries.book.LatestID(of.Ticket.UID())}
+		if sh := l.entries.shadows.of(of.Ticket); sh != nil {
+			e.shadowed, e.heldBy = true, sh.reason
+		}
+		all = append(all, e)
 	}
-	return "", false, container
+	return all
+}
+
+// advance ends the starts and waits whose time is over, and returns when to call it next, or zero if something has to
+// happen first.
+func (l *Ledger) advance(now time.Time) (next time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries.limiter.Advance(now)
+}
+
+// keepAlive keeps the tickets of pods that wait in the waiting room.
+func (l *Ledger) keepAlive(now time.Time, inRoom map[string]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid := range inRoom {
+		if t := l.entries.limiter.Lookup(uid); t != nil {
+			t.KeepAlive(now)
+		}
+	}
+}
+
+// lastResort starts pods that wait as a last resort. A pod without a process that waits asks again.
+func (l *Ledger) lastResort(now time.Time, waiting []throttle.TicketView) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range waiting {
+		if t := l.entries.limiter.Lookup(v.UID); v.Present && t != nil {
+			l.entries.startAsLastResort(now, t, v.Reason)
+		}
+	}
 }
 
 // review judges every start under way, and returns the time of the next review, or zero if none is needed before

@@ -36,7 +36,7 @@ func proc(t *testing.T, root string, ticks string) {
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
-	_, v := s.limiter.View(now, uid)
+	_, v := s.Ledger.entries.limiter.View(now, uid)
 	return v.StalledSince
 }
 
@@ -52,7 +52,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	s.loop.publish(now)
 	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
-	waits := s.limiter.Join(now, throttle.Request{UID: "waits"})
+	waits := s.Ledger.entries.limiter.Join(now, throttle.Request{UID: "waits"})
 	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
@@ -71,8 +71,8 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "no pod waits any more")
-	s.limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
-	s.limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	s.Ledger.entries.limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
+	s.Ledger.entries.limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "no slot is lent")
 }
 
@@ -117,14 +117,14 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	uids := []string{"broken", "1", "2", "3", "4"}
 	for _, uid := range uids {
 		s.runs(now, uid, 0)
-		s.limiter.Adopt(now, throttle.Request{UID: uid}, now)
+		s.Ledger.entries.limiter.Adopt(now, throttle.Request{UID: uid}, now)
 		s.exits(now, uid)
 	}
 	s.loop.publish(now)
 	broken = true
 	require.NotPanics(t, func() { s.loop.review(now.Add(time.Minute)) })
 	for _, uid := range uids {
-		_, reason := s.limiter.Lookup(uid).Status()
+		_, reason := s.Ledger.entries.limiter.Lookup(uid).Status()
 		if uid == "broken" {
 			assert.Equal(t, reasons.Adopted, reason)
 			continue
@@ -142,7 +142,7 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	holder := s.starts(now, "holder")
 	s.runs(now, "pod", 0)
 	pod := s.starts(now, "pod")
-	s.goOn(now, pod, reasons.Concurrency)
+	Ticket{s, pod}.StartNotHeld(now)
 	report := podwatch.Pod{UID: "pod", Namespace: "default", Name: "pod", Phase: corev1.PodSucceeded}
 	s.Ledger.podChanged(now.Add(30*time.Second), report, false)
 	s.Ledger.podChanged(now.Add(50*time.Second), report, false)

@@ -85,7 +85,7 @@ func (s *Starts) exits(now time.Time, uid string) {
 
 // starts lets a pod start now, in its turn.
 func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
-	t := s.limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
+	t := s.Ledger.entries.limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
 	t.TryStart(now)
 	return t
 }

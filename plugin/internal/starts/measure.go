@@ -10,6 +10,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -72,18 +73,18 @@ func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) 
 
 // updateProfiles updates in the limiter what all starts that wait or are under way are expected to take.
 func (s *Starts) updateProfiles(now time.Time) {
-	all, of := s.limiter.Snapshot(now), map[string]throttle.Profile{}
+	all, of := s.Ledger.Snapshot(now), map[string]throttle.Profile{}
 	for _, v := range slices.Concat(all.Starting, all.Waiting) {
 		if pod, known := s.Known(v.UID); known {
 			of[v.UID] = s.profile(pod, v.Repeats > 0)
 		}
 	}
-	s.limiter.SetProfiles(now, of)
+	s.Ledger.setProfiles(now, of)
 }
 
 // updateProfile updates in the limiter what the start of a pod is expected to take.
 func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, t *throttle.Ticket) {
-	s.limiter.SetProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, t.Repeats() > 0)})
+	s.Ledger.setProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, t.Repeats() > 0)})
 }
 
 // profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports
@@ -153,16 +154,13 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = nil // only the UID counts
 	}
-	all := l.s.limiter.Snapshot(now)
+	all := l.s.Ledger.Snapshot(now)
 	after, waiting := all.Settings.NoProgressAfter, len(all.Waiting) > 0 // also those that a policy holds
 	for uid := range uids {
-		v, ok := l.s.View(now, uid)
-		if !ok {
-			continue
-		}
 		made, under := l.measureOne(now, uid)
-		if use, known := l.measured.Use(uid); known && under {
-			l.s.limiter.SetUse(uid, use)
+		var use *adaptive.Use
+		if used, known := l.measured.Use(uid); known && under {
+			use = &used
 		}
 		since := time.Time{}
 		if under && after >= 0 {
@@ -174,9 +172,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if !waiting {
 			since = time.Time{}
 		}
-		if v.State == throttle.Starting && !since.Equal(v.StalledSince) {
-			l.s.limiter.SetStalled(now, uid, since)
-		}
+		l.s.Ledger.setProgress(now, uid, use, since)
 	}
 	return next
 }

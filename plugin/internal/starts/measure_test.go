@@ -81,7 +81,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.InDelta(t, 1, e.Peak.Mean, 1e-6)
 
 	// The pod crashes and starts again. A restart is learned separately.
-	again := l.limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
+	again := l.Ledger.entries.limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
 	again.TryStart(l.now)
 	l.loop.round(l.now)
 	l.burns(3, 1)
@@ -139,7 +139,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 		l := newLearner(t)
 		var ticket *throttle.Ticket
 		if c.adopted {
-			ticket = l.limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
+			ticket = l.Ledger.entries.limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
 		} else {
 			ticket = l.starts(l.now, "web")
 		}
@@ -161,7 +161,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	l.configured(t, shadowMode, oneSlot)
 	l.starts(l.now, "holder")
 	ticket := l.starts(l.now, "web")
-	l.goOn(l.now, ticket, reasons.Concurrency)
+	Ticket{l.Starts, ticket}.StartNotHeld(l.now)
 	l.loop.round(l.now)
 	l.burns(0, 3)
 	l.locked(func(ledger *Ledger) { ledger.entries.shadows.of(ticket).end(l.now, reasons.Ready) })
@@ -172,7 +172,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	assert.InDelta(t, 3, e.CPU.Mean, 1e-6)
 
 	l.now = l.now.Add(time.Minute)
-	l.limiter.Lookup("holder").End(l.now, reasons.Ready)
+	l.Ledger.entries.limiter.Lookup("holder").End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	ticket.End(l.now.Add(time.Minute), reasons.Ready)
 	l.loop.round(l.now.Add(time.Minute))
@@ -208,11 +208,11 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 	l = newLearner(t)
 	watch, ok := l.o.Pods.(*asked)
 	require.True(t, ok)
-	l.limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
+	l.Ledger.entries.limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
 	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
 		l.signals[signal] = throttle.Reading{From: l.now.Add(-2 * time.Second), To: l.now}
 	}
-	l.limiter.Observe(l.now, l.signals)
+	l.Ledger.entries.limiter.Observe(l.now, l.signals)
 	for i := range 8 {
 		web := l.web
 		web.UID = strconv.Itoa(i)
@@ -225,7 +225,7 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 func (l *learner) join(uids ...string) (wait func()) {
 	all := []*throttle.Ticket{}
 	for _, uid := range uids {
-		all = append(all, l.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
+		all = append(all, l.Ledger.entries.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
 	}
 	return func() {
 		for _, ticket := range all {
@@ -239,7 +239,7 @@ func (l *learner) learns(at time.Time, cpu time.Duration) {
 	l.o.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
 }
 
-func (l *learner) underWay() int { return len(l.limiter.Snapshot(l.now).Starting) }
+func (l *learner) underWay() int { return len(l.Ledger.entries.limiter.Snapshot(l.now).Starting) }
 
 func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 	t.Parallel()
@@ -264,7 +264,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			learn(l, watch)
 			l.loop.round(l.now)
 			wait()
-			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.limiter.Snapshot(l.now).Adaptive)
+			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 		wait := l.join(others...)
 		l.loop.round(l.now)
 		wait()
-		assert.Equal(t, want, l.underWay(), l.limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, want, l.underWay(), l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
 			l.Runtime.Sandbox(l.now, NewSandbox{Sandbox: &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, Pod: pod, Known: true})
-			return l.limiter.Lookup(pod.UID)
+			return l.Ledger.entries.limiter.Lookup(pod.UID)
 		},
 	} {
 		l, watch := paced(t)
@@ -315,7 +315,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		for _, ticket := range tickets {
 			ticket.Wait(l.now)
 		}
-		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -330,12 +330,12 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	watch.pods["web"] = l.web
 	l.loop.round(l.now)
 	wait()
-	assert.Equal(t, 3, l.underWay(), l.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
 	l.burns(0, 1)
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	l.loop.round(l.now)
-	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -345,7 +345,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	pods := watch.pods
 	watch.pods = nil // it has no pod yet when the runtime lists what runs
 	for _, uid := range []string{"0", "1", "2"} {
-		l.limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
+		l.Ledger.entries.limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
 	}
 	l.loop.round(l.now)
 	watch.pods = pods
@@ -356,7 +356,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	wait()
 	l.loop.round(l.now)
-	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
 }
 
 // The pod watch may know a pod only while it waits. What its start takes may allow it, but not against its policies.
@@ -372,7 +372,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	under := l.underWay()
 	require.Less(t, under, len(known))
 	for uid, pod := range known {
-		if l.limiter.Lookup(uid) != nil && state(l.limiter.Lookup(uid)) == throttle.Waiting {
+		if l.Ledger.entries.limiter.Lookup(uid) != nil && state(l.Ledger.entries.limiter.Lookup(uid)) == throttle.Waiting {
 			pod.Facts = &startpolicy.Facts{Labels: ofT1}
 			l.PodChanged(pod, false)
 		}
@@ -389,7 +389,7 @@ func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
 		l.o.Memory.Learn(l.now.Add(time.Second), l.web, true, costs.Start{CPU: 30 * time.Second, Wall: 30 * time.Second, Peak: 1})
 		var all []*throttle.Ticket
 		for uid, pod := range watch.pods {
-			all = append(all, l.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
+			all = append(all, l.Ledger.entries.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
 			l.PodChanged(pod, false)
 		}
 		for _, ticket := range all {

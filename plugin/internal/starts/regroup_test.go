@@ -41,7 +41,7 @@ func TestPodsAreRegroupedInOneStep(t *testing.T) {
 		for i := range 8 {
 			p := n.pod(fmt.Sprint("waits-", i), values)
 			require.False(t, p.run().Admitted)
-			n.limiter.Lookup(p.uid).Wait(time.Now())
+			n.Ledger.entries.limiter.Lookup(p.uid).Wait(time.Now())
 			waiting = append(waiting, p)
 		}
 		groupedBy(".spec.hostname")

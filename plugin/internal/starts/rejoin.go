@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
-
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Rejoin waits for the hooks that outlived an earlier daemon. They reconnect in any order. Until all have, the
 // limiter is frozen: otherwise the first would take a free slot from another that has waited longer and
 // reconnects a moment later. It is safe for concurrent use.
 type Rejoin struct {
-	limiter *throttle.Limiter
+	ledger *Ledger
 	// within is how long the limiter waits for hooks at most: they reconnect within a quarter of a second, on a
 	// busy node later.
 	within      time.Duration
@@ -27,8 +25,8 @@ type Rejoin struct {
 	back    chan struct{}       // closed when none is missing
 }
 
-func newRejoin(l *throttle.Limiter, within, roomReturns time.Duration) *Rejoin {
-	return &Rejoin{limiter: l, within: within, roomReturns: roomReturns, back: make(chan struct{})}
+func newRejoin(l *Ledger, within, roomReturns time.Duration) *Rejoin {
+	return &Rejoin{ledger: l, within: within, roomReturns: roomReturns, back: make(chan struct{})}
 }
 
 // expect notes which containers' hooks may wait, the first time that the runtime lists its containers.
@@ -74,7 +72,7 @@ func (r *Rejoin) Freeze() bool {
 	default:
 	}
 	r.frozen.Store(true)
-	r.limiter.SetFrozen(time.Now(), true)
+	r.ledger.setFrozen(time.Now(), true)
 	return true
 }
 
@@ -86,7 +84,7 @@ func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 func (r *Rejoin) Thaw(ctx context.Context) error {
 	defer func() {
 		r.frozen.Store(false)
-		r.limiter.SetFrozen(time.Now(), false)
+		r.ledger.setFrozen(time.Now(), false)
 	}()
 	timeout := time.After(max(r.within, r.roomReturns))
 	select {

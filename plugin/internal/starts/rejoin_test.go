@@ -19,8 +19,8 @@ func created(id string) *api.Container {
 // frozen returns a Starts whose gate has just opened, and two tickets that wait for one slot.
 func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second *throttle.Ticket) {
 	p = aStarts()
-	p.limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
-	first, second = p.limiter.Join(time.Now(), throttle.Request{UID: "a"}), p.limiter.Join(time.Now(), throttle.Request{UID: "b"})
+	p.Ledger.entries.limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
+	first, second = p.Ledger.entries.limiter.Join(time.Now(), throttle.Request{UID: "a"}), p.Ledger.entries.limiter.Join(time.Now(), throttle.Request{UID: "b"})
 	p.Hooks.expect(ctrs)
 	assert.True(t, p.Hooks.Freeze())
 	go func() { assert.NoError(t, p.Hooks.Thaw(t.Context())) }()

@@ -60,7 +60,7 @@ func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
 		n := newNode(t)
 		p := n.pod("crashes").hasStarted("app")
 		p.exits("app")
-		n.limiter.Advance(time.Now().Add(10 * time.Millisecond))
+		n.Ledger.entries.limiter.Advance(time.Now().Add(10 * time.Millisecond))
 		p.starts("app")
 		p.getsReady()
 		p.is(throttle.Started, reasons.Ready)

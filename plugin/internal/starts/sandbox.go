@@ -32,15 +32,7 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 	r.s.After.saw(s.Sandbox)
 	s.Refusable = s.Refusable && r.s.Valve.Enforces()
 	shutdown := r.s.Valve.RefusesWaits()
-	d, since = r.s.Ledger.sandbox(now, s, shutdown, request)
-	uid := pods.Key(s.Sandbox)
-	if !d.Admitted && !shutdown && r.s.resort.starts(now, uid, d.Reason) {
-		d, since = r.s.Ledger.sandbox(now, s, shutdown, request)
-	}
-	if d.Admitted {
-		r.s.resort.forget(uid)
-	}
-	return d, since
+	return r.s.Ledger.sandbox(now, s, shutdown, request)
 }
 
 // sandbox is RuntimeEvents.Sandbox. shutdown reports whether the node shuts down, so that no pod may wait.
@@ -51,18 +43,23 @@ func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request thr
 	p := l.entries.book.Update(s.Sandbox)
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, s.Pod, s.Known) {
 		t := l.entries.join(now, p, s.Pod, request)
-		if s.Refusable && s.SlotFirst && !shutdown {
+		switch {
+		case shutdown:
+			d = barred(gate.NodeShutdown)
+		case s.Refusable && s.SlotFirst:
 			d = startBeforeSandbox(now, t)
-		} else {
-			d = l.entries.reserve(now, t, shutdown, throttle.RetriedSoon)
+		default:
+			d = t.Reserve(now, l.entries.waitable, throttle.RetriedSoon)
 		}
-		if !d.Admitted && s.Refusable {
+		refused := !d.Admitted && s.Refusable
+		if refused && (shutdown || !l.entries.startAsLastResort(now, t, d.Reason)) {
 			l.entries.book.Refuse(p.UID)
 			_, v := l.entries.limiter.View(now, p.UID)
 			return d, v.Since
 		}
 		t.Prepare(now, true)
 	}
+	l.entries.resort.forget(p.UID)
 	l.entries.book.SetSandbox(p.UID, s.Sandbox.GetId(), s.NoGate)
 	return throttle.Decision{Admitted: true}, time.Time{}
 }
@@ -76,25 +73,10 @@ func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
 	return d
 }
 
-// reserve asks the limiter for a reservation. shutdown reports whether the node shuts down, and refusal is what a
-// refusal means for the pod.
-func (e *entries) reserve(now time.Time, t *throttle.Ticket, shutdown bool, refusal throttle.Refusal) throttle.Decision {
-	if shutdown {
-		return barred(gate.NodeShutdown)
-	}
-	return t.Reserve(now, e.waitable, refusal)
-}
-
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
 func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 	p := pods.NewBook().Update(sandbox)
 	return s.Valve.Enforces() && !pods.Exempt(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
-}
-
-// View returns a copy of the latest ticket of a pod; ok is false if there is none.
-func (s *Starts) View(now time.Time, uid string) (v throttle.TicketView, ok bool) {
-	t, v := s.limiter.View(now, uid)
-	return v, t != nil
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod
@@ -189,6 +171,7 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	delete(l.entries.shadows, uid)
 	delete(l.entries.byRoom, uid)
 	delete(l.entries.after.selected, uid)
+	l.entries.resort.forget(uid)
 	if deleted || !known {
 		l.entries.groups.drop(now, uid) // after the book: without that, the pod is not counted again
 	}

@@ -223,10 +223,10 @@ func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 		ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], true, time.Now())
 		require.True(t, ticket.LeaveRoom(time.Now(), time.Hour).Admitted)
 		for i := range 10 {
-			n.limiter.Join(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
+			n.Ledger.entries.limiter.Join(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
 		}
 		time.Sleep(11 * time.Second)
 		p.runs()
-		assert.Equal(t, 1, n.limiter.Snapshot(time.Now()).Pulling)
+		assert.Equal(t, 1, n.Ledger.entries.limiter.Snapshot(time.Now()).Pulling)
 	})
 }

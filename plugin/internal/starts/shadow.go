@@ -40,31 +40,28 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	return sh.endedAt.Sub(sh.began)
 }
 
-// goOn is [Ticket.StartNotHeld]; why is the limit that would have held the start. In the mode Disabled, only admissions that
-// are frozen hold one.
-func (s *Starts) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) {
-	if s.Valve.Mode() == v1alpha1.ModeDisabled {
+// goOn lets a start continue though its ticket waits, because the mode holds no pod. why is the limit that would have held
+// it. It returns what is to be reported, or nil. In the mode Disabled, only admissions that are frozen hold a start.
+func (e *entries) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) observe.Event {
+	switch {
+	case e.config.Load().Spec.GetMode() == v1alpha1.ModeDisabled:
 		if t.StartExempt(now) {
-			s.o.Observer.Report(observe.Unpaced{Reason: observe.Disabled})
+			return observe.Unpaced{Reason: observe.Disabled}
 		}
-		return
+	case e.beginShadow(now, t, why):
+		return observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, HeldBy: why}
 	}
-	if !s.Ledger.beginShadow(now, t, why) {
-		return
-	}
-	s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, HeldBy: why})
+	return nil
 }
 
 // beginShadow notes that a start continues at once, and that it is admitted when its turn comes. It returns false if that
 // is known already, the pod is not, or the mode has changed: then the start counts once its process runs.
-func (l *Ledger) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, inBook := l.entries.book.Get(t.UID())
-	if state, _ := t.Status(); state != throttle.Waiting || !inBook || l.entries.shadows.of(t) != nil || l.entries.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
+func (e *entries) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
+	_, inBook := e.book.Get(t.UID())
+	if state, _ := t.Status(); state != throttle.Waiting || !inBook || e.shadows.of(t) != nil || e.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
 		return false
 	}
-	l.entries.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
+	e.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
 	t.Wait(now)
 	return true
 }

@@ -94,9 +94,10 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 		n := newNode(t)
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
-		_, ticket, _ := n.Ledger.container(time.Now(), p.sandbox, p.isMade("app"), n.watch.pods["p"], true, false)
 		n.configured(t, "spec: {}", oneSlot)
-		assert.False(t, n.Ledger.beginShadow(time.Now(), ticket, reasons.Concurrency))
+		a, _, unpaced := n.Ledger.container(time.Now(), p.sandbox, p.isMade("app"), n.watch.pods["p"], true, ValveState{HoldsNone: true})
+		assert.True(t, a.Decision.Admitted)
+		assert.Nil(t, unpaced)
 		assert.False(t, p.view().Present, "nothing waits for it")
 		p.begins("app")
 		p.is(throttle.Starting, reasons.Adopted, "it counts, as any start that was not asked for")
@@ -140,7 +141,7 @@ func TestAnOldShadowThatIsReadyIsNotStuckInEnforce(t *testing.T) {
 		q.getsReady()
 		n.passes(2 * time.Minute)
 		q.is(throttle.Waiting, "", "p has its turn")
-		n.watch.get = func(string) { n.limiter.Advance(time.Now()) }
+		n.watch.get = func(string) { n.Ledger.entries.limiter.Advance(time.Now()) }
 		n.configured(t, "spec: {}", oneSlot)
 		q.is(throttle.Started, reasons.Ready)
 	})

@@ -49,7 +49,7 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 	o.configured(t, spec, throttle.Settings{})
 	o.now = time.Now()
 	o.After.Begin(o.now, once)
-	o.app = o.limiter.Join(o.now, throttle.Request{UID: "app"})
+	o.app = o.Ledger.entries.limiter.Join(o.now, throttle.Request{UID: "app"})
 	o.app.Wait(o.now)
 	return o
 }
@@ -58,7 +58,7 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 func (o *order) pass(d time.Duration) {
 	o.now = o.now.Add(d)
 	o.After.look(o.now)
-	o.limiter.Advance(o.now)
+	o.Ledger.entries.limiter.Advance(o.now)
 }
 
 // requireHeld checks whether the app waits, and the state of the first entry.
@@ -96,7 +96,7 @@ func TestPodsWaitUntilADaemonSetIsReady(t *testing.T) {
 	o.requireHeld(true, observe.AfterWaiting)
 	require.Equal(t, throttle.Held{
 		Reason: reasons.StartAfter, For: "kube-system/agent", Measured: 120, Threshold: 120, Until: o.now.Add(2 * time.Minute),
-	}, o.Limiter().Snapshot(o.now).Held)
+	}, o.Ledger.Snapshot(o.now).Held)
 	o.sandbox("kube-system", "agent-abcde", template)
 	o.pass(time.Minute)
 	o.requireHeld(true, observe.AfterWaiting) // the report is about another container
@@ -112,7 +112,7 @@ func TestPodsWaitUntilADaemonSetIsReady(t *testing.T) {
 
 	o.watch.pods["agent-abcde"] = agent(false, "agent-abcde")
 	o.pass(time.Second)
-	require.Empty(t, o.Limiter().Snapshot(o.now).Held, "it was ready once")
+	require.Empty(t, o.Ledger.Snapshot(o.now).Held, "it was ready once")
 }
 
 func TestADaemonSetWithoutAPodOnTheNodeHoldsNothing(t *testing.T) {
@@ -142,9 +142,9 @@ func TestPodsStartWithoutADaemonSetThatDoesNotBecomeReady(t *testing.T) {
 		other.UID, other.Like.Owner = "other", "DaemonSet/other"
 		o.watch.pods["other"] = other
 	})
-	require.Equal(t, "kube-system/agent, kube-system/other", o.Limiter().Snapshot(o.now).Held.For)
+	require.Equal(t, "kube-system/agent, kube-system/other", o.Ledger.Snapshot(o.now).Held.For)
 	o.pass(time.Minute)
-	require.Equal(t, "kube-system/other", o.Limiter().Snapshot(o.now).Held.For)
+	require.Equal(t, "kube-system/other", o.Ledger.Snapshot(o.now).Held.For)
 	spec := o.Config().Spec
 	spec.StartAfter = slices.Clone(spec.StartAfter)
 	spec.StartAfter[1].Timeout = new(v1alpha1.Duration("2m"))
@@ -244,7 +244,7 @@ func TestAnEntryHoldsAgainOnlyIfAsked(t *testing.T) {
 	o.pass(time.Hour)
 	o.watch.pods["agent-abcde"] = agent(false, "agent-abcde")
 	o.pass(0)
-	require.InDelta(t, 60, o.Limiter().Snapshot(o.now).Held.Measured, 0)
+	require.InDelta(t, 60, o.Ledger.Snapshot(o.now).Held.Measured, 0)
 	o.pass(time.Minute)
 	o.requireHeld(false, observe.AfterTimedOut)
 }
@@ -259,7 +259,7 @@ func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 	web := &api.PodSandbox{Id: "web", Uid: "web", Namespace: "default", Name: "web"}
 	d := shadow.Runtime.Container(shadow.now, web, &api.Container{Id: "c", Name: "app", PodSandboxId: "web"}, podwatch.Pod{}, false)
 	assert.Equal(t, []any{true, reasons.StartAfter}, []any{d.Decision.Admitted, d.Decision.Reason})
-	assert.Equal(t, throttle.Waiting, state(shadow.limiter.Lookup("web")))
+	assert.Equal(t, throttle.Waiting, state(shadow.Ledger.entries.limiter.Lookup("web")))
 
 	// A change to the mode Disabled ends the wait.
 	shadow.configured(t, "spec: {mode: Disabled, startAfter: [{daemonSet: kube-system/agent}]}", throttle.Settings{})
@@ -270,8 +270,8 @@ func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 func TestANewEntryHoldsBeforeTheNewLimitsAdmit(t *testing.T) {
 	t.Parallel()
 	o := anOrder(t, "spec: {}", ReadyOnce{}, func(o *order) { o.watch.away = true })
-	o.limiter.Configure(o.now, throttle.Settings{MaxConcurrent: 1})
-	late := o.limiter.Join(o.now, throttle.Request{UID: "late"})
+	o.Ledger.entries.limiter.Configure(o.now, throttle.Settings{MaxConcurrent: 1})
+	late := o.Ledger.entries.limiter.Join(o.now, throttle.Request{UID: "late"})
 	late.Wait(o.now)
 	require.Equal(t, throttle.Waiting, state(late))
 	o.configured(t, afterAgent, throttle.Settings{})

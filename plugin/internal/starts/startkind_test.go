@@ -236,8 +236,8 @@ func TestTheAppOfAStuckStartIsAStartOfItsOwn(t *testing.T) {
 func (n *node) lends(idle string) {
 	since := time.Now()
 	time.Sleep(time.Minute)
-	n.limiter.SetStalled(time.Now(), idle, since)
-	n.limiter.Advance(time.Now())
+	n.Ledger.entries.limiter.SetStalled(time.Now(), idle, since)
+	n.Ledger.entries.limiter.Advance(time.Now())
 }
 
 // Slots are lent while starts do nothing, as while images are pulled after an init container. The apps may come together.

@@ -16,7 +16,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // PodWatch is the pod watch. [podwatch.Watch] documents the methods.
@@ -87,15 +86,13 @@ func DefaultTiming() Timing {
 // concurrent use. They do not block, except for Run, Alive and Hooks.Thaw.
 type Starts struct {
 	o        Options
-	limiter  *throttle.Limiter
 	Runtime  *RuntimeEvents // handles the events of the runtime
 	Policies *Policies
-	Ledger   *Ledger // the book of pods and the limiter, under one lock
+	Ledger   *Ledger // the limiter and the book of pods, under one lock
 	Valve    *Valve  // ends all waits
 	After    *StartAfter
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
 	loop     *loop
-	resort   *lastResort
 
 	// SettledBusy counts the starts that ended as Settled while their pod kept a CPU busy: they needed a probe.
 	SettledBusy atomic.Uint64
@@ -107,27 +104,12 @@ type Starts struct {
 // and joins and ends tickets. It is part of a Starts. Its methods are safe for concurrent use and do not block.
 type RuntimeEvents struct{ s *Starts }
 
-// Limiter is what other packages do with the limiter: they report what they measure and claim, and look at it.
-// [throttle.Limiter] documents the methods.
-type Limiter interface {
-	Busy(now time.Time) (starting, waiting bool)
-	Observe(now time.Time, s throttle.Signals)
-	SetClaims(now time.Time, key throttle.GroupKey, starts int)
-	Groups(now time.Time) []throttle.GroupView
-	Snapshot(now time.Time) throttle.Snapshot
-	Recent() []throttle.TicketView
-	StartAnyway(now time.Time, uid string, reason reasons.Reason) bool
-}
-
 // New returns a Starts with no limit in force. It makes the limiter.
 func New(o Options) *Starts {
-	limiter := throttle.New(time.Now(), throttle.Settings{})
-	s := &Starts{o: o, limiter: limiter, Hooks: newRejoin(limiter, o.Timing.Rejoin, o.Timing.RoomReturns)}
+	s := &Starts{o: o}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.Ledger = newLedger(limiter, o.Server, o.Waitable, &s.config)
-	s.Valve = newValve(o, limiter, &s.config)
-	s.resort = &lastResort{limiter: limiter, held: map[string]heldPod{}, admitted: time.Now()}
-	s.resort.configure(throttle.Settings{})
+	s.Ledger = newLedger(time.Now(), o.Server, o.Waitable, &s.config)
+	s.Hooks, s.Valve = newRejoin(s.Ledger, o.Timing.Rejoin, o.Timing.RoomReturns), newValve(o, s.Ledger, &s.config)
 	s.Runtime, s.Policies, s.After = &RuntimeEvents{s: s}, &Policies{s: s}, &StartAfter{s: s}
 	s.loop = newLoop(s)
 	return s
@@ -136,12 +118,11 @@ func New(o Options) *Starts {
 // Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
 // overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before, waiting := s.Valve.Mode(), s.limiter.Snapshot(now).Waiting
+	before, waiting := s.Valve.Mode(), s.Ledger.Snapshot(now).Waiting
 	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
 	s.After.configure(now, e.Spec)
 	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
-	s.limiter.Configure(now, settings)
-	s.resort.configure(settings)
+	s.Ledger.configure(now, settings)
 	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeDisabled)
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
@@ -158,9 +139,6 @@ func (s *Starts) review(now time.Time, uid, name string) {
 		s.Ledger.review(now, pod)
 	}
 }
-
-// Limiter returns the limiter.
-func (s *Starts) Limiter() Limiter { return s.limiter }
 
 // Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
@@ -209,7 +187,6 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 
 // forgotten informs others that a pod is forgotten.
 func (s *Starts) forgotten(uid string) {
-	s.resort.forget(uid)
 	s.o.Observer.Forget(uid)
 	s.o.Forgotten(uid)
 }

@@ -39,7 +39,7 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 	for _, mirrorFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newUnlimitedNode(t)
-			told := &regrouped{Limiter: n.limiter}
+			told := &regrouped{Limiter: n.Ledger.entries.limiter}
 			n.Ledger.entries.groups.limiter = told
 			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
 			p.starts("app")

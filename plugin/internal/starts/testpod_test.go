@@ -122,7 +122,7 @@ func (p *testPod) hasStarted(names ...string) *testPod {
 
 // view returns the limiter's view of the start. It is the zero value if there is none.
 func (p *testPod) view() throttle.TicketView {
-	v, _ := p.n.View(time.Now(), p.uid)
+	v, _ := p.n.Ledger.View(time.Now(), p.uid)
 	return v
 }
 

@@ -3,6 +3,7 @@ package starts
 import (
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -10,7 +11,7 @@ import (
 )
 
 // Ticket is the ticket of a pod, for package waiting: a process or a handler waits for it, or asks for its slot. Only a
-// Starts makes one. Its methods do not block, and are safe for concurrent use.
+// Starts makes one. Its methods take the Ledger's lock, so they are safe for concurrent use. They do not block.
 type Ticket struct {
 	s *Starts
 	t *throttle.Ticket
@@ -23,27 +24,53 @@ func (t Ticket) UID() string { return t.t.UID() }
 func (t Ticket) Decided() <-chan struct{} { return t.t.Decided() }
 
 // Status returns the state of the ticket, and why it has that state; the reason is empty while the ticket waits.
-func (t Ticket) Status() (throttle.State, reasons.Reason) { return t.t.Status() }
+func (t Ticket) Status() (throttle.State, reasons.Reason) {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
+	return t.t.Status()
+}
 
 // Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not
 // block: see Decided. The caller must call stop when it no longer waits.
 func (t Ticket) Wait(now time.Time) (stop func()) {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
 	t.t.Wait(now)
-	return func() { t.t.StopWaiting(time.Now()) }
+	return t.stopWaiting
+}
+
+func (t Ticket) stopWaiting() {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
+	t.t.StopWaiting(time.Now())
 }
 
 // TryStart asks for a slot for a process or a handler that cannot wait any longer.
-func (t Ticket) TryStart(now time.Time) throttle.Decision { return t.t.TryStart(now) }
+func (t Ticket) TryStart(now time.Time) throttle.Decision {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
+	return t.t.TryStart(now)
+}
 
 // DeadlineReached decides on the ticket because its process can wait no longer. A pod that may not start now keeps its
 // place in the queue. See [throttle.Ticket.DeadlineReached].
-func (t Ticket) DeadlineReached(now time.Time) throttle.Decision { return t.t.DeadlineReached(now) }
+func (t Ticket) DeadlineReached(now time.Time) throttle.Decision {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
+	return t.t.DeadlineReached(now)
+}
 
 // Yield sets whether the pod lets those behind it in the queue start first. See [throttle.Ticket.Yield].
-func (t Ticket) Yield(now time.Time, yields bool) { t.t.Yield(now, yields) }
+func (t Ticket) Yield(now time.Time, yields bool) {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
+	t.t.Yield(now, yields)
+}
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
+	t.s.Ledger.mu.Lock()
+	defer t.s.Ledger.mu.Unlock()
 	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
 }
 
@@ -55,8 +82,17 @@ func (t Ticket) ReserveGate(now time.Time, refusal throttle.Refusal) (d throttle
 
 // StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
 func (t Ticket) StartNotHeld(now time.Time) {
-	v, _ := t.s.View(now, t.UID())
-	t.s.goOn(now, t.t, v.Reason)
+	if unpaced := t.s.Ledger.startNotHeld(now, t.t); unpaced != nil {
+		t.s.o.Observer.Report(unpaced)
+	}
+}
+
+// startNotHeld lets a start continue, and returns what is to be reported, or nil.
+func (l *Ledger) startNotHeld(now time.Time, t *throttle.Ticket) observe.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, v := l.entries.limiter.View(now, t.UID())
+	return l.entries.goOn(now, t, v.Reason)
 }
 
 // Arrive returns the ticket of a pod that waits in the waiting room; waits is false if the pod is exempt. since is when
@@ -89,7 +125,7 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d = l.entries.reserve(now, t, false, refusal)
+	d = t.Reserve(now, l.entries.waitable, refusal)
 	_, v = l.entries.limiter.View(now, t.UID())
 	return d, v
 }

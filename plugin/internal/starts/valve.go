@@ -19,7 +19,7 @@ const longestShutdown = 10 * time.Minute
 
 // Valve decides whether pods are held at all, and ends waits. It is part of a Starts, and safe for concurrent use.
 type Valve struct {
-	limiter  *throttle.Limiter
+	ledger   *Ledger
 	observer *observe.Observer
 	config   *atomic.Pointer[crd.Effective]
 
@@ -36,8 +36,8 @@ type ValveState struct {
 	Pressure  bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
 
-func newValve(o Options, limiter *throttle.Limiter, config *atomic.Pointer[crd.Effective]) *Valve {
-	return &Valve{limiter: limiter, observer: o.Observer, config: config, changed: make(chan struct{})}
+func newValve(o Options, l *Ledger, config *atomic.Pointer[crd.Effective]) *Valve {
+	return &Valve{ledger: l, observer: o.Observer, config: config, changed: make(chan struct{})}
 }
 
 // Mode returns the mode in force.
@@ -102,7 +102,7 @@ func (v *Valve) SetShutdown(begins bool) {
 		return
 	}
 	v.limitShutdown(begins, func() { v.SetShutdown(false) })
-	v.observer.Report(observe.Shutdown{Begins: begins, Waiting: len(v.limiter.Snapshot(time.Now()).Waiting)})
+	v.observer.Report(observe.Shutdown{Begins: begins, Waiting: len(v.ledger.Snapshot(time.Now()).Waiting)})
 }
 
 // SetPressure handles kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The

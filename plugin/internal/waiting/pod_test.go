@@ -163,6 +163,6 @@ func (n *node) occupy(name string) *pod {
 
 // view returns the limiter's view of the pod.
 func (p *pod) view() throttle.TicketView {
-	v, _ := p.n.o.Starts.View(time.Now(), p.uid)
+	v, _ := p.n.o.Starts.Ledger.View(time.Now(), p.uid)
 	return v
 }
