@@ -66,11 +66,10 @@
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric
 // report that.
 //
-// Two locks lie on the way of a start: that of [starts.Ledger], which guards the book of pods and their groups, and then
-// the limiter's. Under either there is no I/O, no log and no wait. Under the first, the limiter is called, and what only
-// computes; under the second, only what computes. Packages starts and throttle say more, and test it.
-// Every other mutex is a leaf: while it is held, no other one is taken, nothing is logged, read, written or waited for,
-// and no other package is called. TestEveryMutexIsALeaf holds that, and lists what is excepted.
+// One lock lies on the way of a start: that of [starts.Ledger], which guards the limiter, the book of pods and their
+// groups. Under it there is no I/O, no log and no wait: only what computes is called. Packages starts and throttle say
+// more, and test it. Every mutex is a leaf: while it is held, no other one is taken, nothing is logged, read, written or
+// waited for, and no other package is called. TestEveryMutexIsALeaf holds that, and lists what is excepted.
 package plugin
 
 import (

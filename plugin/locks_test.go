@@ -23,7 +23,7 @@ var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|m
 	`|^(cmp|errors|maps|rand|slices|strings)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
 	`|^(began|deadline|end|now(\.Add\(-d\))?|(\w+\.)+(Admitted|Arrived|StalledSince|StopsBy|To|Youngest|endedAt|from|relistAt))` +
 	`\.(Add|After|Before|IsZero|Sub)$` +
-	`|^(c\.lastError|err)\.Error$|^(v\.shutdownLimit|w\.relisting)\.Stop$|\.(Abs|GetId|GetState|R?Unlock)$`)
+	`|^(c\.lastError|err)\.Error$|^(v\.shutdownLimit|w\.relisting)\.Stop$|\.(Abs|GetId|GetState|R?Unlock|unlock)$`)
 
 // underLocks is what else is done under mutexes, by folder, and why it may be.
 var underLocks = map[string]string{
@@ -40,7 +40,7 @@ var underLocks = map[string]string{
 }
 
 // underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,
-// values, and the limiter with its tickets, whose lock is the second one.
+// values, and the limiter with its tickets, which have no lock either.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
 	`(([el]\.)?(book|shadows|config|inForce|limiter|resort)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|of\.Ticket|sh\.ticket|held)\.\w+$`)
 
@@ -100,8 +100,8 @@ type lockedCode struct {
 // locks and unlocks match the calls that begin and end the time for which a mutex is held, for writing or for reading.
 // lockMatching is that of the Ledger.
 var (
-	locks   = regexp.MustCompile(`\.(R?Lock|lockMatching)$`)
-	unlocks = regexp.MustCompile(`\.R?Unlock$`)
+	locks   = regexp.MustCompile(`\.(R?Lock|lock|lockMatching)$`)
+	unlocks = regexp.MustCompile(`\.(R?Unlock|unlock)$`)
 )
 
 // sections reads a function from each Lock or RLock to the last Unlock or RUnlock, or to the end if that is deferred.

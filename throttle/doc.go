@@ -17,7 +17,7 @@
 //
 // # The parts
 //
-// [Limiter] has the mutex and the exported methods (limiter.go). The parts do not use it:
+// [Limiter] has the exported methods (limiter.go), and these parts:
 //
 //	queue      the Waiting tickets in their order, and the flows; which bound of a group
 //	           holds which ticket (scan.go)
@@ -183,16 +183,15 @@
 //
 // # Time and concurrency
 //
-// The package reads no clock and starts no goroutine. No method blocks. All exported methods
-// are safe for concurrent use. A caller advances time with [Limiter.Advance], which returns
-// when to call it next, and gets events through [Limiter.Changed] and [Limiter.Drain]. Times
-// must have a monotonic reading, or come from a clock that is not set. A time that is earlier
-// than one given before counts as that one.
+// The package has no lock, reads no clock and starts no goroutine. The owner of a [Limiter] has a lock, and holds it for each
+// call of a method of the Limiter and its tickets. It advances time with [Limiter.Advance], which returns when to call
+// it next. When [Limiter.Changed] reports a change, it calls Advance again, and gets the events with [Limiter.Drain].
+// Times must have a monotonic reading, or come from a clock that is not set. A time that is earlier than one given before
+// counts as that one.
 //
-// One mutex guards all state, and every call that reads or changes it holds the mutex. Under it, the package calls package
-// adaptive, which uses figures of package costs, and golang.org/x/time/rate. They only
-// compute: there is no I/O, no log, no wait and no callback (TestTheLimiterOnlyComputes). A
-// decision holds the mutex for the times below. With an adaptive limit, a start that ends, a
+// Under the owner's lock, the package calls package adaptive, which uses figures of package costs, and
+// golang.org/x/time/rate. They only compute: there is no I/O, no log, no wait and no callback
+// (TestTheLimiterOnlyComputes). A decision takes the times below. With an adaptive limit, a start that ends, a
 // process that comes, a new measurement, or a pod that may be refused adds a plan. It takes 0.8 ms with 110
 // starts under way and 500 pods that wait (BenchmarkAllow).
 //

@@ -17,15 +17,14 @@ type Hold struct {
 // Put gives a limiter this Hold instead of the present one. The limiter then admits the pods that may start because of
 // the change. While the Hold lasts, no ticket is admitted: not in its turn, not because its MaxWait or the time of its
 // process is over, and not by a loan. A ticket gets a reservation only if its process can wait for longer than the Hold
-// lasts. Exempt pods and adopted starts start as before. Put does not block, and is safe for concurrent use.
+// lasts. Exempt pods and adopted starts start as before. The caller holds the lock that guards the limiter.
 func (h Hold) Put(now time.Time, l *Limiter) {
-	now = l.lock(now)
+	now = l.at(now)
 	if h == l.admission.hold { // the caller of Advance may put it each time, and a change would wake it again
-		l.mu.Unlock()
 		return
 	}
 	l.admission.hold = h
-	l.admitAndUnlock(now)
+	l.admit(now)
 }
 
 // held returns the Hold as the limit, or the zero value if it does not hold.

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
@@ -13,11 +12,9 @@ import (
 // refused within 15 seconds.
 const backWithin = 30 * time.Second
 
-// Limiter is the queue, the slots and the limits of one node. Make one with New. All methods are safe
-// for concurrent use and never block.
+// Limiter is the queue, the slots and the limits of one node. Make one with New. It is not safe for concurrent use: its
+// owner has a lock, and holds it for each call of a method of the Limiter or of a Ticket. No method blocks.
 type Limiter struct {
-	mu sync.Mutex
-	// mu guards all fields below, and the tickets.
 	latest    time.Time // of the times that callers have passed
 	settings  *Settings // with defaults
 	queue     *queue
@@ -34,7 +31,7 @@ func New(now time.Time, s Settings) *Limiter {
 	l.queue = &queue{settings: l.settings, groups: l.groups, flows: map[string]*flow{}}
 	l.slots = &slots{settings: l.settings}
 	l.limits = &limits{settings: l.settings}
-	l.tickets = &tickets{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots, changed: make(chan struct{}, 1)}
+	l.tickets = &tickets{settings: l.settings, queue: l.queue, groups: l.groups, slots: l.slots}
 	l.admission = &admission{settings: l.settings, queue: l.queue, slots: l.slots, limits: l.limits, tickets: l.tickets}
 	l.Configure(now, s)
 	return l
@@ -44,19 +41,18 @@ func New(now time.Time, s Settings) *Limiter {
 // lower than before, the starts under way continue, and none is admitted until fewer are under way
 // than it allows.
 func (l *Limiter) Configure(now time.Time, s Settings) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	*l.settings = s.WithDefaults()
 	l.queue.stale = true
 	l.slots.configure()
 	l.limits.configure(now)
+	l.admit(now)
 }
 
 // Join returns the ticket of the pod if that is Waiting or Starting, else a new one in the queue. If
 // r.Arrived is earlier than the arrival of a Waiting ticket, the ticket moves forward.
 func (l *Limiter) Join(now time.Time, r Request) *Ticket {
-	now = l.lock(now)
-	defer l.mu.Unlock()
+	now = l.at(now)
 	t := l.tickets.live(r.UID)
 	if t == nil {
 		if len(l.slots.inFlight)+len(l.queue.arrivals) == 0 {
@@ -76,8 +72,8 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 // The start gets a slot at once, over the limit if need be, and takes no token. A ticket that is
 // Starting stays as it is.
 func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
+	defer l.admit(now)
 	t := l.tickets.live(r.UID)
 	if t == nil {
 		t = l.tickets.join(l, now, r)
@@ -91,8 +87,8 @@ func (l *Limiter) Adopt(now time.Time, r Request, since time.Time) *Ticket {
 // StartAnyway admits the Waiting ticket of the pod at once and with a slot, whatever the limits and the queue say, for a
 // reason. It does nothing, and returns false, if the pod has no such ticket.
 func (l *Limiter) StartAnyway(now time.Time, uid string, reason reasons.Reason) bool {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
+	defer l.admit(now)
 	t := l.groups.ticket(uid)
 	if t == nil || t.state != Waiting {
 		return false
@@ -105,31 +101,28 @@ func (l *Limiter) StartAnyway(now time.Time, uid string, reason reasons.Reason) 
 // Lookup returns the latest ticket of the pod, or nil. Of the tickets that have ended, it finds the
 // last 256.
 func (l *Limiter) Lookup(uid string) *Ticket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return l.groups.ticket(uid)
 }
 
 // SetPriority replaces Request.Priority and Request.MaxWait of a Waiting ticket, which moves in the
 // queue. It does nothing if the pod has no such ticket.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	if t := l.groups.ticket(uid); t != nil && t.state == Waiting {
 		l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
 	}
+	l.admit(now)
 }
 
 // SetStalled sets when a Starting pod stopped making progress; zero if it makes progress or that is not known. It does
 // nothing if the pod is not Starting.
 func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
-	now = l.lock(now)
+	now = l.at(now)
 	t := l.groups.ticket(uid)
 	if t == nil || t.state != Starting || t.stalledSince.Equal(since) {
-		l.mu.Unlock()
 		return
 	}
-	defer l.admitAndUnlock(now)
+	defer l.admit(now)
 	t.stalledSince, l.groups.counted = since, false
 	if since.IsZero() {
 		l.slots.repay()
@@ -142,46 +135,46 @@ func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
 // SetPolicies replaces the limits of all policies, by the policy's name, and the groups of the given
 // pods, in one step. A policy that is absent limits nothing. The caller must not change the arguments afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	l.groups.setPolicies(limits)
 	for _, pod := range pods {
 		l.groups.setGroups(pod)
 	}
+	l.admit(now)
 }
 
 // SetGroups replaces the groups of a pod. A pod that runs counts once, however often it starts again, and no bound of
 // Running holds it. The limiter drops the groups of a pod that neither waits, starts nor runs.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	l.groups.setGroups(pod)
+	l.admit(now)
 }
 
 // Finished notes that a pod no longer runs: it succeeded, failed for good or is gone. A pod counts as
 // running from its admission until then.
 func (l *Limiter) Finished(now time.Time, uid string) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	if p := l.groups.pods[uid]; p != nil {
 		p.running, p.ready = false, false
 		l.groups.changed(p)
 	}
+	l.admit(now)
 }
 
 // SetClaims sets how many pods of the group may start at a time. It counts while the policy of the
 // group has GroupLimits.Claims. Below zero means any number: the claims are not known. A group with
 // claims is kept even if it has no pods.
 func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	l.groups.group(key).claims, l.groups.counted = max(-1, starts), false
+	l.admit(now)
 }
 
 // SetProfiles replaces Request.Profile of pods, by their UIDs, and admits the pods that may start because
 // of that. It ignores pods without a ticket.
 func (l *Limiter) SetProfiles(now time.Time, profiles map[string]Profile) {
-	now = l.lock(now)
+	now = l.at(now)
 	changed := false
 	for uid, p := range profiles {
 		if t := l.groups.ticket(uid); t != nil && !reflect.DeepEqual(t.profile, p) {
@@ -189,17 +182,14 @@ func (l *Limiter) SetProfiles(now time.Time, profiles map[string]Profile) {
 		}
 	}
 	if !changed { // pods are reported often, and a decision among thousands takes a millisecond
-		l.mu.Unlock()
 		return
 	}
 	l.slots.planned = false
-	l.admitAndUnlock(now)
+	l.admit(now)
 }
 
 // SetUse sets what a start has used since its admission. It does nothing if the pod has no ticket.
 func (l *Limiter) SetUse(uid string, use adaptive.Use) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if t := l.groups.ticket(uid); t != nil {
 		if l.slots.adaptive != nil {
 			l.slots.adaptive.Spend(use.CPU - t.use.CPU)
@@ -211,21 +201,19 @@ func (l *Limiter) SetUse(uid string, use adaptive.Use) {
 // Observe replaces the readings of the sensors, adjusts the adaptive limit, and admits the pods that
 // may start because of that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	l.limits.signals = s
 	if l.slots.adaptive != nil {
 		l.slots.adaptive.Observe(l.admission.sample(now))
 		l.admission.plan(now)
 	}
+	l.admit(now)
 }
 
 // Busy reports whether a pod starts, and whether a pod waits. It counts a waiting pod that no group
 // holds, that kubelet can make, and that has a waiter or was asked for in the last 30 seconds. When
-// waiting becomes true, [Limiter.Changed] gets a value; when it becomes false, it may get none.
+// waiting becomes true, [Limiter.Changed] reports a change; when it becomes false, it may report none.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	could := l.queue.couldStart(func(t *Ticket) bool {
 		return !t.preparation.fails && (t.waits() || now.Sub(t.seen) < backWithin)
 	})
@@ -233,10 +221,9 @@ func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 }
 
 // Advance ends the starts and waits whose time is over, and admits the pods that may start by now. It
-// returns when to call it next, or zero if there is nothing to do before [Limiter.Changed] has a value.
+// returns when to call it next, or zero if there is nothing to do before [Limiter.Changed] reports a change.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {
-	now = l.lock(now)
-	defer l.mu.Unlock()
+	now = l.at(now)
 	l.tickets.endTimedOut(now)
 	l.admission.admit(now)
 	return l.admission.wakeAt(now)
@@ -246,39 +233,38 @@ func (l *Limiter) Advance(now time.Time) (next time.Time) {
 // MaxWait is over: pods that have yet to join may go before those that have. Exempt pods and adopted starts may still
 // start.
 func (l *Limiter) SetFrozen(now time.Time, frozen bool) {
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
 	l.admission.frozen = frozen
+	l.admit(now)
 }
 
-// Changed returns a channel, with room for one value, that gets a value when there is an event or the
-// time that Advance returned may have changed.
-func (l *Limiter) Changed() <-chan struct{} { return l.tickets.changed }
+// Changed reports whether since its last call there was an event, or the time that Advance returned may have become
+// earlier. Then the owner must call Advance and Drain soon.
+func (l *Limiter) Changed() bool {
+	changed := l.tickets.changed
+	l.tickets.changed = false
+	return changed
+}
 
 // Drain returns the events since the last call, in order. The Limiter keeps all events until then, so
 // its owner must call Drain again and again.
 func (l *Limiter) Drain() []Event {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	events := l.tickets.events
 	l.tickets.events = nil
 	return events
 }
 
-// lock locks mu, and returns the time of the call: now, but never before the time of an earlier call. Two callers may
-// read the clock in one order and get the lock in the other.
-func (l *Limiter) lock(now time.Time) time.Time {
-	l.mu.Lock()
+// at returns the time of a call: now, but never before the time of an earlier call. Two callers may read the clock in one
+// order and get their lock in the other.
+func (l *Limiter) at(now time.Time) time.Time {
 	l.latest = later(l.latest, now)
 	return l.latest
 }
 
-// admitAndUnlock ends a change that lock began: it admits the pods that may start by now, notifies
-// Changed, and unlocks mu.
-func (l *Limiter) admitAndUnlock(now time.Time) {
+// admit ends a change: it admits the pods that may start by now.
+func (l *Limiter) admit(now time.Time) {
 	l.admission.admit(now)
 	l.tickets.notify()
-	l.mu.Unlock()
 }
 
 func later(a, b time.Time) time.Time {

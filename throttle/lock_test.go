@@ -18,10 +18,10 @@ import (
 )
 
 // computing lists what the source of the limiter may call outside of its packages, by folder: packages, or functions of
-// them. None of these does I/O, waits, reads a clock or takes a lock that is held for longer than a sum takes.
+// them. None of these does I/O, waits, or reads a clock.
 var computing = map[string][]string{
 	".": {
-		"cmp", "maps", "math", "slices", "sort", "reflect.DeepEqual", "time.Duration", "sync",
+		"cmp", "maps", "math", "slices", "sort", "reflect.DeepEqual", "time.Duration",
 		"golang.org/x/time/rate", // a token bucket: its own lock, and the time as a parameter
 		own + "adaptive", own + "costs", own + "reasons",
 	},
@@ -35,8 +35,7 @@ const own = "github.com/pod-pacemaker/pod-pacemaker/throttle/"
 // foreignMethods are the methods of types of those packages that are called.
 var foreignMethods = strings.Fields("Abs Add After Before Compare Equal IsZero Seconds Sub" + // time
 	" AllowN SetBurstAt SetLimitAt TokensAt" + // rate
-	" Allow AllowSoon Configure Observe Spend Why" + // adaptive
-	" Lock Unlock") // sync
+	" Allow AllowSoon Configure Observe Spend Why") // adaptive
 
 // funcValues are the functions that are called as values, and why they may be.
 var funcValues = map[string]string{
@@ -45,7 +44,7 @@ var funcValues = map[string]string{
 	"visit":   "the same",
 }
 
-// The limiter's lock is held by every call of an exported method, so under it the limiter only computes. This test reads
+// A lock is held during every call of an exported method, so the limiter only computes. This test reads
 // the whole source of the package, and of those that it calls: it does no I/O, logs nothing, waits for nothing, reads no
 // clock, and calls nothing that its users pass to it.
 func TestTheLimiterOnlyComputes(t *testing.T) {

@@ -1,11 +1,8 @@
 package throttle
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,124 +10,117 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// advance is the loop of a caller. It advances the limiter when the limiter asked for it, and after every change.
-func advance(ctx context.Context, l *Limiter) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+// owner calls a limiter as its owner must, and not more often: Advance after every change, and when the limiter asked for
+// it.
+type owner struct {
+	*Limiter
+	now  time.Time
+	next time.Time // what Advance returned last
+}
+
+// until lets time pass until a time, or until something has happened.
+func (o *owner) until(at time.Time, happened func() bool) {
+	for !happened() {
+		switch {
+		case o.Changed():
+		case o.next.IsZero() || o.next.After(at):
+			o.now = at
 			return
-		case <-l.Changed():
-		case <-timer.C:
+		default:
+			o.now = o.next
 		}
-		if next := l.Advance(time.Now()); !next.IsZero() {
-			timer.Reset(time.Until(next))
-		}
+		o.next = o.Advance(o.now)
 	}
 }
 
-// runLoop runs the loop until the returned function is called.
-func runLoop(t *testing.T, l *Limiter) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { advance(ctx, l) })
-	return func() { cancel(); wg.Wait() }
+// decides lets time pass until a ticket is decided, and returns how long that took; more than an hour if it is not.
+func (o *owner) decides(t *Ticket) time.Duration {
+	began := o.now
+	o.until(began.Add(time.Hour+1), func() bool { return decided(t) })
+	return o.now.Sub(began)
 }
 
-// Only the loop wakes a waiting pod. If Changed misses a change, the bubble ends in a deadlock, or the pod wakes too
-// late.
-func TestTheLoopOfACallerWakesAllPodsInTime(t *testing.T) {
+func (o *owner) passes(d time.Duration) { o.until(o.now.Add(d), func() bool { return false }) }
+
+// If Changed misses a change, the pod is admitted too late or never.
+func TestTheOwnerWakesAllPodsInTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings Settings
-		then     func(*Limiter)
-		want     time.Duration
+		then     func(*owner)
+		want     time.Duration // after 5 seconds
 		reason   reasons.Reason
 	}{
 		"a token fills": {
-			settings: Settings{FillEvery: 20 * time.Second}, want: 20 * time.Second, reason: reasons.WithinLimits,
+			settings: Settings{FillEvery: 20 * time.Second}, want: 15 * time.Second, reason: reasons.WithinLimits,
 		},
 		"a start is stuck": {
-			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: time.Minute, reason: reasons.WithinLimits,
+			settings: Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, want: 55 * time.Second, reason: reasons.WithinLimits,
 		},
 		"maxWait is over": {
-			settings: Settings{MaxConcurrent: 1, MaxWait: 30 * time.Second}, want: 30 * time.Second, reason: reasons.MaxWait,
+			settings: Settings{MaxConcurrent: 1, MaxWait: 30 * time.Second}, want: 25 * time.Second, reason: reasons.MaxWait,
 		},
 		"maxWait becomes shorter": {
 			settings: Settings{MaxConcurrent: 1},
-			then:     func(l *Limiter) { l.SetPriority(time.Now(), "b", 0, 40*time.Second) },
-			want:     40 * time.Second, reason: reasons.MaxWait,
+			then:     func(o *owner) { o.SetPriority(o.now, "b", 0, 40*time.Second) },
+			want:     35 * time.Second, reason: reasons.MaxWait,
 		},
 		"the time of the last call is long past": {
 			settings: Settings{MaxConcurrent: 1, MaxWait: time.Hour, StartTimeout: 2 * time.Hour},
-			then: func(l *Limiter) {
-				l.Configure(time.Now(), Settings{FillEvery: time.Minute, MaxWait: time.Hour})
-				l.Lookup("a").End(time.Now(), reasons.Ready)
+			then: func(o *owner) {
+				o.Configure(o.now, Settings{FillEvery: time.Minute, MaxWait: time.Hour})
+				o.Lookup("a").End(o.now, reasons.Ready)
 			},
-			want: 5 * time.Second, reason: reasons.WithinLimits,
+			want: 0, reason: reasons.WithinLimits,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				l := New(began, c.settings)
-				defer runLoop(t, l)()
-				l.Join(began, Request{UID: "a"}).Wait(began)
-				b := l.Join(began, Request{UID: "b"})
-				b.Wait(began)
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				if c.then != nil {
-					c.then(l)
-				}
-				<-b.Decided()
-				require.InDelta(t, c.want.Seconds(), time.Since(began).Seconds(), 1e-3)
-				_, reason := b.Status()
-				require.Equal(t, c.reason, reason)
-			})
+			o := &owner{Limiter: New(t0, c.settings), now: t0}
+			o.Join(t0, Request{UID: "a"}).Wait(t0)
+			b := o.Join(t0, Request{UID: "b"})
+			b.Wait(t0)
+			o.passes(5 * time.Second)
+			if c.then != nil {
+				c.then(o)
+			}
+			require.InDelta(t, c.want.Seconds(), o.decides(b).Seconds(), 1e-3)
+			_, reason := b.Status()
+			require.Equal(t, c.reason, reason)
 		})
 	}
 }
 
 // Every change that opens a policy wakes the pods that it held.
-func TestTheLoopOfACallerWakesThePodsThatAPolicyHeld(t *testing.T) {
+func TestTheOwnerWakesThePodsThatAPolicyHeld(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits GroupLimits
-		then   func(*Limiter)
+		then   func(*owner)
 	}{
-		"another finishes": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.Finished(time.Now(), "a") }},
-		"a start ends":     {GroupLimits{Starting: pods(1)}, func(l *Limiter) { l.Lookup("a").End(time.Now(), reasons.Failed) }},
-		"a pod is ready": {GroupLimits{Pacer: Pacer{Step: 1, MaxStagger: 9}}, func(l *Limiter) {
-			l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
+		"another finishes": {GroupLimits{Running: pods(1)}, func(o *owner) { o.Finished(o.now, "a") }},
+		"a start ends":     {GroupLimits{Starting: pods(1)}, func(o *owner) { o.Lookup("a").End(o.now, reasons.Failed) }},
+		"a pod is ready": {GroupLimits{Pacer: Pacer{Step: 1, MaxStagger: 9}}, func(o *owner) {
+			o.SetGroups(o.now, PodGroups{UID: "a", Groups: in(t1, nil), Running: true, Ready: true})
 		}},
-		"a claim comes":                 {GroupLimits{Claims: &Claims{}}, func(l *Limiter) { l.SetClaims(time.Now(), t1, 2) }},
-		"the policy changes":            {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
-		"the policy is gone":            {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetPolicies(time.Now(), nil) }},
-		"it changes its group":          {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "b", Groups: nil}) }},
-		"another pod changes its group": {GroupLimits{Running: pods(1)}, func(l *Limiter) { l.SetGroups(time.Now(), PodGroups{UID: "a", Groups: nil}) }},
+		"a claim comes":                 {GroupLimits{Claims: &Claims{}}, func(o *owner) { o.SetClaims(o.now, t1, 2) }},
+		"the policy changes":            {GroupLimits{Running: pods(1)}, func(o *owner) { o.SetPolicies(o.now, map[string]GroupLimits{"t1": {Running: pods(2)}}) }},
+		"the policy is gone":            {GroupLimits{Running: pods(1)}, func(o *owner) { o.SetPolicies(o.now, nil) }},
+		"it changes its group":          {GroupLimits{Running: pods(1)}, func(o *owner) { o.SetGroups(o.now, PodGroups{UID: "b", Groups: nil}) }},
+		"another pod changes its group": {GroupLimits{Running: pods(1)}, func(o *owner) { o.SetGroups(o.now, PodGroups{UID: "a", Groups: nil}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				l := New(began, Settings{})
-				defer runLoop(t, l)()
-				l.SetPolicies(began, map[string]GroupLimits{"t1": c.limits})
-				l.SetClaims(began, t1, 1)
-				l.Join(began, Request{UID: "a", Groups: in(t1, nil)}).Wait(began)
-				b := l.Join(began, Request{UID: "b", Groups: in(t1, nil)})
-				b.Wait(began)
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				require.False(t, decided(b))
-				c.then(l)
-				<-b.Decided()
-				require.Equal(t, 5*time.Second, time.Since(began))
-			})
+			o := &owner{Limiter: New(t0, Settings{}), now: t0}
+			o.SetPolicies(t0, map[string]GroupLimits{"t1": c.limits})
+			o.SetClaims(t0, t1, 1)
+			o.Join(t0, Request{UID: "a", Groups: in(t1, nil)}).Wait(t0)
+			b := o.Join(t0, Request{UID: "b", Groups: in(t1, nil)})
+			b.Wait(t0)
+			o.passes(5 * time.Second)
+			require.False(t, decided(b))
+			c.then(o)
+			require.Zero(t, o.decides(b))
 		})
 	}
 }
@@ -143,23 +133,37 @@ func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
 		0:               pods / slots * start,
 		3 * time.Second: (pods-1)*3*time.Second + start,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			l := New(began, Settings{MaxConcurrent: slots, FillEvery: fill, MaxWait: time.Hour})
-			defer runLoop(t, l)()
-			var herd sync.WaitGroup
-			for i := range pods {
-				herd.Go(func() {
-					ticket := l.Join(time.Now(), Request{UID: fmt.Sprint(i)})
-					ticket.Wait(time.Now())
-					defer func() { ticket.StopWaiting(time.Now()) }()
-					<-ticket.Decided()
-					time.Sleep(start)
-					ticket.End(time.Now(), reasons.Ready)
-				})
+		o := &owner{Limiter: New(t0, Settings{MaxConcurrent: slots, FillEvery: fill, MaxWait: time.Hour}), now: t0}
+		waiting, ends := map[*Ticket]bool{}, map[*Ticket]time.Time{}
+		for i := range pods {
+			ticket := o.Join(t0, Request{UID: fmt.Sprint(i)})
+			ticket.Wait(t0)
+			waiting[ticket] = true
+		}
+		for len(waiting)+len(ends) > 0 {
+			first := o.now.Add(time.Hour)
+			for _, at := range ends {
+				if at.Before(first) {
+					first = at
+				}
 			}
-			herd.Wait()
-			require.InDelta(t, want.Seconds(), time.Since(began).Seconds(), 0.01)
-		})
+			o.until(first, func() (admits bool) {
+				for ticket := range waiting {
+					if decided(ticket) {
+						admits, ends[ticket] = true, o.now.Add(start)
+						delete(waiting, ticket)
+					}
+				}
+				return admits
+			})
+			for ticket, at := range ends {
+				if !o.now.Before(at) {
+					ticket.End(o.now, reasons.Ready)
+					ticket.StopWaiting(o.now)
+					delete(ends, ticket)
+				}
+			}
+		}
+		require.InDelta(t, want.Seconds(), o.now.Sub(t0).Seconds(), 0.01)
 	}
 }

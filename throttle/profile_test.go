@@ -100,12 +100,7 @@ func TestTheSameProfileAgainChangesNothing(t *testing.T) {
 	n := herd(t, 1)
 	set := func(p Profile) (decided bool) {
 		n.l.SetProfiles(n.now, map[string]Profile{"0": p})
-		select {
-		case <-n.l.Changed():
-			return true
-		default:
-			return false
-		}
+		return n.l.Changed()
 	}
 	set(Profile{Kind: "web"})
 	for _, e := range []Profile{

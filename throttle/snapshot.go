@@ -68,8 +68,7 @@ type TicketView struct {
 
 // Snapshot returns a copy of the state of the limiter.
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
-	now = l.lock(now)
-	defer l.mu.Unlock()
+	now = l.at(now)
 	s := Snapshot{
 		Settings: *l.settings, Held: l.admission.held(now), Limit: l.slots.limit, Lent: l.slots.capacity() - l.slots.limit,
 		Pulling: l.admission.pulling(now), Waiting: make([]TicketView, 0, len(l.queue.arrivals)),
@@ -94,8 +93,7 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 
 // View returns the latest ticket of the pod and a copy of it; nil if there is none.
 func (l *Limiter) View(now time.Time, uid string) (t *Ticket, v TicketView) {
-	now = l.lock(now)
-	defer l.mu.Unlock()
+	now = l.at(now)
 	switch t = l.groups.ticket(uid); {
 	case t == nil:
 	case t.state != Waiting:
@@ -108,8 +106,6 @@ func (l *Limiter) View(now time.Time, uid string) (t *Ticket, v TicketView) {
 
 // Recent returns copies of the last 256 tickets that have ended, the latest at the end.
 func (l *Limiter) Recent() []TicketView {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	views := make([]TicketView, 0, len(l.tickets.ended))
 	for _, t := range l.tickets.ended {
 		views = append(views, t.view())
@@ -194,8 +190,7 @@ type Usage struct {
 
 // Groups returns the counts of each group that has pods or claims, in the order of the keys.
 func (l *Limiter) Groups(now time.Time) []GroupView {
-	now = l.lock(now)
-	defer l.mu.Unlock()
+	now = l.at(now)
 	l.groups.count()
 	views := make([]GroupView, 0, len(l.groups.all))
 	for _, g := range l.groups.all {

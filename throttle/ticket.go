@@ -63,8 +63,8 @@ type Profile struct {
 	Patience time.Duration
 }
 
-// Ticket is a start: its position in the queue, and then its slot. It ends exactly once. All methods are
-// safe for concurrent use and never block.
+// Ticket is a start: its position in the queue, and then its slot. It ends exactly once. A caller of its methods holds
+// the lock that guards the Limiter, except for UID, Name, Repeats and Decided. No method blocks.
 type Ticket struct {
 	l *Limiter
 
@@ -74,7 +74,7 @@ type Ticket struct {
 	flow      *flow
 	decided   chan struct{}
 
-	// Guarded by l.mu.
+	// The fields above never change.
 	priority  int32
 	arrived   time.Time
 	maxWait   time.Duration
@@ -136,11 +136,7 @@ func (t *Ticket) Decided() <-chan struct{} { return t.decided }
 
 // Status returns the state of the ticket and the reason for it. The reason of a Waiting ticket is empty;
 // [Ticket.TryStart] returns what it waits for.
-func (t *Ticket) Status() (State, reasons.Reason) {
-	t.l.mu.Lock()
-	defer t.l.mu.Unlock()
-	return t.state, t.reason
-}
+func (t *Ticket) Status() (State, reasons.Reason) { return t.state, t.reason }
 
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {
@@ -234,8 +230,7 @@ const (
 // Reserve returns what TryStart returns.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
 	l := t.l
-	now = l.lock(now)
-	defer l.mu.Unlock()
+	now = l.at(now)
 	if t.state != Waiting {
 		return t.answer()
 	}
@@ -260,8 +255,7 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 // gives back its reservation and its pull permit, and needs no permit until it has another sandbox; and no other pod
 // counts it as ahead. Prepare does nothing if the ticket is not Waiting, or if its pod has asked for a container.
 func (t *Ticket) Prepare(now time.Time, pulls bool) {
-	now = t.l.lock(now)
-	defer t.l.mu.Unlock()
+	now = t.l.at(now)
 	if t.state != Waiting || t.pulled {
 		return
 	}
@@ -279,8 +273,7 @@ func (t *Ticket) Prepare(now time.Time, pulls bool) {
 // Unreserve notes that the pod's sandbox is gone. It gives back the reservation and the pull
 // permit. Both are asked for again with the next sandbox.
 func (t *Ticket) Unreserve(now time.Time) {
-	now = t.l.lock(now)
-	defer t.l.mu.Unlock()
+	now = t.l.at(now)
 	t.l.tickets.prepared(now, t)
 	if t.reserved {
 		t.reserved, t.awaitedUntil = false, time.Time{}
@@ -290,18 +283,14 @@ func (t *Ticket) Unreserve(now time.Time) {
 
 // KeepAlive notes that the pod still means to start: its sandbox exists, and its images are being
 // pulled. A ticket that nothing asks for is abandoned after ten minutes.
-func (t *Ticket) KeepAlive(now time.Time) {
-	defer t.l.mu.Unlock()
-	t.seen = t.l.lock(now)
-}
+func (t *Ticket) KeepAlive(now time.Time) { t.seen = t.l.at(now) }
 
 // TryStart asks for a slot for a process that cannot wait. A refusal takes nothing. If the ticket is no
 // longer Waiting, the result has the reason of Status, and is admitted unless the ticket is Gone: then
 // the caller must join again.
 func (t *Ticket) TryStart(now time.Time) Decision {
-	now = t.l.lock(now)
-	defer t.l.mu.Unlock()
-	t.processArrivedLocked(now)
+	now = t.l.at(now)
+	t.processArrived(now)
 	return t.l.admission.try(now, t)
 }
 
@@ -310,8 +299,8 @@ func (t *Ticket) TryStart(now time.Time) Decision {
 // is not Waiting.
 func (t *Ticket) StartExempt(now time.Time) bool {
 	l := t.l
-	now = l.lock(now)
-	defer l.admitAndUnlock(now)
+	now = l.at(now)
+	defer l.admit(now)
 	l.admission.admit(now)
 	if t.state != Waiting {
 		return false
@@ -330,16 +319,16 @@ func (t *Ticket) StartExempt(now time.Time) bool {
 // Wait notes that from now on a process waits for the ticket, and starts when it is admitted. It does
 // not block: see Decided. StopWaiting ends it. Calls may nest, and may come after the decision.
 func (t *Ticket) Wait(now time.Time) {
-	now = t.l.lock(now)
-	defer t.l.admitAndUnlock(now)
+	now = t.l.at(now)
 	t.waiters++
-	t.processArrivedLocked(now)
+	t.processArrived(now)
+	t.l.admit(now)
 }
 
 // StopWaiting ends one Wait. Without one it does nothing.
 func (t *Ticket) StopWaiting(now time.Time) {
-	now = t.l.lock(now)
-	defer t.l.admitAndUnlock(now) // what it reserved may be free
+	now = t.l.at(now)
+	defer t.l.admit(now) // what it reserved may be free
 	t.seen = now
 	if t.waiters == 0 {
 		return
@@ -354,18 +343,18 @@ func (t *Ticket) StopWaiting(now time.Time) {
 // Yield sets whether the ticket lets others start before it though a process waits for it, as long as it is not overdue:
 // before it is a pod whose process cannot come yet. This ends when no process waits for the ticket any more.
 func (t *Ticket) Yield(now time.Time, yields bool) {
-	now = t.l.lock(now)
-	defer t.l.admitAndUnlock(now)
+	now = t.l.at(now)
 	t.yields = yields && t.waits()
 	t.l.slots.planned = false
+	t.l.admit(now)
 }
 
 // DeadlineReached is TryStart for a process that can wait no longer. If a limit holds the ticket, the reason is
 // GateExpired, and there is an event. The ticket keeps its position in the queue.
 func (t *Ticket) DeadlineReached(now time.Time) Decision {
-	now = t.l.lock(now)
-	defer t.l.admitAndUnlock(now)
-	t.processArrivedLocked(now)
+	now = t.l.at(now)
+	defer t.l.admit(now)
+	t.processArrived(now)
 	d := t.l.admission.try(now, t)
 	if t.state == Waiting {
 		d.Reason = reasons.GateExpired
@@ -374,8 +363,8 @@ func (t *Ticket) DeadlineReached(now time.Time) Decision {
 	return d
 }
 
-// processArrivedLocked notes that a process could start now, so its images are pulled.
-func (t *Ticket) processArrivedLocked(now time.Time) {
+// processArrived notes that a process could start now, so its images are pulled.
+func (t *Ticket) processArrived(now time.Time) {
 	t.l.tickets.saw(now, t)
 	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
@@ -386,7 +375,7 @@ func (t *Ticket) processArrivedLocked(now time.Time) {
 // and becomes Gone if the reason is Deleted, Abandoned, SandboxGone or NotMade, else Started. It does nothing if
 // the ticket has ended.
 func (t *Ticket) End(now time.Time, reason reasons.Reason) {
-	now = t.l.lock(now)
-	defer t.l.admitAndUnlock(now)
+	now = t.l.at(now)
 	t.l.tickets.end(now, t, reason)
+	t.l.admit(now)
 }

@@ -22,10 +22,10 @@ type tickets struct {
 	queue    *queue
 	groups   *groups
 	slots    *slots
-	events   []Event       // since the last Drain
-	changed  chan struct{} // holds at most one value
-	ended    []*Ticket     // in the order of their ends, at most endedKept
-	seq      uint64        // number of the ticket that joined last
+	events   []Event   // since the last Drain
+	changed  bool      // see Limiter.Changed
+	ended    []*Ticket // in the order of their ends, at most endedKept
+	seq      uint64    // number of the ticket that joined last
 }
 
 // live returns the ticket of the pod if it is Waiting or Starting, else nil.
@@ -151,10 +151,5 @@ func (a *tickets) addEvent(e Event, t *Ticket) {
 	a.notify()
 }
 
-// notify puts a value into changed: there is an event, or Advance may be due at another time.
-func (a *tickets) notify() {
-	select {
-	case a.changed <- struct{}{}:
-	default:
-	}
-}
+// notify notes that there is an event, or that Advance may be due at another time.
+func (a *tickets) notify() { a.changed = true }

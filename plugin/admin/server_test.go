@@ -27,8 +27,8 @@ import (
 
 // node is a Provider over the limiter of the herd.
 type node struct {
-	limiter *throttle.Limiter
 	mu      sync.Mutex
+	limiter *throttle.Limiter
 	unready error
 	stuck   error
 	off     time.Duration
@@ -41,7 +41,11 @@ func (n *node) SwitchOff(span time.Duration) time.Time {
 	return at(0).Add(span)
 }
 
-func (n *node) Admit(uid string) bool { return n.limiter.StartAnyway(at(15), uid, reasons.ByHand) }
+func (n *node) Admit(uid string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.limiter.StartAnyway(at(15), uid, reasons.ByHand)
+}
 
 func (n *node) Alive(context.Context) error {
 	n.mu.Lock()
@@ -50,6 +54,8 @@ func (n *node) Alive(context.Context) error {
 }
 
 func (n *node) Status() Status {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	s := NewStatus(at(15), n.limiter.Snapshot(at(15)), n.limiter.Recent())
 	s.Node, s.Standalone = "node-1", true
 	return s

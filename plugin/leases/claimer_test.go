@@ -107,17 +107,16 @@ func TestPodsOfTwoPoliciesGetTheirSlots(t *testing.T) {
 			})
 			n.run()
 			for _, uid := range []string{"1", "2"} {
-				n.limiter.Join(time.Now(), throttle.Request{UID: uid, Groups: []throttle.Membership{{Key: registry}, {Key: team}}}).Wait(time.Now())
+				n.joinGroups(uid, []throttle.Membership{{Key: registry}, {Key: team}})
 			}
-			n.Wake()
 			nodes = append(nodes, n)
 		}
 		for range 4 {
 			time.Sleep(5 * time.Second)
 			require.Equal(t, 1, nodes[0].starting()+nodes[1].starting())
 			for _, n := range nodes {
-				for _, v := range n.limiter.Snapshot(time.Now()).Starting {
-					n.end(n.limiter.Lookup(v.UID))
+				for _, ticket := range n.starts() {
+					n.end(ticket)
 				}
 			}
 		}
@@ -188,8 +187,7 @@ func TestTheEndOfAFaultIsLogged(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			api.setAway(away)
 			if away != nil {
-				ticket.End(time.Now(), reasons.Deleted)
-				a.Wake()
+				a.gone(ticket, reasons.Deleted)
 			}
 			time.Sleep(20 * time.Second)
 			logged := a.logged.AllEntries()
@@ -253,7 +251,7 @@ func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 				api := newFakeAPI()
 				a := startClaiming(t, api, "a", 1)
 				if runs {
-					a.limiter.SetGroups(time.Now(), throttle.PodGroups{UID: "0", Groups: ofRegistry, Running: true, Ready: true})
+					a.runs("0")
 				}
 				first := a.join("1")
 				time.Sleep(time.Second)
@@ -358,9 +356,8 @@ func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
 		a.setSlots(1)
 		ended := 0
 		for _, ticket := range tickets {
-			if state, _ := ticket.Status(); state == throttle.Starting && ended < 2 {
-				ticket.End(time.Now(), reasons.Ready)
-				a.Wake()
+			if a.state(ticket) == throttle.Starting && ended < 2 {
+				a.end(ticket)
 				ended++
 				time.Sleep(2 * time.Second)
 				require.Equal(t, 3-ended, a.starting())
@@ -437,8 +434,7 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 					time.Sleep(time.Second)
 					require.LessOrEqual(t, len(api.held()), 1)
 					for _, of := range []*claiming{a, b} {
-						for _, v := range of.limiter.Snapshot(time.Now()).Starting {
-							ticket := of.limiter.Lookup(v.UID)
+						for _, ticket := range of.starts() {
 							started[ticket] = true
 							of.end(ticket)
 						}
@@ -454,13 +450,13 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 
 // overtaken is a limiter in which something changes right after its groups were read.
 type overtaken struct {
-	*throttle.Limiter
+	*guarded
 	happens func(now time.Time)
 }
 
 func (o *overtaken) Groups(now time.Time) []throttle.GroupView {
 	defer o.happens(now)
-	return o.Limiter.Groups(now)
+	return o.guarded.Groups(now)
 }
 
 // A claim that no start has used for a while is given back. A pod may be admitted on it between the look at the group
@@ -471,10 +467,12 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 		api := newFakeAPI()
 		a := newClaiming(t, api, "a", 2)
 		var unusedSince atomic.Pointer[time.Time]
-		a.options.Limiter = &overtaken{Limiter: a.limiter, happens: func(now time.Time) {
+		a.options.Limiter = &overtaken{guarded: a.limiter, happens: func(now time.Time) {
 			if at := unusedSince.Load(); at != nil && now.Sub(*at) >= unusedAlone && unusedSince.CompareAndSwap(at, nil) {
-				late := a.limiter.Join(now, throttle.Request{UID: "late", Name: "late", Groups: ofRegistry})
-				assert.True(t, late.TryStart(now).Admitted)
+				a.limiter.locked(func(now time.Time, l *throttle.Limiter) {
+					late := l.Join(now, throttle.Request{UID: "late", Name: "late", Groups: ofRegistry})
+					assert.True(t, late.TryStart(now).Admitted)
+				})
 			}
 		}}
 		a.run()
@@ -491,7 +489,7 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 		require.Equal(t, 1, api.written(), "the claim was neither given back nor taken again")
 		require.Zero(t, a.View().Calls[string(releaseSlot)])
 
-		a.end(a.limiter.Lookup("late"))
+		a.end(a.starts()[0])
 		time.Sleep(5 * time.Second)
 		require.Empty(t, api.held())
 	})
@@ -499,7 +497,9 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 
 // runs makes a pod that has started run on.
 func (c *claiming) runs(uid string) {
-	c.limiter.SetGroups(time.Now(), throttle.PodGroups{UID: uid, Groups: ofRegistry, Running: true, Ready: true})
+	c.limiter.locked(func(now time.Time, l *throttle.Limiter) {
+		l.SetGroups(now, throttle.PodGroups{UID: uid, Groups: ofRegistry, Running: true, Ready: true})
+	})
 }
 
 // claims returns how many pods the limiter lets start.
@@ -510,7 +510,7 @@ func TestAPodThatOnlyRunsMakesNoWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newClaiming(t, newFakeAPI(), "a", 2)
 		var looks atomic.Int32
-		a.options.Limiter = &overtaken{Limiter: a.limiter, happens: func(time.Time) { looks.Add(1) }}
+		a.options.Limiter = &overtaken{guarded: a.limiter, happens: func(time.Time) { looks.Add(1) }}
 		a.run()
 		first := a.join("first")
 		time.Sleep(time.Second)

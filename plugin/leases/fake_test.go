@@ -191,12 +191,37 @@ func (f *fakeAPI) held() (holders []string) {
 type claiming struct {
 	*Claimer
 	t       *testing.T
-	limiter *throttle.Limiter
+	limiter *guarded
 	logged  *logtest.Hook
 	opened  atomic.Pointer[[]string]
 	changes atomic.Int64 // of opened
 	cancel  func()
 	done    chan struct{}
+}
+
+// guarded is a limiter with the lock of its owner.
+type guarded struct {
+	mu sync.Mutex
+	l  *throttle.Limiter
+}
+
+func (g *guarded) Groups(now time.Time) []throttle.GroupView {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.l.Groups(now)
+}
+
+func (g *guarded) SetClaims(now time.Time, key throttle.GroupKey, starts int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.l.SetClaims(now, key, starts)
+}
+
+// locked calls f under the lock.
+func (g *guarded) locked(f func(now time.Time, l *throttle.Limiter)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f(time.Now(), g.l)
 }
 
 var (
@@ -215,7 +240,8 @@ func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
-	c := &claiming{t: t, limiter: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour}), logged: hook}
+	c := &claiming{t: t, logged: hook}
+	c.limiter = &guarded{l: throttle.New(time.Now(), throttle.Settings{MaxWait: 24 * time.Hour, StartTimeout: 24 * time.Hour})}
 	c.Claimer = New(Options{
 		API: api, Holder: holder, Limiter: c.limiter, Nodes: func() int { return 3 }, Log: log,
 		OpenChanged: func(open []string, _ error) { c.opened.Store(&open); c.changes.Add(1) },
@@ -232,7 +258,7 @@ func (c *claiming) setSlots(slots int) {
 }
 
 func (c *claiming) setPolicies(limits map[string]throttle.GroupLimits) {
-	c.limiter.SetPolicies(time.Now(), limits)
+	c.limiter.locked(func(now time.Time, l *throttle.Limiter) { l.SetPolicies(now, limits) })
 	c.Wake()
 }
 
@@ -253,19 +279,42 @@ func (c *claiming) stop() {
 }
 
 // join adds a waiting pod.
-func (c *claiming) join(uid string) *throttle.Ticket {
-	ticket := c.limiter.Join(time.Now(), throttle.Request{UID: uid, Name: uid, Groups: ofRegistry})
-	ticket.Wait(time.Now())
+func (c *claiming) join(uid string) (ticket *throttle.Ticket) { return c.joinGroups(uid, ofRegistry) }
+
+func (c *claiming) joinGroups(uid string, groups []throttle.Membership) (ticket *throttle.Ticket) {
+	c.limiter.locked(func(now time.Time, l *throttle.Limiter) {
+		ticket = l.Join(now, throttle.Request{UID: uid, Name: uid, Groups: groups})
+		ticket.Wait(now)
+	})
 	c.Wake()
 	return ticket
 }
 
-func (c *claiming) starting() int { return len(c.limiter.Snapshot(time.Now()).Starting) }
+// starts returns the starts under way.
+func (c *claiming) starts() (all []*throttle.Ticket) {
+	c.limiter.locked(func(now time.Time, l *throttle.Limiter) {
+		for _, v := range l.Snapshot(now).Starting {
+			all = append(all, l.Lookup(v.UID))
+		}
+	})
+	return all
+}
+
+func (c *claiming) starting() int { return len(c.starts()) }
+
+func (c *claiming) state(ticket *throttle.Ticket) (state throttle.State) {
+	c.limiter.locked(func(time.Time, *throttle.Limiter) { state, _ = ticket.Status() })
+	return state
+}
 
 func (c *claiming) end(ticket *throttle.Ticket) {
-	state, _ := ticket.Status()
-	require.Equal(c.t, throttle.Starting, state)
-	ticket.End(time.Now(), reasons.Ready)
+	require.Equal(c.t, throttle.Starting, c.state(ticket))
+	c.gone(ticket, reasons.Ready)
+}
+
+// gone ends a ticket for a reason.
+func (c *claiming) gone(ticket *throttle.Ticket, reason reasons.Reason) {
+	c.limiter.locked(func(now time.Time, _ *throttle.Limiter) { ticket.End(now, reason) })
 	c.Wake()
 }
 

@@ -42,6 +42,6 @@
 // expectation that cannot be right is ignored.
 //
 // A wrong table delays, and never blocks, as Min starts are always allowed. A plan for 110 starts under way and 500 that
-// wait takes 0.8 ms under the limiter's lock (BenchmarkAllow). Before a pod is refused, a second one is made: of what may
+// wait takes 0.8 ms under the lock (BenchmarkAllow). Before a pod is refused, a second one is made: of what may
 // start before kubelet tries the pod again, which trusts the table.
 package adaptive

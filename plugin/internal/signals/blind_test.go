@@ -26,8 +26,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 		n.limit(on(throttle.SignalLoad))
 		n.load("9.50")
 		assert.Empty(t, n.told())
-		held := n.limiter.Join(time.Now(), throttle.Request{UID: "held"})
-		assert.False(t, held.TryStart(time.Now()).Admitted)
+		assert.False(t, n.starts("held"))
 		assert.Empty(t, n.Blind())
 
 		require.NoError(t, os.Remove(n.path()))
@@ -37,7 +36,7 @@ func TestALimitWhoseSignalIsBlindSaysSoOnce(t *testing.T) {
 		assert.Equal(t, "load", blind[0].Signal)
 		assert.Contains(t, blind[0].Message, n.path())
 		assert.Contains(t, blind[0].Message, "absent")
-		assert.True(t, held.TryStart(time.Now()).Admitted)
+		assert.True(t, n.starts("held"))
 
 		n.load("2.50")
 		events := n.told()

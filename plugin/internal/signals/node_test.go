@@ -22,13 +22,36 @@ import (
 type node struct {
 	*Monitor
 	observe.NoEvents
-	t       *testing.T
-	proc    string
-	limiter *throttle.Limiter
-	log     *logtest.Hook
+	t    *testing.T
+	proc string
+	log  *logtest.Hook
 
-	mu     sync.Mutex
-	events []string
+	mu      sync.Mutex
+	limiter *throttle.Limiter
+	events  []string
+}
+
+// guarded is a node as the limiter of its Monitor.
+type guarded struct{ *node }
+
+func (g guarded) Busy(now time.Time) (starting, waiting bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limiter.Busy(now)
+}
+
+func (g guarded) Observe(now time.Time, s throttle.Signals) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limiter.Observe(now, s)
+}
+
+// starts reports whether a pod may start now.
+func (n *node) starts(uid string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	return n.limiter.Join(now, throttle.Request{UID: uid}).TryStart(now).Admitted
 }
 
 // aNode returns a node with a load of 1.
@@ -36,9 +59,9 @@ func aNode(t *testing.T) *node {
 	t.Helper()
 	log, logged := logtest.NewNullLogger()
 	n := &node{t: t, proc: t.TempDir(), limiter: throttle.New(time.Now(), throttle.Settings{}), log: logged}
-	n.Monitor = New(n.proc, n.proc, cores.Of(2), n.limiter, observe.New(observe.Options{Log: log, Events: n}).Report)
+	n.Monitor = New(n.proc, n.proc, cores.Of(2), guarded{n}, observe.New(observe.Options{Log: log, Events: n}).Report)
 	n.load("1.00")
-	n.limiter.Join(time.Now(), throttle.Request{UID: "starting"}).TryStart(time.Now())
+	n.starts("starting")
 	go func() { assert.NoError(t, n.Run(t.Context())) }()
 	return n
 }
@@ -61,7 +84,9 @@ func (n *node) load(load string) {
 // limit puts settings in force.
 func (n *node) limit(settings throttle.Settings) {
 	n.Prepare(settings, 2*time.Second)
+	n.mu.Lock()
 	n.limiter.Configure(time.Now(), settings)
+	n.mu.Unlock()
 	n.Wake()
 }
 

@@ -53,7 +53,7 @@ func (l *Ledger) container(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool, valve ValveState,
 ) (a ContainerStart, t *throttle.Ticket, unpaced observe.Event) {
 	found := l.lockMatching(subjectOf(sandbox, pod))
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	a = ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod), Valve: valve}
 	enforces := !valve.HoldsNone
@@ -183,7 +183,7 @@ func (l *Ledger) containerStarted(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
 ) (p pods.Pod, unasked bool, again time.Time) {
 	found := l.lockMatching(subjectOf(sandbox, pod))
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	p = l.entries.book.Start(now, sandbox, ctr)
 	if known {
@@ -232,8 +232,8 @@ func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Contain
 // endContainer is containerEnded, and returns the UID of the container's pod. pod is what the pod watch knows of the
 // sandbox's.
 func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, ctr *api.Container, removed bool) (uid string) {
-	l.mu.Lock()
-	defer l.mu.Unlock() // also after a panic
+	l.lock()
+	defer l.unlock() // also after a panic
 	uid = l.entries.book.EndContainer(now, sandbox, ctr, removed)
 	l.entries.tryEnded(now, uid, pod)
 	return uid
@@ -241,8 +241,8 @@ func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwat
 
 // endEmpty ends the start of a pod if its containers have all ended.
 func (l *Ledger) endEmpty(now time.Time, uid string, pod podwatch.Pod) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	l.entries.tryEnded(now, uid, pod)
 }
 

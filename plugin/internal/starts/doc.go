@@ -1,6 +1,6 @@
 // Package starts decides which pod starts next, and when its start is over. It makes the limiter, and no other package
 // of the daemon has it, which the linter checks. Package waiting gets a pod's [Ticket], and waits for it or asks for a
-// slot or a reservation. Package signals reports readings, and package leases claims, by what [Starts.Limiter] returns.
+// slot or a reservation. Package signals reports readings, and package leases claims, to the [Ledger].
 // Package policies says in which groups a pod is; this package puts them into the limiter.
 //
 // [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
@@ -11,13 +11,13 @@
 // [Policies] puts StartPolicies in force. [Valve] ends waits: by the mode or when the node shuts down, those in the
 // gate and in the room; when the node is short of a resource, those in the gate.
 //
-// # Locks
+// # The lock
 //
-// A start takes two locks: the [Ledger]'s, and then the limiter's. The Ledger's lock guards the book of pods and their
-// groups, which have no lock. While it is held, no other package is called but the limiter: the Ledger has no log, no
-// events, no policies and no pod watch to call, only values of theirs. Pods are matched with the policies before the
-// lock is taken, and again if the policies have changed by then. The Ledger returns what others need to know, and they
-// are called afterwards. Package throttle says what the limiter calls under its lock: nothing that waits, logs, reads
-// or writes. TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
+// One lock lies on the way of a start, the [Ledger]'s. It guards the limiter, the book of pods and their groups. While it
+// is held, no other package is called but the limiter, which only computes: the Ledger has no log, no events, no policies
+// and no pod watch to call, only values of theirs. Pods are matched with the policies before the lock is taken, and again
+// if the policies have changed by then. The Ledger returns what others need to know, and they are called afterwards. If
+// the limiter has changed, the loop is woken when the lock is released.
+// TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
 // TestTheLimiterOnlyComputes hold this rule.
 package starts

@@ -15,7 +15,7 @@ import (
 // the mirror of a static pod was deleted. It returns what judge does.
 func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, again time.Time) {
 	found := l.lockMatching(subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	l.entries.recount(now, pod, mirror)
 	return l.entries.judge(now, pod)
@@ -135,8 +135,8 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 
 // review judges a start by kubelet's report, without a change of the pod. It returns what judge does.
 func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	_, again = l.entries.judge(now, pod)
 	return again
 }
@@ -146,8 +146,8 @@ func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 // quiet in the last measurements. pod is what the pod watch knew last, or the zero value: an old report still tells
 // init containers, which end nothing, from those of the app.
 func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod, timing Timing, quiet bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	_, v := l.entries.limiter.View(now, t.UID())
 	run := l.entries.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
 	ended := len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, v.Admitted)

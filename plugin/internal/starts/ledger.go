@@ -17,6 +17,8 @@ import (
 type Ledger struct {
 	inForce atomic.Pointer[policies.Set] // replaced only while mu is held
 
+	woken chan struct{} // holds at most one: the loop is to do a round
+
 	mu      sync.Mutex
 	entries entries // guarded by mu
 }
@@ -37,13 +39,33 @@ type entries struct {
 // newLedger returns a Ledger without policies. server and waitable are Options.Server and Options.Waitable.
 func newLedger(now time.Time, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
 	limiter := throttle.New(now, throttle.Settings{})
-	l := &Ledger{entries: entries{
+	l := &Ledger{woken: make(chan struct{}, 1), entries: entries{
 		limiter: limiter, config: config, waitable: waitable, resort: newLastResort(now),
 		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]bool{},
 		after: awaitedPods{selected: map[string][]string{}},
 	}}
 	l.inForce.Store(policies.New(server))
 	return l
+}
+
+func (l *Ledger) lock() { l.mu.Lock() }
+
+// unlock releases the lock, and wakes the loop if the limiter has changed. A waiting process learns of its admission at
+// once, by the ticket.
+func (l *Ledger) unlock() {
+	changed := l.entries.limiter.Changed()
+	l.mu.Unlock()
+	if changed {
+		l.wake()
+	}
+}
+
+// wake makes the loop do a round soon.
+func (l *Ledger) wake() {
+	select {
+	case l.woken <- struct{}{}:
+	default: // it is about to
+	}
 }
 
 // lockMatching takes the lock, and returns pods with their groups by the policies in force, for put. It finds the groups
@@ -55,18 +77,18 @@ func (l *Ledger) lockMatching(all ...subject) []matched {
 		for i, s := range all {
 			found[i] = s.match(set)
 		}
-		l.mu.Lock()
+		l.lock()
 		if l.inForce.Load() == set {
 			return found
 		}
-		l.mu.Unlock()
+		l.unlock()
 	}
 }
 
 // grouped returns all pods that have groups, and the version of what is known of them.
 func (l *Ledger) grouped() (all []policies.Pod, version uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	for _, one := range l.entries.groups.pods {
 		all = append(all, one.Pod)
 	}
@@ -82,8 +104,8 @@ func (l *Ledger) enforce(now time.Time, before, next *policies.Set) bool {
 	for i, pod := range all {
 		found[i] = matched{Pod: pod, groups: next.Groups(pod)}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	if l.inForce.Load() != before || l.entries.groups.version != version {
 		return false
 	}

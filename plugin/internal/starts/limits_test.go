@@ -41,11 +41,10 @@ func TestTheLoopAdmitsEachStartWhenTheRateAllowsIt(t *testing.T) {
 		go func() { assert.NoError(t, n.Run(t.Context())) }()
 		first.starts("app")
 		last := first.view().Admitted
-		second.waits("app")
-		third.waits("app")
-		for _, p := range []*testPod{second, third} {
+		tickets := []Ticket{second.waits("app"), third.waits("app")}
+		for i, p := range []*testPod{second, third} {
 			select {
-			case <-n.Ledger.entries.limiter.Lookup(p.uid).Decided():
+			case <-tickets[i].Decided():
 			case <-time.After(time.Minute):
 				require.FailNow(t, "the loop does not admit "+p.uid)
 			}

@@ -26,7 +26,6 @@ var errStuck = errors.New("nothing is decided: the limiter is stuck")
 // its fields.
 type loop struct {
 	s     *Starts
-	woken chan struct{}        // holds at most one: do a round
 	pulse chan chan<- struct{} // each is closed after another round
 
 	starting map[string]*throttle.Ticket // the starts under way, by UID
@@ -36,7 +35,7 @@ type loop struct {
 
 func newLoop(s *Starts) *loop {
 	return &loop{
-		s: s, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}),
+		s: s, pulse: make(chan chan<- struct{}),
 		starting: map[string]*throttle.Ticket{}, measured: usage.NewStartMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet), courses: map[string]*course{},
 	}
 }
@@ -57,8 +56,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.s.Ledger.entries.limiter.Changed():
-		case <-l.woken:
+		case <-l.s.Ledger.woken:
 		case asked = <-l.pulse:
 		case <-timer.C:
 		}
@@ -123,14 +121,6 @@ func (l *loop) alive(ctx context.Context) error {
 	}
 }
 
-// wake makes run do a round soon.
-func (l *loop) wake() {
-	select {
-	case l.woken <- struct{}{}:
-	default: // it is about to
-	}
-}
-
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
 	for _, e := range l.s.Ledger.drain() {
@@ -153,8 +143,8 @@ type startEvent struct {
 
 // drain returns the events since the last call.
 func (l *Ledger) drain() (all []startEvent) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	for _, of := range l.entries.limiter.Drain() {
 		l.entries.resort.note(of)
 		e := startEvent{Event: of, container: l.entries.book.LatestID(of.Ticket.UID())}
@@ -169,15 +159,15 @@ func (l *Ledger) drain() (all []startEvent) {
 // advance ends the starts and waits whose time is over, and returns when to call it next, or zero if something has to
 // happen first.
 func (l *Ledger) advance(now time.Time) (next time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	return l.entries.limiter.Advance(now)
 }
 
 // keepAlive keeps the tickets of pods that wait in the waiting room.
 func (l *Ledger) keepAlive(now time.Time, inRoom map[string]bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	for uid := range inRoom {
 		if t := l.entries.limiter.Lookup(uid); t != nil {
 			t.KeepAlive(now)
@@ -187,8 +177,8 @@ func (l *Ledger) keepAlive(now time.Time, inRoom map[string]bool) {
 
 // lastResort starts pods that wait as a last resort. A pod without a process that waits asks again.
 func (l *Ledger) lastResort(now time.Time, waiting []throttle.TicketView) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	for _, v := range waiting {
 		if t := l.entries.limiter.Lookup(v.UID); v.Present && t != nil {
 			l.entries.startAsLastResort(now, t, v.Reason)
@@ -255,8 +245,8 @@ func (l *loop) sweep(now time.Time) {
 
 // sweep returns the pods that may have to be forgotten.
 func (l *Ledger) sweep(now time.Time) (empty []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	for _, uid := range l.entries.book.UIDs() {
 		t := l.entries.limiter.Lookup(uid)
 		if p, _ := l.entries.book.Get(uid); p.Sandbox != "" && t != nil {

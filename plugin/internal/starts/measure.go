@@ -129,8 +129,8 @@ func (l *loop) followShadows(now time.Time) {
 
 // shadowsUnderWay returns a copy of the starts that continued at once and whose tickets have not ended.
 func (l *Ledger) shadowsUnderWay() map[string]shadow {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	all := make(map[string]shadow, len(l.entries.shadows))
 	for uid, sh := range l.entries.shadows {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {
@@ -194,8 +194,8 @@ func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool
 // underWay returns the name of a pod, what to measure of it, and when its last container was made, or zero if none was.
 // under is false if the pod is unknown, or if, in the mode Shadow, its start is over and only keeps its slot.
 func (l *Ledger) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	p, under := l.entries.book.Get(uid)
 	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() && l.entries.limiter.Lookup(uid) == sh.ticket {
 		under = false

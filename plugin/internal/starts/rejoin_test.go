@@ -8,6 +8,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -17,10 +19,15 @@ func created(id string) *api.Container {
 }
 
 // frozen returns a Starts whose gate has just opened, and two tickets that wait for one slot.
-func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second *throttle.Ticket) {
+func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Ticket) {
 	p = aStarts()
-	p.Ledger.entries.limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
-	first, second = p.Ledger.entries.limiter.Join(time.Now(), throttle.Request{UID: "a"}), p.Ledger.entries.limiter.Join(time.Now(), throttle.Request{UID: "b"})
+	p.Ledger.configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
+	arrives := func(uid string) Ticket {
+		ticket, waits := p.Arrive(time.Now(), pods.Pod{UID: uid}, podwatch.Pod{}, false, time.Now())
+		assert.True(t, waits)
+		return ticket
+	}
+	first, second = arrives("a"), arrives("b")
 	p.Hooks.expect(ctrs)
 	assert.True(t, p.Hooks.Freeze())
 	go func() { assert.NoError(t, p.Hooks.Thaw(t.Context())) }()
@@ -35,13 +42,13 @@ func TestNoPodIsAdmittedUntilAllHooksAreBack(t *testing.T) {
 		p.Hooks.Back("b")
 		p.Hooks.Back("gone")
 		synctest.Wait()
-		assert.Equal(t, throttle.Waiting, state(second))
+		assert.Equal(t, throttle.Waiting, statusOf(second))
 		first.Wait(time.Now())
 		p.Hooks.Back("a")
 		p.Hooks.Back("a")
 		synctest.Wait()
-		assert.Equal(t, throttle.Starting, state(first), "it is before the second in the queue")
-		assert.Equal(t, throttle.Waiting, state(second))
+		assert.Equal(t, throttle.Starting, statusOf(first), "it is before the second in the queue")
+		assert.Equal(t, throttle.Waiting, statusOf(second))
 		p.Hooks.expect([]*api.Container{created("z")}) // the runtime was restarted, and the waiting pods are here
 		assert.Empty(t, p.Hooks.missing)
 	})
@@ -54,10 +61,10 @@ func TestTheWaitForHooksThatDoNotComeBackIsShort(t *testing.T) {
 		second.Wait(time.Now())
 		time.Sleep(DefaultTiming().Rejoin - 1)
 		synctest.Wait()
-		assert.Equal(t, throttle.Waiting, state(second))
+		assert.Equal(t, throttle.Waiting, statusOf(second))
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		assert.Equal(t, throttle.Starting, state(second))
+		assert.Equal(t, throttle.Starting, statusOf(second))
 	})
 }
 
@@ -67,6 +74,11 @@ func TestWithoutWaitingContainersThereIsNoWait(t *testing.T) {
 	assert.False(t, closed(r.back), "the runtime has not listed its containers yet")
 	r.expect(nil)
 	assert.True(t, closed(r.back))
+}
+
+func statusOf(ticket Ticket) throttle.State {
+	state, _ := ticket.Status()
+	return state
 }
 
 func closed(c <-chan struct{}) bool {

@@ -38,7 +38,7 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 // sandbox is RuntimeEvents.Sandbox. shutdown reports whether the node shuts down, so that no pod may wait.
 func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request throttle.Request) (d throttle.Decision, since time.Time) {
 	found := l.lockMatching(subjectOf(s.Sandbox, s.Pod))
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	p := l.entries.book.Update(s.Sandbox)
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, s.Pod, s.Known) {
@@ -115,8 +115,8 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 // pod watch knows of the pod: one that gets another sandbox has not finished, and still counts as running. gone reports
 // whether the pod is gone if this was its latest sandbox.
 func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod, gone bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	t := l.entries.limiter.Lookup(uid)
 	if l.entries.book.StopSandbox(uid, sandbox) {
 		if pod.GetsSandboxes() {
@@ -157,8 +157,8 @@ func (s *Starts) forgetEmpty(uid string) {
 // of sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the
 // pod watch knows it.
 func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	t := l.entries.limiter.Lookup(uid)
 	switch {
 	case deleted && t != nil:

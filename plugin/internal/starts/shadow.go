@@ -68,8 +68,8 @@ func (e *entries) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Rea
 
 // InShadow returns the pods whose latest start continued at once in the mode Shadow, by UID.
 func (l *Ledger) InShadow() map[string]bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	all := make(map[string]bool, len(l.entries.shadows))
 	for uid, sh := range l.entries.shadows {
 		all[uid] = l.entries.limiter.Lookup(uid) == sh.ticket
@@ -80,8 +80,8 @@ func (l *Ledger) InShadow() map[string]bool {
 // endShadows ends the mode Shadow. If the ticket of a start that continued at once still waits, the start counts as
 // starting from now on. known is what the pod watch knows of the pods.
 func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	var waiting []*shadow
 	for _, sh := range l.entries.shadows {
 		if state, _ := sh.ticket.Status(); state == throttle.Waiting {

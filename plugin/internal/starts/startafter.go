@@ -40,10 +40,10 @@ type ReadyOnce struct {
 // Begin notes that this daemon paces pods from now on: the timeouts count from now at the earliest. once is what an
 // earlier daemon of this boot has seen.
 func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
-	a.s.Ledger.mu.Lock()
+	a.s.Ledger.lock()
 	after := &a.s.Ledger.entries.after
 	after.beginPacing(now, once)
-	a.s.Ledger.mu.Unlock()
+	a.s.Ledger.unlock()
 	a.look(now)
 }
 
@@ -63,10 +63,10 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 			text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
 		})
 	}
-	a.s.Ledger.mu.Lock()
+	a.s.Ledger.lock()
 	after := &a.s.Ledger.entries.after
 	after.replace(next)
-	a.s.Ledger.mu.Unlock()
+	a.s.Ledger.unlock()
 	watch, before := a.s.o.Pods, a.selectors.Swap(&selectors)
 	if watch != nil && !(before == nil && len(selectors) == 0) && (before == nil || !reflect.DeepEqual(*before, selectors)) {
 		watch.SelectBy(selectors.function(), a.s.o.Relist())
@@ -78,17 +78,17 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 // the latest, or zero if something has to happen first.
 func (a *StartAfter) look(now time.Time) (next time.Time) {
 	ledger := a.s.Ledger
-	ledger.mu.Lock()
+	ledger.lock()
 	after := &ledger.entries.after
 	has, open := after.has()
-	ledger.mu.Unlock()
+	ledger.unlock()
 	var on nodePods
 	if has {
 		on = a.nodePods(now, open)
 	}
-	ledger.mu.Lock()
+	ledger.lock()
 	changes, once, holds := ledger.entries.lookAfter(now, on)
-	ledger.mu.Unlock()
+	ledger.unlock()
 	for _, c := range changes {
 		a.s.o.Observer.Report(c)
 	}
@@ -119,8 +119,8 @@ func (a *StartAfter) nodePods(now time.Time, pods bool) (n nodePods) {
 
 // wakes reports whether a change of a pod may change for whom others wait.
 func (a *StartAfter) wakes() bool {
-	a.s.Ledger.mu.Lock()
-	defer a.s.Ledger.mu.Unlock()
+	a.s.Ledger.lock()
+	defer a.s.Ledger.unlock()
 	return slices.ContainsFunc(a.s.Ledger.entries.after.awaited, func(a *awaited) bool { return a.again || a.state == observe.AfterWaiting })
 }
 
@@ -132,8 +132,8 @@ func (a *StartAfter) saw(sandbox *api.PodSandbox) {
 	}
 	if found := all.selecting(sandbox.GetNamespace(), sandbox.GetLabels()); len(found) > 0 {
 		uid := pods.Key(sandbox)
-		a.s.Ledger.mu.Lock()
-		defer a.s.Ledger.mu.Unlock()
+		a.s.Ledger.lock()
+		defer a.s.Ledger.unlock()
 		a.s.Ledger.entries.after.selected[uid] = found
 	}
 }
@@ -147,8 +147,8 @@ type AfterView struct {
 
 // View returns the entries in force, and how far their pods are.
 func (a *StartAfter) View() []AfterView {
-	a.s.Ledger.mu.Lock()
-	defer a.s.Ledger.mu.Unlock()
+	a.s.Ledger.lock()
+	defer a.s.Ledger.unlock()
 	after := &a.s.Ledger.entries.after
 	return after.view()
 }

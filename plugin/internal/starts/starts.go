@@ -154,8 +154,8 @@ func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
 // AnyCgroup returns the cgroup of one of the pods that the runtime has reported, as the runtime names it; "" if it knows
 // none.
 func (s *Starts) AnyCgroup() string {
-	s.Ledger.mu.Lock()
-	defer s.Ledger.mu.Unlock()
+	s.Ledger.lock()
+	defer s.Ledger.unlock()
 	book := s.Ledger.entries.book
 	for _, uid := range book.UIDs() {
 		if p, _ := book.Get(uid); p.CgroupParent != "" {
@@ -199,4 +199,4 @@ func (s *Starts) Run(ctx context.Context) error { return s.loop.run(ctx) }
 func (s *Starts) Alive(ctx context.Context) error { return s.loop.alive(ctx) }
 
 // Wake makes Run do a round soon.
-func (s *Starts) Wake() { s.loop.wake() }
+func (s *Starts) Wake() { s.Ledger.wake() }

@@ -37,7 +37,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 		subjects[i] = subjectOf(sandbox, known[pods.Key(sandbox)])
 	}
 	found := l.lockMatching(subjects...)
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	lost := l.entries.book.Rebuild(now, live, ctrs)
 	for _, uid := range lost {

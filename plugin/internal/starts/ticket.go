@@ -25,52 +25,52 @@ func (t Ticket) Decided() <-chan struct{} { return t.t.Decided() }
 
 // Status returns the state of the ticket, and why it has that state; the reason is empty while the ticket waits.
 func (t Ticket) Status() (throttle.State, reasons.Reason) {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	return t.t.Status()
 }
 
 // Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not
 // block: see Decided. The caller must call stop when it no longer waits.
 func (t Ticket) Wait(now time.Time) (stop func()) {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	t.t.Wait(now)
 	return t.stopWaiting
 }
 
 func (t Ticket) stopWaiting() {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	t.t.StopWaiting(time.Now())
 }
 
 // TryStart asks for a slot for a process or a handler that cannot wait any longer.
 func (t Ticket) TryStart(now time.Time) throttle.Decision {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	return t.t.TryStart(now)
 }
 
 // DeadlineReached decides on the ticket because its process can wait no longer. A pod that may not start now keeps its
 // place in the queue. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	return t.t.DeadlineReached(now)
 }
 
 // Yield sets whether the pod lets those behind it in the queue start first. See [throttle.Ticket.Yield].
 func (t Ticket) Yield(now time.Time, yields bool) {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	t.t.Yield(now, yields)
 }
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
-	t.s.Ledger.mu.Lock()
-	defer t.s.Ledger.mu.Unlock()
+	t.s.Ledger.lock()
+	defer t.s.Ledger.unlock()
 	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
 }
 
@@ -89,8 +89,8 @@ func (t Ticket) StartNotHeld(now time.Time) {
 
 // startNotHeld lets a start continue, and returns what is to be reported, or nil.
 func (l *Ledger) startNotHeld(now time.Time, t *throttle.Ticket) observe.Event {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	_, v := l.entries.limiter.View(now, t.UID())
 	return l.entries.goOn(now, t, v.Reason)
 }
@@ -109,7 +109,7 @@ func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 // arrive is Arrive. It returns nil if the pod is exempt.
 func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
 	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	if p, has := l.entries.book.Get(who.UID); has {
 		who = p
@@ -123,8 +123,8 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 }
 
 func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	d = t.Reserve(now, l.entries.waitable, refusal)
 	_, v = l.entries.limiter.View(now, t.UID())
 	return d, v
@@ -143,7 +143,7 @@ func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (
 func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
 	now := time.Now()
 	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.entries.groups.put(now, found)
 	p, repeats, gone := l.entries.book.Hook(who, containerID)
 	t, v := l.entries.limiter.View(now, p.UID)
