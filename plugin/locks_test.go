@@ -21,7 +21,7 @@ import (
 // Error, and a wait group a method Add. Unlock and RUnlock are the end of what is looked at.
 var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|make|max|min|new)$` +
 	`|^(cmp|errors|maps|rand|slices|strings)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
-	`|^(began|deadline|end|now(\.Add\(-d\))?|(\w+\.)+(Admitted|Arrived|StalledSince|StopsBy|To|Youngest|endedAt|from|relistAt))` +
+	`|^(began|deadline|end|now(\.Add\(-d\))?|(\w+\.)+(Admitted\(\)|Arrived|StalledSince|StopsBy|To|Youngest|endedAt|from|relistAt))` +
 	`\.(Add|After|Before|IsZero|Sub)$` +
 	`|^(c\.lastError|err)\.Error$|^(v\.shutdownLimit|w\.relisting)\.Stop$|\.(Abs|GetId|GetState|R?Unlock|unlock)$`)
 

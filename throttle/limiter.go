@@ -104,6 +104,16 @@ func (l *Limiter) Lookup(uid string) *Ticket {
 	return l.groups.ticket(uid)
 }
 
+// Waiting and Starting return the tickets that wait, and those that start, in no order that callers could rely on. The
+// caller must not change the result, and must not use it after it has released the lock.
+func (l *Limiter) Waiting() []*Ticket { return l.queue.arrivals }
+
+// Starting is documented at Waiting.
+func (l *Limiter) Starting() []*Ticket { return l.slots.inFlight }
+
+// Settings returns the settings in force, with defaults.
+func (l *Limiter) Settings() Settings { return *l.settings }
+
 // SetPriority replaces Request.Priority and Request.MaxWait of a Waiting ticket, which moves in the
 // queue. It does nothing if the pod has no such ticket.
 func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {

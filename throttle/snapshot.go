@@ -117,8 +117,7 @@ func (l *Limiter) Recent() []TicketView {
 func (t *Ticket) view() TicketView {
 	return TicketView{
 		UID: t.uid, Name: t.name, Priority: t.priority, State: t.state, Reason: t.reason, Admission: t.admission,
-		Present: t.waits(), Slot: t.slot && t.state == Starting,
-		Lent:    t.slot && t.state == Starting && t.admission == reasons.SlotLent && t.l.slots.taken() > t.l.slots.limit,
+		Present: t.waits(), Slot: t.slot && t.state == Starting, Lent: t.Lent(),
 		Arrived: t.arrived, Admitted: t.admitted, Ended: t.ended, Since: t.preparation.delays(t.arrived),
 		Repeats: t.repeats, StalledSince: t.stalledSince,
 	}
@@ -128,9 +127,9 @@ func (t *Ticket) view() TicketView {
 func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(ahead int, held bool) time.Duration) TicketView {
 	v := t.view()
 	v.Held, v.Ahead, v.Overdue = t.heldBy(at, node), at.ahead, !now.Before(t.due())
-	v.Reason = v.Held.Reason
+	v.Reason, v.Since = v.Held.Reason, t.Since(now)
 	if v.Reason == reasons.Preparing {
-		v.Since, v.Overdue = v.Since.Add(now.Sub(t.preparation.since)), false
+		v.Overdue = false
 	}
 	switch {
 	case at.heldBy.ofRunning():

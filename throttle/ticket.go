@@ -135,8 +135,40 @@ func (t *Ticket) Repeats() int { return t.repeats }
 func (t *Ticket) Decided() <-chan struct{} { return t.decided }
 
 // Status returns the state of the ticket and the reason for it. The reason of a Waiting ticket is empty;
-// [Ticket.TryStart] returns what it waits for.
-func (t *Ticket) Status() (State, reasons.Reason) { return t.state, t.reason }
+// [Ticket.TryStart] returns what it waits for. Both are empty for a nil ticket: the pod has none.
+func (t *Ticket) Status() (State, reasons.Reason) {
+	if t == nil {
+		return "", ""
+	}
+	return t.state, t.reason
+}
+
+// Arrived returns when the pod began to wait, which may be before its ticket joined.
+func (t *Ticket) Arrived() time.Time { return t.arrived }
+
+// Admitted returns when the ticket was admitted, or zero if it was not.
+func (t *Ticket) Admitted() time.Time { return t.admitted }
+
+// Ended returns when the ticket ended, or zero if it has not.
+func (t *Ticket) Ended() time.Time { return t.ended }
+
+// Since returns when the counted wait of the pod began: when it arrived, or later by the time in which kubelet has
+// prepared it until now.
+func (t *Ticket) Since(now time.Time) time.Time {
+	since := t.preparation.delays(t.arrived)
+	if t.state == Waiting && !t.preparation.since.IsZero() {
+		since = since.Add(t.l.at(now).Sub(t.preparation.since))
+	}
+	return since
+}
+
+// Lent reports whether the ticket holds a slot that was lent, while more slots are taken than there are without loans.
+func (t *Ticket) Lent() bool {
+	return t.slot && t.state == Starting && t.admission == reasons.SlotLent && t.l.slots.taken() > t.l.slots.limit
+}
+
+// Stalled reports whether the start makes no progress.
+func (t *Ticket) Stalled() bool { return !t.stalledSince.IsZero() }
 
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {

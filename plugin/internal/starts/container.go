@@ -87,30 +87,28 @@ func (l *Ledger) container(
 		return a, t, unpaced
 	}
 	l.entries.book.Hold(a.UID, a.Container)
-	_, v := l.entries.limiter.View(now, a.UID)
-	a.Since = v.Since
+	a.Since = t.Since(now)
 	return a, t, nil
 }
 
 // containerKind returns what a new container means for the start of its pod, and the pod's ticket. It joins the pod if
 // the container begins a start.
 func (e *entries) containerKind(now time.Time, a ContainerStart, pod podwatch.Pod, known, enforces bool) (*throttle.Ticket, startKind) {
-	t, v := e.limiter.View(now, a.UID)
-	if e.endTry(now, t, v, pod, a.Undone, a.Again) {
-		t, v = e.limiter.View(now, a.UID)
-	}
+	t := e.limiter.Lookup(a.UID)
+	e.endTry(now, t, pod, a.Undone, a.Again)
+	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
-	if !v.StalledSince.IsZero() {
+	if t != nil && t.Stalled() {
 		e.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
-	if enforces && known && a.beginsApp(pod) && (v.Lent || v.Reason == reasons.Stuck) {
+	if enforces && known && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck) {
 		// Its slot is lent beyond the limit, or it was stuck and has none. The pods of such starts may all make their app at
 		// the same moment, once what their init containers wait for is there.
 		t.End(now, reasons.Lapsed)
-		request.Arrived, request.Since = v.Arrived, now // it keeps its place, and waits anew
+		request.Arrived, request.Since = t.Arrived(), now // it keeps its place, and waits anew
 	} else {
-		kind = a.kind(v, pod, known, enforces, t != nil && e.shadows.of(t) != nil, e.config.Load().Spec.PacesRestarts())
+		kind = e.kind(a, t, pod, known, enforces)
 	}
 	if kind == continues || kind == never {
 		return t, kind
@@ -122,17 +120,18 @@ func (e *entries) containerKind(now time.Time, a ContainerStart, pod podwatch.Po
 	return t, kind
 }
 
-// kind returns what the container starts. v is the ticket of its pod; the zero value: it has none. shadowed reports
-// whether the start of the ticket continued without an admission, paced whether restarts are paced.
-func (a ContainerStart) kind(v throttle.TicketView, pod podwatch.Pod, known, enforces, shadowed, paced bool) startKind {
+// kind returns what the container starts. t is the ticket of its pod, or nil.
+func (e *entries) kind(a ContainerStart, t *throttle.Ticket, pod podwatch.Pod, known, enforces bool) startKind {
+	state, reason := t.Status()
+	again := a.Again && !e.config.Load().Spec.PacesRestarts()
 	switch {
 	case known && pod.KindOf(a.Container) == podwatch.Ephemeral:
 		return continues
-	case v.State == throttle.Gone && v.Reason == reasons.Deleted && enforces:
+	case state == throttle.Gone && reason == reasons.Deleted && enforces:
 		return never
-	case a.continues(v, shadowed):
+	case a.continues(state, reason, e.shadows.of(t) != nil):
 		return continues
-	case a.AppBeside, a.Again && !paced && v.State != throttle.Waiting: // a sidecar does not admit the app that waits
+	case a.AppBeside, again && state != throttle.Waiting: // a sidecar does not admit the app that waits
 		return atOnce
 	default:
 		return newStart
@@ -144,20 +143,20 @@ func (a ContainerStart) beginsApp(pod podwatch.Pod) bool {
 	return pod.KindOf(a.Container) == podwatch.App && !a.AppBeside && !a.AppEnded && !a.Again && pod.HasInit()
 }
 
-// continues reports whether the container belongs to the start of the ticket. shadowed reports whether that start
-// continued without an admission.
-func (a ContainerStart) continues(v throttle.TicketView, shadowed bool) bool {
-	switch v.State {
+// continues reports whether the container belongs to the start of a ticket in this state. shadowed reports whether that
+// start continued without an admission.
+func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, shadowed bool) bool {
+	switch state {
 	case throttle.Starting:
 		return true
 	case throttle.Waiting:
 		return shadowed
 	case throttle.Gone:
-		return v.Reason == reasons.Deleted
+		return reason == reasons.Deleted
 	case throttle.Started:
 		// Where nothing of the pod runs, its start was over without all of its containers: the node's own signs were
 		// wrong, a container could not be made, or the sandbox is another one. Only a stuck start is still the same.
-		return !a.Again && (a.Runs || v.Reason == reasons.Stuck)
+		return !a.Again && (a.Runs || reason == reasons.Stuck)
 	default:
 		return false
 	}
@@ -189,7 +188,7 @@ func (l *Ledger) containerStarted(
 	if known {
 		l.entries.recount(now, pod, false)
 	}
-	if unasked = pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && l.entries.isUnasked(now, p.UID); unasked {
+	if unasked = pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && l.entries.isUnasked(p.UID); unasked {
 		l.entries.adopt(now, p.UID, pod, false)
 	}
 	if known {
@@ -200,9 +199,10 @@ func (l *Ledger) containerStarted(
 
 // isUnasked reports whether a pod that has a running process has no start that was admitted, and none that continued at
 // once in the mode Shadow.
-func (e *entries) isUnasked(now time.Time, uid string) bool {
-	t, v := e.limiter.View(now, uid)
-	return t == nil || v.State != throttle.Starting && v.State != throttle.Started && v.Reason != reasons.Deleted && e.shadows.of(t) == nil
+func (e *entries) isUnasked(uid string) bool {
+	t := e.limiter.Lookup(uid)
+	state, reason := t.Status()
+	return state != throttle.Starting && state != throttle.Started && reason != reasons.Deleted && e.shadows.of(t) == nil
 }
 
 // ContainerStopped handles a container whose process ended.
@@ -247,26 +247,25 @@ func (l *Ledger) endEmpty(now time.Time, uid string, pod podwatch.Pod) {
 }
 
 func (e *entries) tryEnded(now time.Time, uid string, pod podwatch.Pod) {
-	t, v := e.limiter.View(now, uid)
-	e.endTry(now, t, v, pod, e.book.Undone(uid, pod), false)
+	e.endTry(now, e.limiter.Lookup(uid), pod, e.book.Undone(uid, pod), false)
 }
 
 // endTry ends a start that was admitted or, in the mode Shadow, that continued, if nothing of it is left: no process ran,
 // and none will come of the last try (undone), or its app containers have all exited since. The next container is a new
 // start, and may come much later. again reports whether kubelet makes a container of an app container that has exited now;
 // before, only a pod with restartPolicy Always is sure to get one. It reports whether the ticket, which may be nil, ended.
-func (e *entries) endTry(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod, undone, again bool) bool {
+func (e *entries) endTry(now time.Time, t *throttle.Ticket, pod podwatch.Pod, undone, again bool) bool {
 	if t == nil {
 		return false
 	}
-	began, sh := v.Admitted, e.shadows.of(t)
+	began, sh := t.Admitted(), e.shadows.of(t)
 	if sh != nil {
 		began = sh.began
 	}
 	reason := reasons.NotMade
 	if !undone {
 		// Of any other pod, the pod watch reports whether it completed or failed.
-		if !again && pod.RestartPolicy != "Always" || !e.book.AllExited(v.UID, began, pod) {
+		if !again && pod.RestartPolicy != "Always" || !e.book.AllExited(t.UID(), began, pod) {
 			return false
 		}
 		reason = reasons.Exited
@@ -275,7 +274,7 @@ func (e *entries) endTry(now time.Time, t *throttle.Ticket, v throttle.TicketVie
 		sh.end(now, reason)
 		return false
 	}
-	if v.State != throttle.Starting {
+	if state, _ := t.Status(); state != throttle.Starting {
 		return false
 	}
 	t.End(now, reason)

@@ -24,17 +24,18 @@ func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *th
 // judge judges the start of a pod by what the pod watch knows now. It returns the pod's ticket, or nil if it has none or
 // its start has ended, and when to judge the start again even without a change, or zero if that is not needed.
 func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, again time.Time) {
-	t, v := e.limiter.View(now, pod.UID)
+	t = e.limiter.Lookup(pod.UID)
+	state, _ := t.Status()
 	switch {
 	case t == nil:
 	case pod.Deleting:
 		t.End(now, reasons.Deleted)
-	case e.endTry(now, t, v, pod, e.book.Undone(pod.UID, pod), false):
-	case v.State == throttle.Waiting:
-		e.judgeWaiting(now, t, v, pod)
+	case e.endTry(now, t, pod, e.book.Undone(pod.UID, pod), false):
+	case state == throttle.Waiting:
+		e.judgeWaiting(now, t, pod)
 		return t, time.Time{}
-	case v.State == throttle.Starting:
-		if over, again := e.judgeStarting(now, t, v, pod); !over {
+	case state == throttle.Starting:
+		if over, again := e.judgeStarting(now, t, pod); !over {
 			return t, again
 		}
 	}
@@ -43,10 +44,10 @@ func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, ag
 
 // judgeWaiting updates the priority of a pod that waits, and whether it is exempt. The pod may have joined
 // before the watch knew it.
-func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) {
+func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
 	if sh := e.shadows.of(t); sh != nil {
 		// It continued at once, and may be over while its ticket still waits.
-		reason, since, again := e.howItEnded(now, v, pod)
+		reason, since, again := e.howItEnded(now, t, pod)
 		if sh.settles = again; reason != "" {
 			sh.end(since, reason)
 		}
@@ -63,7 +64,7 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 		return
 	}
 	e.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
-	if pod.CannotMake && p.Sandbox != "" && !e.book.Progress(pod.UID, v.Arrived, pod).Making {
+	if pod.CannotMake && p.Sandbox != "" && !e.book.Progress(pod.UID, t.Arrived(), pod).Making {
 		t.Prepare(now, false)
 	}
 }
@@ -71,8 +72,8 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, v throttle.Tic
 // judgeStarting ends the slot of a pod that has started, by kubelet's report, and reports whether it did. Otherwise again
 // is when to judge again, or zero if the pod has to change first. In the mode Shadow the pod started before its ticket
 // was admitted. Then the ticket keeps its slot for as long as the real start took.
-func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.TicketView, pod podwatch.Pod) (over bool, again time.Time) {
-	reason, since, again := e.howItEnded(now, v, pod)
+func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (over bool, again time.Time) {
+	reason, since, again := e.howItEnded(now, t, pod)
 	sh := e.shadows.of(t)
 	if sh != nil && sh.ended != "" {
 		reason = sh.ended
@@ -84,7 +85,7 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 		e.groups.finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
 	}
 	if sh != nil {
-		if until := v.Admitted.Add(sh.end(since, reason)); now.Before(until) {
+		if until := t.Admitted().Add(sh.end(since, reason)); now.Before(until) {
 			return false, until
 		}
 	}
@@ -95,15 +96,15 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, v throttle.Ti
 // howItEnded returns how, and since when, the start of a pod is over: a pod with probes when all containers are ready,
 // one without when all have run for the settle time. With an empty reason it is not over, and again is when to judge it
 // again even without a change, or zero if that is not needed.
-func (e *entries) howItEnded(now time.Time, v throttle.TicketView, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
+func (e *entries) howItEnded(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
 		return reasons.Deleted, now, time.Time{}
 	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
-	run := e.book.Progress(v.UID, v.Arrived, pod)
-	if pod.CannotMake && len(run.IDs) == 0 && !run.Making && !e.book.ExitedSince(v.UID, v.Admitted) {
+	run := e.book.Progress(t.UID(), t.Arrived(), pod)
+	if pod.CannotMake && len(run.IDs) == 0 && !run.Making && !e.book.ExitedSince(t.UID(), t.Admitted()) {
 		return reasons.Abandoned, now, time.Time{} // it was admitted before its image was pulled
 	}
 	if pod.CrashLooping && run.Failed {
@@ -148,17 +149,17 @@ func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod, timing Timing, quiet bool) {
 	l.lock()
 	defer l.unlock()
-	_, v := l.entries.limiter.View(now, t.UID())
-	run := l.entries.book.Progress(v.UID, v.Arrived, podwatch.Pod{})
-	ended := len(run.IDs) == 0 && l.entries.book.ExitedSince(v.UID, v.Admitted)
+	uid, book := t.UID(), l.entries.book
+	run := book.Progress(uid, t.Arrived(), podwatch.Pod{})
+	ended := len(run.IDs) == 0 && book.ExitedSince(uid, t.Admitted())
 	if len(pod.Containers) > 0 {
-		ended, run.Begun = l.entries.book.AllExited(v.UID, v.Admitted, pod), run.Begun && pod.HasApp(run.IDs)
+		ended, run.Begun = book.AllExited(uid, t.Admitted(), pod), run.Begun && pod.HasApp(run.IDs)
 	}
 	switch {
-	case ended && !l.entries.book.ExitedSince(v.UID, now.Add(-timing.Quiet.Window)):
+	case ended && !book.ExitedSince(uid, now.Add(-timing.Quiet.Window)):
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)
-		l.entries.groups.countsReady(v.UID)
+		l.entries.groups.countsReady(uid)
 	}
 }

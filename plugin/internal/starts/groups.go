@@ -206,14 +206,15 @@ func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool
 	}
 	ready := pod.ContainersReady && pod.Describes(run.IDs)
 	if pod.UID == "" { // nothing reports whether it is ready
-		ready = e.seemsReady(now, uid)
+		ready = e.seemsReady(uid)
 	}
 	e.groups.runs(now, uid, ready)
 	return true
 }
 
 // seemsReady reports whether the start of a pod that runs is over, and was not stuck.
-func (e *entries) seemsReady(now time.Time, uid string) bool {
-	_, v := e.limiter.View(now, uid)
-	return v.State != throttle.Waiting && v.State != throttle.Starting && v.Reason != reasons.Stuck
+func (e *entries) seemsReady(uid string) bool {
+	t := e.limiter.Lookup(uid)
+	state, reason := t.Status()
+	return state != throttle.Waiting && state != throttle.Starting && reason != reasons.Stuck
 }

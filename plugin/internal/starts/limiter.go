@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -63,6 +64,19 @@ func (l *Ledger) View(now time.Time, uid string) (v throttle.TicketView, ok bool
 	defer l.unlock()
 	t, v := l.entries.limiter.View(now, uid)
 	return v, t != nil
+}
+
+// waiting returns the tickets that wait, and live also those that start. Both are in no order.
+func (l *Ledger) waiting() []*throttle.Ticket {
+	l.lock()
+	defer l.unlock()
+	return slices.Clone(l.entries.limiter.Waiting())
+}
+
+func (l *Ledger) live() []*throttle.Ticket {
+	l.lock()
+	defer l.unlock()
+	return slices.Concat(l.entries.limiter.Waiting(), l.entries.limiter.Starting())
 }
 
 // configure puts settings of the limiter in force.

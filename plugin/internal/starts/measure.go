@@ -2,7 +2,6 @@ package starts
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
@@ -73,10 +72,10 @@ func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) 
 
 // updateProfiles updates in the limiter what all starts that wait or are under way are expected to take.
 func (s *Starts) updateProfiles(now time.Time) {
-	all, of := s.Ledger.Snapshot(now), map[string]throttle.Profile{}
-	for _, v := range slices.Concat(all.Starting, all.Waiting) {
-		if pod, known := s.Known(v.UID); known {
-			of[v.UID] = s.profile(pod, v.Repeats > 0)
+	of := map[string]throttle.Profile{}
+	for _, t := range s.Ledger.live() {
+		if pod, known := s.Known(t.UID()); known {
+			of[t.UID()] = s.profile(pod, t.Repeats() > 0)
 		}
 	}
 	s.Ledger.setProfiles(now, of)
@@ -154,8 +153,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = nil // only the UID counts
 	}
-	all := l.s.Ledger.Snapshot(now)
-	after, waiting := all.Settings.NoProgressAfter, len(all.Waiting) > 0 // also those that a policy holds
+	after, waiting := l.s.Ledger.noProgress()
 	for uid := range uids {
 		made, under := l.measureOne(now, uid)
 		var use *adaptive.Use
@@ -175,6 +173,13 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		l.s.Ledger.setProgress(now, uid, use, since)
 	}
 	return next
+}
+
+// noProgress returns after which time without progress a slot is lent, and whether a pod waits, perhaps for a policy.
+func (l *Ledger) noProgress() (after time.Duration, waiting bool) {
+	l.lock()
+	defer l.unlock()
+	return l.entries.limiter.Settings().NoProgressAfter, len(l.entries.limiter.Waiting()) > 0
 }
 
 // measureOne measures one start. It returns what underWay does. A panic does not affect the others.

@@ -54,8 +54,7 @@ func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request thr
 		refused := !d.Admitted && s.Refusable
 		if refused && (shutdown || !l.entries.startAsLastResort(now, t, d.Reason)) {
 			l.entries.book.Refuse(p.UID)
-			_, v := l.entries.limiter.View(now, p.UID)
-			return d, v.Since
+			return d, t.Since(now)
 		}
 		t.Prepare(now, true)
 	}
@@ -133,9 +132,6 @@ func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod
 
 // sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its place in the queue. t may be nil.
 func sandboxGone(now time.Time, t *throttle.Ticket) {
-	if t == nil {
-		return
-	}
 	switch state, _ := t.Status(); state {
 	case throttle.Starting:
 		t.End(now, reasons.SandboxGone)
@@ -181,10 +177,6 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 // isLeft reports whether anything is left of a pod: a sandbox, a container, or a ticket that waits or starts. t is its
 // ticket, or nil.
 func isLeft(b *pods.Book, uid string, t *throttle.Ticket) bool {
-	if t != nil {
-		if state, _ := t.Status(); state == throttle.Waiting || state == throttle.Starting {
-			return true
-		}
-	}
-	return !b.Empty(uid)
+	state, _ := t.Status()
+	return state == throttle.Waiting || state == throttle.Starting || !b.Empty(uid)
 }

@@ -24,12 +24,12 @@ type shadow struct {
 // shadows are those starts, by the UID of the pod.
 type shadows map[string]*shadow
 
-// of returns the shadow of a ticket, or nil if its start did not continue at once.
+// of returns the shadow of a ticket, or nil if there is no ticket, or its start did not continue at once.
 func (s shadows) of(t *throttle.Ticket) *shadow {
-	if sh := s[t.UID()]; sh != nil && sh.ticket == t {
-		return sh
+	if t == nil || s[t.UID()] == nil || s[t.UID()].ticket != t {
+		return nil
 	}
-	return nil
+	return s[t.UID()]
 }
 
 // end notes when and how the start really was over, unless that is known already, and returns how long it took.

@@ -118,7 +118,7 @@ func New(o Options) *Starts {
 // Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
 // overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before, waiting := s.Valve.Mode(), s.Ledger.Snapshot(now).Waiting
+	before, waiting := s.Valve.Mode(), s.Ledger.waiting()
 	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
 	s.After.configure(now, e.Spec)
 	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
@@ -127,8 +127,8 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
 	}
-	for _, v := range waiting {
-		s.review(now, v.UID, v.Name) // it may be exempt now
+	for _, t := range waiting {
+		s.review(now, t.UID(), t.Name()) // it may be exempt now
 	}
 }
 

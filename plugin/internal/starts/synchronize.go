@@ -81,17 +81,18 @@ func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) 
 	}
 	began := run.Youngest
 	old := now.Sub(began) >= e.config.Load().Spec.GetStartTimeout()
-	switch t, v := e.limiter.View(now, uid); {
-	case v.State == throttle.Starting:
+	t := e.limiter.Lookup(uid)
+	switch state, _ := t.Status(); {
+	case state == throttle.Starting:
 		return false
-	case v.State == throttle.Waiting:
-		if over && pod.OnlySidecars(run.IDs) || !began.After(v.Arrived) || e.shadows.of(t) != nil {
+	case state == throttle.Waiting:
+		if over && pod.OnlySidecars(run.IDs) || !began.After(t.Arrived()) || e.shadows.of(t) != nil {
 			return false // a sidecar that ran before, beside a container that waits, or the start continued in the mode Shadow
 		}
 		if old && over {
 			began = now
 		}
-	case old, v.State == throttle.Started && !began.After(v.Ended):
+	case old, state == throttle.Started && !began.After(t.Ended()):
 		return false
 	}
 	request := throttle.Request{UID: uid, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made}

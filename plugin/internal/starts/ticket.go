@@ -146,8 +146,8 @@ func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, 
 	defer l.unlock()
 	l.entries.groups.put(now, found)
 	p, repeats, gone := l.entries.book.Hook(who, containerID)
-	t, v := l.entries.limiter.View(now, p.UID)
-	if t != nil && (v.State != throttle.Gone || v.Reason == reasons.Deleted) {
+	t := l.entries.limiter.Lookup(p.UID)
+	if state, reason := t.Status(); t != nil && (state != throttle.Gone || reason == reasons.Deleted) {
 		return t, gone
 	}
 	t = l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})

@@ -102,7 +102,7 @@ func (v *Valve) SetShutdown(begins bool) {
 		return
 	}
 	v.limitShutdown(begins, func() { v.SetShutdown(false) })
-	v.observer.Report(observe.Shutdown{Begins: begins, Waiting: len(v.ledger.Snapshot(time.Now()).Waiting)})
+	v.observer.Report(observe.Shutdown{Begins: begins, Waiting: len(v.ledger.waiting())})
 }
 
 // SetPressure handles kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
@@ -134,13 +134,13 @@ func (v *Valve) WhyHoldsNone() reasons.Reason {
 
 // changeMode handles a change of the mode. waiting are the pods that waited then. Unless the new mode is Shadow, starts
 // that continued at once count as under way.
-func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []throttle.TicketView) {
+func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*throttle.Ticket) {
 	if mode := s.Valve.Mode(); mode == before || mode == v1alpha1.ModeShadow {
 		return
 	}
 	known := map[string]podwatch.Pod{}
-	for _, v := range waiting {
-		known[v.UID], _ = s.Known(v.UID)
+	for _, t := range waiting {
+		known[t.UID()], _ = s.Known(t.UID())
 	}
 	s.Ledger.endShadows(now, known)
 	s.Wake()
