@@ -42,7 +42,7 @@ var underLocks = map[string]string{
 // underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,
 // values, and the limiter with its tickets, which have no lock either.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
-	`(([el]\.)?(book|shadows|config|inForce|limiter|resort)|[el]\.config\.Load\(\)\.Spec|g\.limiter|b|pods|p|pod|ctr|t|t\.t|of\.Ticket|sh\.ticket|held)\.\w+$`)
+	`(([el]\.)?(book|shadows|config|inForce|limiter|resort)|[el]\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|t\.t|of\.Ticket|sh\.ticket|held)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
 // other package is called. This test reads what the source does between Lock and Unlock, and between RLock and RUnlock,
@@ -157,9 +157,9 @@ func ofTicket(f *ast.FuncDecl) bool {
 }
 
 // call reads the functions of the package that a call may be of: those of that name, but for a method of a field. The
-// entries of the Ledger and their groups count as the Ledger.
+// entries of the Ledger count as the Ledger.
 func (l *lockedCode) call(at token.Pos, text string) {
-	text = strings.Replace(strings.Replace(text, ".entries.", ".", 1), ".groups.", ".", 1)
+	text = strings.Replace(text, ".entries.", ".", 1)
 	if computes.MatchString(text) {
 		return
 	}

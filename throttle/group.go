@@ -47,7 +47,7 @@ type bound struct {
 // anyNumber is the limit of a bound that allows any number.
 var anyNumber = math.Inf(1)
 
-// pod is a pod that has a ticket, or runs in a group.
+// pod is a pod that has a ticket, or runs.
 type pod struct {
 	uid            string
 	in             []podInGroup // ordered by key; empty if the pod neither waits nor runs
@@ -110,14 +110,31 @@ func (s *groups) ticket(uid string) *Ticket {
 	return nil
 }
 
-// setGroups replaces the groups of a pod, and notes whether it runs.
-func (s *groups) setGroups(given PodGroups) {
-	p := s.pod(given.UID)
-	s.setMemberships(p, given.Groups)
+// setGroups replaces the groups of a pod, and notes whether it runs. It reports whether anything is new.
+func (s *groups) setGroups(given PodGroups) bool {
+	p := s.pods[given.UID]
+	switch {
+	case !given.Running && (p == nil || !p.counts()): // it is in no group
+		return false
+	case p == nil:
+		p = s.pod(given.UID)
+	case p.isIn(given.Groups) && (!given.Running || p.running && p.ready == given.Ready):
+		return false
+	}
 	if given.Running {
 		p.running, p.ready = true, given.Ready
 	}
+	s.setMemberships(p, given.Groups)
 	s.changed(p)
+	return true
+}
+
+// isIn reports whether the pod has these memberships, in any order.
+func (p *pod) isIn(groups []Membership) bool {
+	return len(p.in) == len(groups) && !slices.ContainsFunc(p.in, func(in podInGroup) bool {
+		at := slices.IndexFunc(groups, func(m Membership) bool { return m.Key == in.Key })
+		return at < 0 || groups[at].Bypass != in.Bypass || !maps.Equal(groups[at].Requests, in.Requests)
+	})
 }
 
 // setMemberships replaces the groups of a pod. If two memberships are in one group, the first counts.
@@ -135,10 +152,10 @@ func (s *groups) setMemberships(p *pod, in []Membership) {
 // and is forgotten if it has no ticket.
 func (s *groups) changed(p *pod) {
 	s.counted = s.counted && len(p.in) == 0
-	if !p.running && !p.inState(Waiting) && !p.inState(Starting) {
+	if !p.counts() {
 		p.in, p.asks = nil, nil
 	}
-	if p.ticket == nil && len(p.in) == 0 {
+	if p.ticket == nil && !p.running {
 		delete(s.pods, p.uid)
 	}
 }
@@ -262,6 +279,9 @@ func (p *pod) count() {
 		}
 	}
 }
+
+// counts reports whether the pod waits, starts or runs, so that it is in its groups.
+func (p *pod) counts() bool { return p.running || p.inState(Waiting) || p.inState(Starting) }
 
 // inState reports whether the pod's latest ticket is in a state.
 func (p *pod) inState(state State) bool { return p.ticket != nil && p.ticket.state == state }

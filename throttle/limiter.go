@@ -157,18 +157,27 @@ func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods
 // Running holds it. The limiter drops the groups of a pod that neither waits, starts nor runs.
 func (l *Limiter) SetGroups(now time.Time, pod PodGroups) {
 	now = l.at(now)
-	l.groups.setGroups(pod)
-	l.admit(now)
+	if l.groups.setGroups(pod) {
+		l.admit(now)
+	}
 }
 
-// Finished notes that a pod no longer runs: it succeeded, failed for good or is gone. A pod counts as
-// running from its admission until then.
-func (l *Limiter) Finished(now time.Time, uid string) {
+// Finished notes that a pod no longer runs: it succeeded, failed for good or is gone. A pod counts as running from its
+// admission until then, and is kept for as long: the caller must report the end of each pod.
+func (l *Limiter) Finished(now time.Time, uid string) { l.setRunning(now, uid, false) }
+
+// NotReady notes that no container of a pod runs. If the pod counts as running, it still does, but not as ready.
+func (l *Limiter) NotReady(now time.Time, uid string) { l.setRunning(now, uid, true) }
+
+// setRunning notes that a pod is not ready, and perhaps does not run. A pod that does not run stays so.
+func (l *Limiter) setRunning(now time.Time, uid string, running bool) {
 	now = l.at(now)
-	if p := l.groups.pods[uid]; p != nil {
-		p.running, p.ready = false, false
-		l.groups.changed(p)
+	p := l.groups.pods[uid]
+	if p == nil || !p.ready && (running || !p.running) {
+		return
 	}
+	p.running, p.ready = p.running && running, false
+	l.groups.changed(p)
 	l.admit(now)
 }
 

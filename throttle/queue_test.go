@@ -126,6 +126,7 @@ func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
 	n := newNode(t, Settings{})
 	n.joinAndWait("first")
 	n.end("first", reasons.Ready)
+	n.l.Finished(n.now, "first")
 	for i := range endedKept {
 		n.join(strings.Repeat("x", i+1)).End(n.now, reasons.Deleted)
 	}

@@ -54,7 +54,7 @@ func (l *Ledger) container(
 ) (a ContainerStart, t *throttle.Ticket, unpaced observe.Event) {
 	found := l.lockMatching(subjectOf(sandbox, pod))
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	a = ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod), Valve: valve}
 	enforces := !valve.HoldsNone
 	t, kind := l.entries.containerKind(now, a, pod, known, enforces)
@@ -183,7 +183,7 @@ func (l *Ledger) containerStarted(
 ) (p pods.Pod, unasked bool, again time.Time) {
 	found := l.lockMatching(subjectOf(sandbox, pod))
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	p = l.entries.book.Start(now, sandbox, ctr)
 	if known {
 		l.entries.recount(now, pod, false)

@@ -16,7 +16,7 @@ import (
 func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, again time.Time) {
 	found := l.lockMatching(subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	l.entries.recount(now, pod, mirror)
 	return l.entries.judge(now, pod)
 }
@@ -82,7 +82,7 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.
 		return false, again
 	}
 	if pod.Terminal() {
-		e.groups.finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
+		e.limiter.Finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
 	}
 	if sh != nil {
 		if until := t.Admitted().Add(sh.end(since, reason)); now.Before(until) {
@@ -160,6 +160,5 @@ func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)
-		l.entries.groups.countsReady(uid)
 	}
 }

@@ -1,8 +1,6 @@
 package starts
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -61,119 +59,32 @@ type matched struct {
 	unknown bool // neither the runtime nor the pod watch has said what policies ask
 }
 
-// groupLimiter is the part of [throttle.Limiter] that groups call.
-type groupLimiter interface {
-	SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups)
-	SetGroups(now time.Time, pod throttle.PodGroups)
-	Finished(now time.Time, uid string)
-}
-
-// groups are the pods with their groups, by UID. They keep the limiter up to date. Their owner locks.
-type groups struct {
-	limiter groupLimiter
-	pods    map[string]*groupedPod
-	version uint64 // counts how often something new was known of a pod
-}
-
-// groupedPod is a pod in its groups. A pod runs from its first container until it has finished.
-type groupedPod struct {
-	matched
-	running, ready bool
-}
-
-func (p *groupedPod) toLimiter() throttle.PodGroups {
-	return throttle.PodGroups{UID: p.UID, Groups: p.groups, Running: p.running, Ready: p.ready}
+func (m matched) toLimiter() throttle.PodGroups {
+	return throttle.PodGroups{UID: m.UID, Groups: m.groups}
 }
 
 // put adds or updates pods. A pod without news keeps its groups.
-func (g *groups) put(now time.Time, found []matched) {
+func (e *entries) put(now time.Time, found []matched) {
 	for _, m := range found {
-		one := g.pods[m.UID]
-		switch {
-		case one == nil:
-			one = &groupedPod{}
-			g.pods[m.UID] = one
-		case m.unknown:
+		if _, has := e.groups[m.UID]; has && m.unknown {
 			continue
 		}
-		before := one.groups
-		one.matched, g.version = m, g.version+1
-		if !sameGroups(before, m.groups) {
-			g.limiter.SetGroups(now, one.toLimiter())
-		}
+		e.groups[m.UID], e.version = m, e.version+1
+		e.limiter.SetGroups(now, m.toLimiter())
 	}
 }
 
 // regroup replaces the groups of pods, and the limits of the policies, in one step. Otherwise, a pod that waits could be
 // admitted to a group that some pods have left already while others have yet to join it. Pods may be unknown by now.
-func (g *groups) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
-	var changed []throttle.PodGroups
+func (e *entries) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
+	changed := make([]throttle.PodGroups, 0, len(all))
 	for _, m := range all {
-		if one := g.pods[m.UID]; one != nil && !sameGroups(one.groups, m.groups) {
-			one.groups = m.groups
-			changed = append(changed, one.toLimiter())
+		if _, has := e.groups[m.UID]; has {
+			e.groups[m.UID] = m
+			changed = append(changed, m.toLimiter())
 		}
 	}
-	g.limiter.SetPolicies(now, limits, changed...)
-}
-
-// of returns the groups of a pod, which must not be changed; of an unknown pod, none.
-func (g *groups) of(uid string) []throttle.Membership {
-	if one := g.pods[uid]; one != nil {
-		return one.groups
-	}
-	return nil
-}
-
-// rests notes that no container of a pod runs. If the pod was admitted before, it still counts as running, but is not
-// ready any more. The pod may be unknown.
-func (g *groups) rests(now time.Time, uid string) {
-	if one := g.pods[uid]; one != nil {
-		g.count(now, one, one.running, false)
-	}
-}
-
-// runs notes that a container of a pod runs that was admitted and has not finished; ready reports whether its
-// containers are ready. The pod may be unknown.
-func (g *groups) runs(now time.Time, uid string, ready bool) {
-	if one := g.pods[uid]; one != nil {
-		g.count(now, one, true, ready)
-	}
-}
-
-// count informs the limiter where anything changed.
-func (g *groups) count(now time.Time, one *groupedPod, running, ready bool) {
-	if one.running != running || one.ready != ready {
-		one.running, one.ready = running, ready
-		g.limiter.SetGroups(now, one.toLimiter())
-	}
-}
-
-// countsReady notes that the limiter counts a pod as ready, because its start seems to be over. The pod may be unknown.
-func (g *groups) countsReady(uid string) {
-	if one := g.pods[uid]; one != nil {
-		one.running, one.ready = true, true
-	}
-}
-
-// finished notes that a pod has stopped running. It may start again. The pod may be unknown.
-func (g *groups) finished(now time.Time, uid string) {
-	if one := g.pods[uid]; one != nil {
-		one.running, one.ready = false, false
-	}
-	g.limiter.Finished(now, uid)
-}
-
-// drop forgets all that is known of a pod that is gone. The pod may be unknown.
-func (g *groups) drop(now time.Time, uid string) {
-	delete(g.pods, uid)
-	g.limiter.Finished(now, uid)
-}
-
-func sameGroups(a, b []throttle.Membership) bool {
-	return slices.EqualFunc(a, b, func(a, b throttle.Membership) bool {
-		return a.Key == b.Key && a.Bypass == b.Bypass && maps.Equal(a.Requests, b.Requests)
-	})
+	e.limiter.SetPolicies(now, limits, changed...)
 }
 
 // recount updates how a pod counts in its groups, by what the pod watch knows now. mirror reports whether the mirror of
@@ -182,11 +93,12 @@ func (e *entries) recount(now time.Time, pod podwatch.Pod, mirror bool) {
 	_, inBook := e.book.Get(pod.UID)
 	switch {
 	case mirror && !inBook: // where the runtime has the pod, it is forgotten with its sandbox
-		e.groups.drop(now, pod.UID)
+		delete(e.groups, pod.UID)
+		e.limiter.Finished(now, pod.UID)
 	case pod.Terminal():
-		e.groups.finished(now, pod.UID)
+		e.limiter.Finished(now, pod.UID)
 	case !e.countRunning(now, pod.UID, pod):
-		e.groups.rests(now, pod.UID)
+		e.limiter.NotReady(now, pod.UID)
 	}
 }
 
@@ -208,7 +120,9 @@ func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool
 	if pod.UID == "" { // nothing reports whether it is ready
 		ready = e.seemsReady(uid)
 	}
-	e.groups.runs(now, uid, ready)
+	if m, has := e.groups[uid]; has {
+		e.limiter.SetGroups(now, throttle.PodGroups{UID: uid, Groups: m.groups, Running: true, Ready: ready})
+	}
 	return true
 }
 

@@ -151,7 +151,7 @@ func TestAPodThatHasEndedIsForgotten(t *testing.T) {
 			}
 			_, inBook := n.Ledger.entries.book.Get(p.uid)
 			assert.False(t, inBook, name)
-			assert.Empty(t, n.Ledger.entries.groups.pods, name)
+			assert.Empty(t, n.Ledger.entries.groups, name)
 		})
 	}
 }

@@ -29,8 +29,9 @@ type entries struct {
 	config   *atomic.Pointer[crd.Effective]
 	waitable time.Duration // Options.Waitable
 	book     *pods.Book
-	groups   groups  // by the policies in force
-	shadows  shadows // starts that continued at once in the mode Shadow
+	groups   map[string]matched // the pods by UID, with their groups by the policies in force
+	version  uint64             // counts how often something new was known of a pod
+	shadows  shadows            // starts that continued at once in the mode Shadow
 	after    awaitedPods
 	byRoom   map[string]bool // UIDs of pods that came to the waiting room, and may have no sandbox
 	resort   *lastResort
@@ -41,7 +42,7 @@ func newLedger(now time.Time, server bool, waitable time.Duration, config *atomi
 	limiter := throttle.New(now, throttle.Settings{})
 	l := &Ledger{woken: make(chan struct{}, 1), entries: entries{
 		limiter: limiter, config: config, waitable: waitable, resort: newLastResort(now),
-		book: pods.NewBook(), groups: groups{limiter: limiter, pods: map[string]*groupedPod{}}, shadows: shadows{}, byRoom: map[string]bool{},
+		book: pods.NewBook(), groups: map[string]matched{}, shadows: shadows{}, byRoom: map[string]bool{},
 		after: awaitedPods{selected: map[string][]string{}},
 	}}
 	l.inForce.Store(policies.New(server))
@@ -89,10 +90,10 @@ func (l *Ledger) lockMatching(all ...subject) []matched {
 func (l *Ledger) grouped() (all []policies.Pod, version uint64) {
 	l.lock()
 	defer l.unlock()
-	for _, one := range l.entries.groups.pods {
+	for _, one := range l.entries.groups {
 		all = append(all, one.Pod)
 	}
-	return all, l.entries.groups.version
+	return all, l.entries.version
 }
 
 // enforce replaces the policies in force, and the groups of all pods by what matches them, in one step. It finds the
@@ -106,10 +107,10 @@ func (l *Ledger) enforce(now time.Time, before, next *policies.Set) bool {
 	}
 	l.lock()
 	defer l.unlock()
-	if l.inForce.Load() != before || l.entries.groups.version != version {
+	if l.inForce.Load() != before || l.entries.version != version {
 		return false
 	}
 	l.inForce.Store(next)
-	l.entries.groups.regroup(now, limits, found)
+	l.entries.regroup(now, limits, found)
 	return true
 }

@@ -105,7 +105,7 @@ func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 	var walk func(name string, of reflect.Type)
 	walk = func(name string, of reflect.Type) {
 		switch of {
-		case reflect.TypeFor[*throttle.Limiter](), reflect.TypeFor[groupLimiter](), reflect.TypeFor[*throttle.Ticket]():
+		case reflect.TypeFor[*throttle.Limiter](), reflect.TypeFor[*throttle.Ticket]():
 			return
 		}
 		switch of.Kind() {
@@ -132,20 +132,8 @@ func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 	}
 	walk("", reflect.TypeFor[Ledger]())
 	assert.Equal(t, []string{"starts.Ledger.mu is a sync.Mutex"}, problems)
-	assert.Contains(t, seen, reflect.TypeFor[groupedPod]())
+	assert.Contains(t, seen, reflect.TypeFor[matched]())
 	assert.Contains(t, seen, reflect.TypeFor[pods.Book]())
-}
-
-// whileGrouped calls a function whenever the limiter gets the groups of a pod: before it is found that the pod starts,
-// and after the start counts.
-type whileGrouped struct {
-	*throttle.Limiter
-	call func()
-}
-
-func (l *whileGrouped) SetGroups(now time.Time, pod throttle.PodGroups) {
-	l.call()
-	l.Limiter.SetGroups(now, pod)
 }
 
 const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}"
@@ -157,25 +145,13 @@ func (s *Starts) enforce(t *testing.T, spec string) {
 	s.Policies.Set(time.Now(), found.Policies)
 }
 
-// The end of a found start could be reported between the look at its containers and the count. The start would then
-// keep its slot until it is stuck. So the reports of ends take the Ledger's lock.
-func TestNoStartEndsWhileItIsFound(t *testing.T) {
+// A start that was found under way ends with its pod, and is not found again.
+func TestAFoundStartEndsWithItsPod(t *testing.T) {
 	t.Parallel()
-	looked, free := 0, false
 	s := aStarts()
-	s.Ledger.entries.groups.limiter = &whileGrouped{s.Ledger.entries.limiter, func() {
-		looked++
-		if s.Ledger.mu.TryLock() {
-			free = true
-			s.Ledger.mu.Unlock()
-		}
-	}}
-	s.enforce(t, t1)
-	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
+	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22}
 	runs := &api.Container{Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
 	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	assert.Equal(t, 2, looked)
-	assert.False(t, free, "an end reported now would miss the start that is counted next")
 	ticket := s.Ledger.entries.limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
@@ -234,14 +210,6 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 	require.Panics(t, func() {
 		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})
-	require.True(t, s.Ledger.mu.TryLock())
-	s.Ledger.mu.Unlock()
-
-	s = aStarts()
-	s.enforce(t, t1)
-	s.Ledger.entries.groups.limiter = &whileGrouped{s.Ledger.entries.limiter, func() { panic("the limiter's") }}
-	sandbox := &api.PodSandbox{Uid: "uid", Labels: map[string]string{"throttle": "t1"}}
-	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
 	require.True(t, s.Ledger.mu.TryLock())
 	s.Ledger.mu.Unlock()
 }

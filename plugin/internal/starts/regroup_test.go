@@ -107,7 +107,7 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 		}
 		groups := func() (all []throttle.GroupKey) {
 			n.locked(func(l *Ledger) {
-				for _, g := range l.entries.groups.of(p.uid) {
+				for _, g := range l.entries.groups[p.uid].groups {
 					all = append(all, g.Key)
 				}
 			})
@@ -214,8 +214,8 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 		all.Wait()
 		want := throttle.GroupKey{Policy: "t1", Group: []string{"even", "odd"}[round%2]}
 		s.locked(func(l *Ledger) {
-			require.Len(t, l.entries.groups.pods, 3)
-			for uid, one := range l.entries.groups.pods {
+			require.Len(t, l.entries.groups, 3)
+			for uid, one := range l.entries.groups {
 				require.Len(t, one.groups, 1)
 				require.Equal(t, want, one.groups[0].Key, uid)
 			}
@@ -226,7 +226,7 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 	}
 	s.locked(func(l *Ledger) { // a pod may be gone when its groups are found
 		gone := matched{Pod: policies.Pod{UID: "gone"}, groups: []throttle.Membership{{}}}
-		l.entries.groups.regroup(time.Now(), map[string]throttle.GroupLimits{}, []matched{gone})
-		require.Empty(t, l.entries.groups.pods)
+		l.entries.regroup(time.Now(), map[string]throttle.GroupLimits{}, []matched{gone})
+		require.Empty(t, l.entries.groups)
 	})
 }

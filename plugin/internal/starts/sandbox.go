@@ -39,7 +39,7 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request throttle.Request) (d throttle.Decision, since time.Time) {
 	found := l.lockMatching(subjectOf(s.Sandbox, s.Pod))
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	p := l.entries.book.Update(s.Sandbox)
 	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, s.Pod, s.Known) {
 		t := l.entries.join(now, p, s.Pod, request)
@@ -83,7 +83,7 @@ func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
-	request.Groups = e.groups.of(p.UID)
+	request.Groups = e.groups[p.UID].groups
 	if request.Arrived.IsZero() {
 		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start
 	}
@@ -119,9 +119,9 @@ func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod
 	t := l.entries.limiter.Lookup(uid)
 	if l.entries.book.StopSandbox(uid, sandbox) {
 		if pod.GetsSandboxes() {
-			l.entries.groups.rests(now, uid)
+			l.entries.limiter.NotReady(now, uid)
 		} else {
-			l.entries.groups.finished(now, uid)
+			l.entries.limiter.Finished(now, uid)
 		}
 		sandboxGone(now, t)
 	}
@@ -169,7 +169,8 @@ func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	delete(l.entries.after.selected, uid)
 	l.entries.resort.forget(uid)
 	if deleted || !known {
-		l.entries.groups.drop(now, uid) // after the book: without that, the pod is not counted again
+		delete(l.entries.groups, uid)
+		l.entries.limiter.Finished(now, uid) // after the book: without that, the pod is not counted again
 	}
 	return true
 }

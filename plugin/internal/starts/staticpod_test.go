@@ -3,7 +3,6 @@ package starts
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,44 +12,19 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// regrouped is a limiter that records which pods got new groups.
-type regrouped struct {
-	*throttle.Limiter
-	pods []string
-}
-
-func (l *regrouped) SetPolicies(now time.Time, limits map[string]throttle.GroupLimits, pods ...throttle.PodGroups) {
-	for _, pod := range pods {
-		l.pods = append(l.pods, pod.UID)
-	}
-	l.Limiter.SetPolicies(now, limits, pods...)
-}
-
-// took returns those pods since the last call.
-func (l *regrouped) took() []string {
-	pods := l.pods
-	l.pods = nil
-	return pods
-}
-
 // The API server has only a mirror of a static pod, which may be deleted before the sandbox ends, or long after.
 func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 	t.Parallel()
 	for _, mirrorFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newUnlimitedNode(t)
-			told := &regrouped{Limiter: n.Ledger.entries.limiter}
-			n.Ledger.entries.groups.limiter = told
 			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
 			p.starts("app")
 			isGrouped := func(is bool, why string) {
-				n.enforce(t, t1)
-				n.Policies.Set(time.Now(), nil)
-				want := []string(nil)
-				if is {
-					want = []string{p.uid, p.uid}
-				}
-				assert.Equal(t, want, told.took(), why)
+				n.locked(func(l *Ledger) {
+					_, has := l.entries.groups[p.uid]
+					assert.Equal(t, is, has, why)
+				})
 			}
 			mirrorIsDeleted := func() {
 				mirror := n.watch.pods[p.uid]

@@ -38,7 +38,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	}
 	found := l.lockMatching(subjects...)
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	lost := l.entries.book.Rebuild(now, live, ctrs)
 	for _, uid := range lost {
 		sandboxGone(now, l.entries.limiter.Lookup(uid))
@@ -58,7 +58,7 @@ func (l *Ledger) rebuild(now time.Time, sandboxes []*api.PodSandbox, ctrs []*api
 	}
 	for _, uid := range all {
 		if !l.entries.countRunning(now, uid, known[uid]) && slices.Contains(lost, uid) {
-			l.entries.groups.finished(now, uid) // not if it runs on: another would get its place in a group
+			l.entries.limiter.Finished(now, uid) // not if it runs on: another would get its place in a group
 		}
 	}
 	return adopted
@@ -96,7 +96,7 @@ func (e *entries) adopt(now time.Time, uid string, pod podwatch.Pod, over bool) 
 		return false
 	}
 	request := throttle.Request{UID: uid, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made}
-	request.Groups = e.groups.of(uid)
+	request.Groups = e.groups[uid].groups
 	e.limiter.Adopt(now, request, began)
 	return true
 }

@@ -110,7 +110,7 @@ func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
 	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	if p, has := l.entries.book.Get(who.UID); has {
 		who = p
 	}
@@ -144,7 +144,7 @@ func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, 
 	now := time.Now()
 	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
 	defer l.unlock()
-	l.entries.groups.put(now, found)
+	l.entries.put(now, found)
 	p, repeats, gone := l.entries.book.Hook(who, containerID)
 	t := l.entries.limiter.Lookup(p.UID)
 	if state, reason := t.Status(); t != nil && (state != throttle.Gone || reason == reasons.Deleted) {
