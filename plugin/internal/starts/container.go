@@ -99,10 +99,11 @@ func (e *entries) containerKind(now time.Time, a ContainerStart, pod podwatch.Po
 	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
+	lapses := enforces && known && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck)
 	if t != nil && t.Stalled() {
 		e.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
-	if enforces && known && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck) {
+	if lapses {
 		// Its slot is lent beyond the limit, or it was stuck and has none. The pods of such starts may all make their app at
 		// the same moment, once what their init containers wait for is there.
 		t.End(now, reasons.Lapsed)
