@@ -21,7 +21,7 @@ import (
 // Error, and a wait group a method Add. Unlock and RUnlock are the end of what is looked at.
 var computes = regexp.MustCompile(`^(append|clear|close|delete|float64|int|len|make|max|min|new)$` +
 	`|^(cmp|errors|maps|rand|slices|strings)\.\w+$|^fmt\.(Errorf|Sprintf)$|^time\.(Now|AfterFunc|Duration)$` +
-	`|^(began|deadline|end|now(\.Add\(-d\))?|(\w+\.)+(Admitted\(\)|Arrived|StalledSince|StopsBy|To|Youngest|endedAt|from|relistAt))` +
+	`|^(again|began|deadline|end|now(\.Add\(-d\))?|(\w+\.)+(Admitted\(\)|Arrived|StalledSince|StopsBy|To|Youngest|endedAt|from|relistAt))` +
 	`\.(Add|After|Before|IsZero|Sub)$` +
 	`|^(c\.lastError|err)\.Error$|^(v\.shutdownLimit|w\.relisting)\.Stop$|\.(Abs|GetId|GetState|R?Unlock|unlock)$`)
 
@@ -42,7 +42,7 @@ var underLocks = map[string]string{
 // underLedger matches what is called under the lock of the Ledger: the book, which only computes and has no lock,
 // values, and the limiter with its tickets, which have no lock either.
 var underLedger = regexp.MustCompile(`^plugin/internal/starts ` +
-	`(([el]\.)?(book|shadows|config|inForce|limiter|resort)|[el]\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|t\.t|of\.Ticket|sh\.ticket|held)\.\w+$`)
+	`(([el]\.)?(after|book|shadows|config|inForce|limiter|resort)|[el]\.config\.Load\(\)\.Spec|b|pods|p|pod|ctr|t|t\.t|of\.Ticket|sh\.ticket|held)\.\w+$`)
 
 // A mutex is a leaf: while it is held, no other mutex is taken, nothing is logged, read, written or waited for, and no
 // other package is called. This test reads what the source does between Lock and Unlock, and between RLock and RUnlock,

@@ -100,6 +100,11 @@ func (p *awaitedPods) readyOnce() *ReadyOnce {
 	return once
 }
 
+// wakes reports whether a change of a pod may change for whom others wait.
+func (p *awaitedPods) wakes() bool {
+	return slices.ContainsFunc(p.awaited, func(a *awaited) bool { return a.again || a.state == observe.AfterWaiting })
+}
+
 // isNew reports whether the Node object is another one than before. Then nothing was ready once.
 func (p *awaitedPods) isNew(now time.Time, node string) bool {
 	before := p.node

@@ -12,13 +12,15 @@ import (
 )
 
 // podChanged updates the groups of a pod, and judges its start, by what the pod watch knows now. mirror reports whether
-// the mirror of a static pod was deleted. It returns what judge does.
-func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, again time.Time) {
+// the mirror of a static pod was deleted. It returns the pod's ticket, or nil if it has none or its start has ended, and
+// whether the loop has to do a round because of the change.
+func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, wakes bool) {
 	found := l.lockMatching(subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
 	defer l.unlock()
 	l.entries.put(now, found)
 	l.entries.recount(now, pod, mirror)
-	return l.entries.judge(now, pod)
+	t, again := l.entries.judge(now, pod)
+	return t, !again.IsZero() || l.entries.after.wakes()
 }
 
 // judge judges the start of a pod by what the pod watch knows now. It returns the pod's ticket, or nil if it has none or

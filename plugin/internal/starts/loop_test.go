@@ -152,13 +152,14 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	holder.End(admitted, reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
 	over := admitted.Add(30 * time.Second)
-	goesOn, again := s.Ledger.podChanged(over.Add(-1), report, false)
+	goesOn, wakes := s.Ledger.podChanged(over.Add(-1), report, false)
 	assert.Equal(t, pod, goesOn)
-	assert.Equal(t, over, again)
+	assert.True(t, wakes)
+	assert.Equal(t, over, s.Ledger.review(over.Add(-1), report))
 	assert.Equal(t, throttle.Starting, state(pod))
-	goesOn, again = s.Ledger.podChanged(over, report, false)
+	goesOn, wakes = s.Ledger.podChanged(over, report, false)
 	assert.Nil(t, goesOn)
-	assert.Zero(t, again)
+	assert.False(t, wakes)
 	assert.Equal(t, throttle.Started, state(pod))
 }
 

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"reflect"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -115,13 +114,6 @@ func (a *StartAfter) nodePods(now time.Time, pods bool) (n nodePods) {
 	n.node, made = o.Node()
 	n.settled = !made.IsZero() && now.Sub(made) >= newNodeFor
 	return n
-}
-
-// wakes reports whether a change of a pod may change for whom others wait.
-func (a *StartAfter) wakes() bool {
-	a.s.Ledger.lock()
-	defer a.s.Ledger.unlock()
-	return slices.ContainsFunc(a.s.Ledger.entries.after.awaited, func(a *awaited) bool { return a.again || a.state == observe.AfterWaiting })
 }
 
 // saw notes which entries select the pod of a sandbox by its labels.

@@ -173,11 +173,11 @@ func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
 		s.forgotten(pod.UID)
 		return
 	}
-	t, again := s.Ledger.podChanged(now, pod, deleted)
+	t, wakes := s.Ledger.podChanged(now, pod, deleted)
 	if t != nil {
 		s.updateProfile(now, pod, t) // it may have joined before the watch knew the pod
 	}
-	if !again.IsZero() || s.After.wakes() {
+	if wakes {
 		s.Wake()
 	}
 	if pod.Terminal() && s.Ledger.forget(now, pod.UID, false, false) { // the pod watch forgets it, too
