@@ -156,7 +156,7 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Minute})
 	n.join("exempt").StartExempt(n.now)
-	_, v := n.l.View(n.now, "exempt")
+	v, _ := n.l.View(n.now, "exempt")
 	require.True(t, v.Slot)
 	require.Zero(t, n.l.admission.sample(n.now).Starting)
 	n.pass(time.Second)

@@ -234,7 +234,7 @@ func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
 	n.joinAndWait("d")
 	n.pass(10 * time.Second) // two are lent, one is free for c
 	n.join("x").StartExempt(n.now)
-	_, v := n.l.View(n.now, "x")
+	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
 }
 
@@ -322,10 +322,10 @@ func TestOnlyAStartUnderWayStalls(t *testing.T) {
 	n.stall("b", "unknown")
 	n.join("x").StartExempt(n.now)
 	n.stall("x")
-	_, v := n.l.View(n.now, "x")
+	v, _ := n.l.View(n.now, "x")
 	require.Equal(t, n.now, v.StalledSince)
 	n.l.SetStalled(n.now, "a", t0.Add(-time.Hour))
-	_, v = n.l.View(n.now, "a")
+	v, _ = n.l.View(n.now, "a")
 	require.Equal(t, t0, v.StalledSince, "it does not stall before its admission")
 	n.end("a", reasons.Ready)
 }

@@ -42,8 +42,8 @@ func (n *node) group(key GroupKey) GroupView {
 
 func (n *node) requireHeld(uid string, reason reasons.Reason, text string) {
 	n.t.Helper()
-	ticket, v := n.l.View(n.now, uid)
-	require.NotNil(n.t, ticket)
+	v, ok := n.l.View(n.now, uid)
+	require.True(n.t, ok)
 	require.Equal(n.t, Waiting, v.State)
 	require.Equal(n.t, reason, v.Reason)
 	require.Equal(n.t, text, heldText(v.Held))
@@ -161,10 +161,10 @@ func TestAHeldGroupBlocksNoOtherPod(t *testing.T) {
 	}
 	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a", "b")
-	_, v := n.l.View(n.now, "c")
+	v, _ := n.l.View(n.now, "c")
 	require.Zero(t, v.Ahead)
 	require.Equal(t, reasons.Concurrency, v.Reason)
-	_, v = n.l.View(n.now, "held0")
+	v, _ = n.l.View(n.now, "held0")
 	require.Equal(t, []any{reasons.PolicyStarting, Settings{}.WithDefaults().MaxWait}, []any{v.Reason, v.WaitLeft})
 	require.Equal(t, "t1/: 0 of 0 pods", heldText(v.Held))
 	require.Equal(t, "waiting", n.busyWith())

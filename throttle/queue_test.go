@@ -66,8 +66,8 @@ func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 		"a": func(v TicketView) time.Time { return v.Arrived },
 		"b": func(v TicketView) time.Time { return v.Admitted },
 	} {
-		ticket, v := l.View(now, uid)
-		require.NotNil(t, ticket)
+		v, ok := l.View(now, uid)
+		require.True(t, ok)
 		require.Contains(t, at(v).String(), " m=", uid)
 		require.WithinDuration(t, now.Add(-5*time.Second), at(v), time.Millisecond)
 	}
@@ -150,7 +150,7 @@ func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
 	n.requireStarting("b")
 	state, _ := absent.Status()
 	require.Equal(t, Waiting, state, "a priority does not make it present")
-	_, v := n.l.View(n.now, "b")
+	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, int32(5), v.Priority)
 }
 
@@ -161,10 +161,10 @@ func TestWaitsOfOneTicketNest(t *testing.T) {
 	a := n.joinAndWait("a")
 	a.Wait(n.now)
 	a.StopWaiting(n.now)
-	_, v := n.l.View(n.now, "a")
+	v, _ := n.l.View(n.now, "a")
 	require.True(t, v.Present, "one of its two waiters left")
 	a.StopWaiting(n.now)
-	_, v = n.l.View(n.now, "a")
+	v, _ = n.l.View(n.now, "a")
 	require.False(t, v.Present, "both waiters left")
 	a.StopWaiting(n.now)
 	n.end("holder", reasons.Ready)
@@ -189,7 +189,7 @@ func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
 		n.l.Join(n.now, r).Wait(n.now)
 	}
 	n.requireWaiting("urgent", "first", "first-by-mistake", "once", "twice", "often", "more-often")
-	_, v := n.l.View(n.now, "more-often")
+	v, _ := n.l.View(n.now, "more-often")
 	require.Equal(t, 80, v.Repeats)
 }
 

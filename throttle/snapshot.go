@@ -91,17 +91,17 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// View returns the latest ticket of the pod and a copy of it; nil if there is none.
-func (l *Limiter) View(now time.Time, uid string) (t *Ticket, v TicketView) {
+// View returns a copy of the latest ticket of the pod; ok is false if there is none.
+func (l *Limiter) View(now time.Time, uid string) (v TicketView, ok bool) {
 	now = l.at(now)
-	switch t = l.groups.ticket(uid); {
+	switch t := l.groups.ticket(uid); {
 	case t == nil:
+		return TicketView{}, false
 	case t.state != Waiting:
-		v = t.view()
+		return t.view(), true
 	default:
-		v = t.waitingView(now, l.queue.position(t), l.admission.held(now), l.admission.turns(now))
+		return t.waitingView(now, l.queue.position(t), l.admission.held(now), l.admission.turns(now)), true
 	}
-	return t, v
 }
 
 // Recent returns copies of the last 256 tickets that have ended, the latest at the end.

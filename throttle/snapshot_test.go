@@ -45,15 +45,15 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 
 	n.end("a", reasons.Ready)
 	n.end("b", reasons.Settled)
-	ticket, v := n.l.View(now, "b")
-	require.NotNil(t, ticket)
+	v, ok := n.l.View(now, "b")
+	require.True(t, ok)
 	require.Equal(t, TicketView{
 		UID: "b", Name: "ns/b", State: Started, Reason: reasons.Settled, Admission: reasons.WithinLimits, Present: true,
 		Arrived: t0.Add(20 * time.Second), Since: t0.Add(20 * time.Second), Admitted: now, Ended: now,
 	}, v)
 	require.Equal(t, []string{"a", "b"}, uidsOf(n.l.Recent()))
-	ticket, _ = n.l.View(now, "unknown")
-	require.Nil(t, ticket)
+	_, ok = n.l.View(now, "unknown")
+	require.False(t, ok)
 }
 
 // kubelet pulls a pod's images after its sandbox exists. No limit holds the pod meanwhile, and that time is no wait.
@@ -66,7 +66,7 @@ func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
 	a.Prepare(n.now, true)
 	n.pass(2 * time.Minute)
 	a.Prepare(n.now, true) // the sandbox is reported again
-	_, v := n.l.View(n.now, "a")
+	v, _ := n.l.View(n.now, "a")
 	require.Equal(t, Held{Reason: reasons.Preparing}, v.Held)
 	require.Equal(t, reasons.Preparing, v.Reason)
 	require.Equal(t, 10*time.Second, n.now.Sub(v.Since), "it waited before")
@@ -75,22 +75,22 @@ func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
 	require.False(t, a.TryStart(n.now).Admitted)
 	a.Prepare(n.now, true)
 	n.pass(49 * time.Second)
-	_, v = n.l.View(n.now, "a")
+	v, _ = n.l.View(n.now, "a")
 	require.Equal(t, reasons.Concurrency, v.Reason, "it has asked for a container")
 	require.Equal(t, 59*time.Second, n.now.Sub(v.Since))
 	require.False(t, v.Overdue)
 	n.pass(time.Second)
-	_, v = n.l.View(n.now, "a")
+	v, _ = n.l.View(n.now, "a")
 	require.True(t, v.Overdue)
 
 	a.Unreserve(n.now) // its sandbox is gone
 	n.pass(time.Second)
-	_, v = n.l.View(n.now, "a")
+	v, _ = n.l.View(n.now, "a")
 	require.Equal(t, reasons.Concurrency, v.Reason)
 	a.Prepare(n.now, true)
 	n.pass(time.Second)
 	require.True(t, a.StartExempt(n.now))
-	_, v = n.l.View(n.now, "a")
+	v, _ = n.l.View(n.now, "a")
 	require.Equal(t, 61*time.Second, v.Admitted.Sub(v.Since))
 }
 
@@ -108,13 +108,13 @@ func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
 	n.l.Join(n.now, Request{UID: "grouped", Groups: in(t1, nil)})
 	ahead := func() (ahead []int) {
 		for _, uid := range []string{"light", "lighter", "grouped"} {
-			_, v := n.l.View(n.now, uid)
+			v, _ := n.l.View(n.now, uid)
 			ahead = append(ahead, v.Ahead)
 		}
 		return ahead
 	}
 	holds := func() GroupKey {
-		_, v := n.l.View(n.now, "grouped")
+		v, _ := n.l.View(n.now, "grouped")
 		return v.Held.Policy
 	}
 	require.Equal(t, []int{1, 2, 3}, ahead())
@@ -184,8 +184,8 @@ func TestASnapshotSaysWhenALimitOpensByItself(t *testing.T) {
 func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	t.Parallel()
 	expected := func(n *node, uid string) []any {
-		ticket, v := n.l.View(n.now, uid)
-		require.NotNil(t, ticket)
+		v, ok := n.l.View(n.now, uid)
+		require.True(t, ok)
 		return []any{v.WaitLeft, n.l.Snapshot(n.now).IntervalObserved}
 	}
 	n := newNode(t, Settings{MaxConcurrent: 2})
@@ -260,7 +260,7 @@ func TestAFreeSlotWaitsForAPodThatIsAway(t *testing.T) {
 	n.joinAndWait("a")
 	n.join("b")
 	n.end("a", reasons.Ready)
-	_, v := n.l.View(n.now, "b")
+	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, reasons.NotPresent, v.Reason)
 	require.Zero(t, v.WaitLeft)
 }

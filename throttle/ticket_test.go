@@ -76,7 +76,7 @@ func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1})
 	n.join("a").StartExempt(n.now)
 	n.requireState("a", Starting, reasons.Exempt)
-	_, v := n.l.View(n.now, "a")
+	v, _ := n.l.View(n.now, "a")
 	require.True(t, v.Slot)
 	b := n.joinAndWait("b")
 	require.False(t, decided(b), "the exempt start holds the slot")
@@ -89,7 +89,7 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5})
 	n.joinAndWait("holder", "waits")
 	n.join("x").StartExempt(n.now)
-	_, v := n.l.View(n.now, "x")
+	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
 	require.Equal(t, []any{Starting, reasons.Exempt}, []any{v.State, v.Reason})
 	require.InDelta(t, 4, n.l.limits.bucket.TokensAt(n.now), 1e-9)
@@ -106,7 +106,7 @@ func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {
 	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
 	n.join("x").StartExempt(n.now)
 	n.requireState("waits", Starting, reasons.WithinLimits)
-	_, v := n.l.View(n.now, "x")
+	v, _ := n.l.View(n.now, "x")
 	require.Equal(t, []any{Starting, false}, []any{v.State, v.Slot})
 }
 
@@ -122,7 +122,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.requireState("c", Starting, reasons.Adopted)
 
 	require.Same(t, b, n.l.Adopt(n.now, Request{UID: "b"}, n.now), "the second call returns the same ticket")
-	_, v := n.l.View(n.now, "b")
+	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, t0.Add(-20*time.Second), v.Admitted)
 
 	require.Equal(t, t0.Add(20*time.Second), n.pass(0), "its time counts from its begin")
@@ -131,7 +131,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n.end("b", reasons.Ready)
 	require.Zero(t, n.l.slots.took.n, "its begin was not observed, so its duration does not count")
 	c := n.l.Adopt(n.now, Request{UID: "c"}, time.Time{})
-	_, v = n.l.View(n.now, "c")
+	v, _ = n.l.View(n.now, "c")
 	require.Equal(t, n.now, v.Admitted, "without a time it begins now")
 	require.Equal(t, "c", c.UID())
 }

@@ -62,8 +62,7 @@ func (l *Ledger) Recent() []throttle.TicketView {
 func (l *Ledger) View(now time.Time, uid string) (v throttle.TicketView, ok bool) {
 	l.lock()
 	defer l.unlock()
-	t, v := l.entries.limiter.View(now, uid)
-	return v, t != nil
+	return l.entries.limiter.View(now, uid)
 }
 
 // waiting returns the tickets that wait, and live also those that start. Both are in no order.

@@ -36,7 +36,7 @@ func proc(t *testing.T, root string, ticks string) {
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
-	_, v := s.Ledger.entries.limiter.View(now, uid)
+	v, _ := s.Ledger.entries.limiter.View(now, uid)
 	return v.StalledSince
 }
 

@@ -30,13 +30,8 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 		request.Profile = r.s.profile(s.Pod, false)
 	}
 	r.s.After.saw(s.Sandbox)
-	s.Refusable = s.Refusable && r.s.Valve.Enforces()
-	shutdown := r.s.Valve.RefusesWaits()
-	return r.s.Ledger.sandbox(now, s, shutdown, request)
-}
-
-// sandbox is RuntimeEvents.Sandbox. shutdown reports whether the node shuts down, so that no pod may wait.
-func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request throttle.Request) (d throttle.Decision, since time.Time) {
+	refusable, shutdown := s.Refusable && r.s.Valve.Enforces(), r.s.Valve.RefusesWaits()
+	l := r.s.Ledger
 	found := l.lockMatching(subjectOf(s.Sandbox, s.Pod))
 	defer l.unlock()
 	l.entries.put(now, found)
@@ -46,13 +41,12 @@ func (l *Ledger) sandbox(now time.Time, s NewSandbox, shutdown bool, request thr
 		switch {
 		case shutdown:
 			d = barred(gate.NodeShutdown)
-		case s.Refusable && s.SlotFirst:
+		case refusable && s.SlotFirst:
 			d = startBeforeSandbox(now, t)
 		default:
 			d = t.Reserve(now, l.entries.waitable, throttle.RetriedSoon)
 		}
-		refused := !d.Admitted && s.Refusable
-		if refused && (shutdown || !l.entries.startAsLastResort(now, t, d.Reason)) {
+		if !d.Admitted && refusable && (shutdown || !l.entries.startAsLastResort(now, t, d.Reason)) {
 			l.entries.book.Refuse(p.UID)
 			return d, t.Since(now)
 		}

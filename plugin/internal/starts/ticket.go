@@ -77,7 +77,12 @@ func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decisi
 // ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket. refusal is
 // what a refusal means for the container.
 func (t Ticket) ReserveGate(now time.Time, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
-	return t.s.Ledger.reserveGate(now, t.t, refusal)
+	l := t.s.Ledger
+	l.lock()
+	defer l.unlock()
+	d = t.t.Reserve(now, l.entries.waitable, refusal)
+	v, _ = l.entries.limiter.View(now, t.UID())
+	return d, v
 }
 
 // StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
@@ -91,7 +96,7 @@ func (t Ticket) StartNotHeld(now time.Time) {
 func (l *Ledger) startNotHeld(now time.Time, t *throttle.Ticket) observe.Event {
 	l.lock()
 	defer l.unlock()
-	_, v := l.entries.limiter.View(now, t.UID())
+	v, _ := l.entries.limiter.View(now, t.UID())
 	return l.entries.goOn(now, t, v.Reason)
 }
 
@@ -102,12 +107,7 @@ func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 	if known {
 		request.Profile = s.profile(pod, false)
 	}
-	joined := s.Ledger.arrive(now, who, pod, known, request)
-	return Ticket{s, joined}, joined != nil
-}
-
-// arrive is Arrive. It returns nil if the pod is exempt.
-func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, request throttle.Request) *throttle.Ticket {
+	l := s.Ledger
 	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
 	defer l.unlock()
 	l.entries.put(now, found)
@@ -115,19 +115,10 @@ func (l *Ledger) arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known boo
 		who = p
 	}
 	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, who, pod, known) {
-		return nil
+		return Ticket{}, false
 	}
-	t := l.entries.join(now, who, pod, request)
 	l.entries.byRoom[who.UID] = true
-	return t
-}
-
-func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
-	l.lock()
-	defer l.unlock()
-	d = t.Reserve(now, l.entries.waitable, refusal)
-	_, v = l.entries.limiter.View(now, t.UID())
-	return d, v
+	return Ticket{s, l.entries.join(now, who, pod, request)}, true
 }
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
@@ -135,24 +126,19 @@ func (l *Ledger) reserveGate(now time.Time, t *throttle.Ticket, refusal throttle
 // hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at
 // once.
 func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
+	now, l := time.Now(), s.Ledger
 	pod, _ := s.Known(who.UID)
-	t, gone := s.Ledger.hookTicket(who, pod, containerID, since)
-	return Ticket{s, t}, gone
-}
-
-func (l *Ledger) hookTicket(who pods.Pod, pod podwatch.Pod, containerID string, since time.Time) (*throttle.Ticket, <-chan struct{}) {
-	now := time.Now()
 	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
 	defer l.unlock()
 	l.entries.put(now, found)
 	p, repeats, gone := l.entries.book.Hook(who, containerID)
 	t := l.entries.limiter.Lookup(p.UID)
 	if state, reason := t.Status(); t != nil && (state != throttle.Gone || reason == reasons.Deleted) {
-		return t, gone
+		return Ticket{s, t}, gone
 	}
 	t = l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
 	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, pod.UID != "") {
 		t.StartExempt(now)
 	}
-	return t, gone
+	return Ticket{s, t}, gone
 }
