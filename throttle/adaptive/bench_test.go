@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the limiter does twice under its lock, each time that a start ends or a pod comes: of known starts that idle for
+// What the limiter does twice under the lock of its owner, each time that a start ends or a pod comes: of known starts that idle for
 // unlike times, so that the forecast has many events, and that burn little, so that it is made anew with each that
 // joins, up to mostPlanned.
 func BenchmarkAllow(b *testing.B) {

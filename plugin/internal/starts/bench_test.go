@@ -1,0 +1,118 @@
+package starts
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
+)
+
+// threadTime returns the CPU time of this thread. On a busy machine the wall clock says little.
+func threadTime(b *testing.B) time.Duration {
+	b.Helper()
+	var t unix.Timespec
+	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t))
+	return time.Duration(t.Nano())
+}
+
+// starting is how many pods of herd start.
+const starting = 110
+
+// herd is a Starts with an adaptive limit, pods that start, and 500 with a process that waits. The costs of all are
+// known. The first that asks takes the only token.
+func herd(b *testing.B, now time.Time) *Starts {
+	b.Helper()
+	s := aStarts(func(o *Options) { o.Pods = &asked{pods: map[string]podwatch.Pod{}} })
+	s.Configure(now, crd.FromFile(&v1alpha1.PacemakerConfig{}), throttle.Settings{
+		Adaptive: &adaptive.Settings{Cores: 64}, FillEvery: time.Hour, // the node would bear all of them at once
+	})
+	profiles := map[string]throttle.Profile{}
+	for i := range starting + 500 {
+		uid := fmt.Sprint(i)
+		profiles[uid] = throttle.Profile{Kind: fmt.Sprint(i % 20), Patience: time.Minute, Cost: &costs.Cost{
+			Count: 9, Seen: now.Add(-time.Hour), Peak: costs.Figure{Mean: 1},
+			Idle: costs.Figure{Mean: float64(5 + i%17)}, CPU: costs.Figure{Mean: 0.2 + 0.1*float64(i%5)},
+		}}
+		if i < starting-1 {
+			s.runs(now, uid, 7)
+			s.Ledger.entries.limiter.Adopt(now, throttle.Request{UID: uid, Flow: fmt.Sprint(i % 10), Arrived: now.Add(-time.Second)}, now.Add(-time.Second))
+			continue
+		}
+		s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandboxOf(i)})
+		s.Ledger.entries.limiter.Lookup(uid).Wait(now)
+	}
+	s.Ledger.setProfiles(now, profiles)
+	snapshot := s.Ledger.Snapshot(now)
+	require.Equal(b, []int{starting, 500}, []int{len(snapshot.Starting), len(snapshot.Waiting)})
+	s.Ledger.drain()
+	return s
+}
+
+func sandboxOf(i int) *api.PodSandbox {
+	return &api.PodSandbox{Id: fmt.Sprint("s", i), Uid: fmt.Sprint(i), Namespace: fmt.Sprint(i % 10), Name: fmt.Sprint(i), Pid: 7}
+}
+
+// How long each event, and the look at the state, hold the Ledger's lock at the longest, with what they do beside.
+func BenchmarkHold(b *testing.B) {
+	for name, do := range map[string]func(s *Starts, now time.Time, i int){
+		"sandbox": func(s *Starts, now time.Time, i int) {
+			s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandboxOf(200 + i%300), Refusable: true})
+		},
+		"container": func(s *Starts, now time.Time, i int) {
+			ctr := &api.Container{Id: fmt.Sprint("c", i), Name: "app", PodSandboxId: fmt.Sprint("s", 200+i%300)}
+			s.Runtime.Container(now, sandboxOf(200+i%300), ctr, podwatch.Pod{}, false)
+		},
+		"gate": func(s *Starts, now time.Time, i int) {
+			Ticket{s, s.Ledger.entries.limiter.Lookup(fmt.Sprint(200 + i%300))}.ReserveGate(now, throttle.RetriedSoon)
+		},
+		"hook": func(s *Starts, now time.Time, i int) {
+			Ticket{s, s.Ledger.entries.limiter.Lookup(fmt.Sprint(200 + i%300))}.Wait(now)()
+		},
+		"ready": func(s *Starts, now time.Time, i int) {
+			uid := fmt.Sprint(i % starting)
+			s.Ledger.podChanged(now, podwatch.Pod{
+				UID: uid, Namespace: "default", Name: uid, Probed: true, ContainersReady: true,
+				Containers: map[string]podwatch.Container{"app": {ID: uid}},
+			}, false)
+		},
+		"signals": func(s *Starts, now time.Time, _ int) {
+			r := throttle.Reading{Value: 50, From: now.Add(-2 * time.Second), To: now}
+			s.Ledger.Observe(now, throttle.Signals{throttle.SignalCPU: r, throttle.SignalCPUPressure: r, throttle.SignalIOPressure: r})
+		},
+		"tick":   func(s *Starts, now time.Time, _ int) { s.Ledger.advance(now) },
+		"status": func(s *Starts, now time.Time, _ int) { s.Ledger.Snapshot(now) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would add to one call of many
+			began := time.Now()
+			s := herd(b, began)
+			var longest, total time.Duration
+			for i := 0; b.Loop(); i++ {
+				if i%100 == 99 { // before most pods that start have started
+					s = herd(b, began)
+					runtime.GC()
+				}
+				before := threadTime(b)
+				do(s, began.Add(time.Duration(i%100)*time.Millisecond), i)
+				took := threadTime(b) - before
+				longest, total = max(longest, took), total+took
+			}
+			b.ReportMetric(float64(total.Nanoseconds())/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(longest.Microseconds()), "longest-us")
+		})
+	}
+}
