@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
@@ -166,20 +167,29 @@ func TestAFoundStartEndsWithItsPod(t *testing.T) {
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
 
-// A pod that has run for long when the daemon connects is not starting. It counts as running.
+// A pod that has run for long when the daemon connects is not starting. It counts as running, also for a policy that is
+// made later.
 func TestAPodThatRanBeforeTheDaemonConnectsCounts(t *testing.T) {
 	t.Parallel()
-	s := aStarts()
-	s.enforce(t, t1)
-	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "old", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
-	runs := &api.Container{
-		Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
+	for _, policyFirst := range []bool{true, false} {
+		s := aStarts()
+		if policyFirst {
+			s.enforce(t, t1)
+		}
+		sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "old", Pid: 1 << 22, Labels: map[string]string{"throttle": "t1"}}
+		runs := &api.Container{
+			Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
+		}
+		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
+		require.Nil(t, s.Ledger.entries.limiter.Lookup("u"))
+		if !policyFirst {
+			s.PodChanged(podwatch.Pod{UID: "u", Namespace: "default", Name: "old", Facts: &startpolicy.Facts{Labels: ofT1}}, false)
+			s.enforce(t, t1)
+		}
+		groups := s.Ledger.Groups(time.Now())
+		require.Len(t, groups, 1)
+		assert.EqualValues(t, 1, groups[0].Running.Pods)
 	}
-	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	require.Nil(t, s.Ledger.entries.limiter.Lookup("u"))
-	groups := s.Ledger.entries.limiter.Groups(time.Now())
-	require.Len(t, groups, 1)
-	assert.EqualValues(t, 1, groups[0].Running.Pods)
 }
 
 // A container may start just when its pod is deleted by force.
