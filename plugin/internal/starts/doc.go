@@ -20,7 +20,7 @@
 // the limiter has changed, the loop is woken when the lock is released.
 //
 // With 110 pods that start, 500 that wait, and an adaptive limit, an event holds the lock for 2.2 ms of CPU time at the
-// longest, when a container asks for a place in the gate. The others take 0.4 to 1.9 ms (BenchmarkHold).
+// longest, when a container asks for a place in the gate. The others take 1.9 ms at most (BenchmarkHold).
 //
 // TestLedgerLockIsFreeDuringOtherCalls, TestLedgerCanCallOnlyTheLimiter, TestEveryMutexIsALeaf and
 // TestTheLimiterOnlyComputes hold this rule.
