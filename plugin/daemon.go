@@ -20,6 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/startuptaint"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/leases"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // Daemon paces the pods of one node. Create it with New.
@@ -38,6 +39,7 @@ type Daemon struct {
 	cluster    *cluster        // nil when standalone
 	source     *crd.Source     // of the configuration and the StartPolicies in force; the same
 	claimer    *leases.Claimer // the same
+	listen     rundir.Listening
 
 	pacing  atomic.Bool
 	standby atomic.Pointer[error] // why another daemon paces this node's pods; nil if none does
@@ -137,7 +139,9 @@ func (d *Daemon) pace(ctx context.Context) error {
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks}, {"followCores", func(ctx context.Context) error { return d.applier.followCores(ctx, d.options) }},
 		{"keepHook", func(ctx context.Context) error { return keepHook(ctx, d.waiting.Gate, d.options, fails) }},
-		{"admin", func(ctx context.Context) error { return admin.ServeAdmin(ctx, d.options.AdminPath(), d, d.applier) }},
+		{"admin", func(ctx context.Context) error {
+			return admin.ServeAdmin(ctx, d.listen, d.options.AdminPath(), d, d.applier)
+		}},
 	}
 	if d.options.WhySocket != "" {
 		parts = append(parts, part{"why", func(ctx context.Context) error { return admin.ServeWhy(ctx, d.options.WhySocket, d) }})

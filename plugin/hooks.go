@@ -9,7 +9,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // hookEvery is the time between two looks whether the hook of the gate is on the host.
@@ -73,5 +72,5 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 func (d *Daemon) serveGate(ctx context.Context) error {
 	_ = os.Remove(filepath.Join(d.options.RunDir, wire.NoteFolder, wire.GoneFile)) // it need not be there
 	server := gate.NewServer(roomPasses{d.waiting, d.cni}, func() { d.observer.CountPanic("gate") }, d.options.Log)
-	return rundir.Serve(ctx, d.options.SocketPath(), server.Serve)
+	return d.listen(ctx, d.options.SocketPath(), server.Serve)
 }

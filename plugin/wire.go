@@ -20,6 +20,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -33,11 +34,14 @@ type tuning struct {
 	metadata func(least int) map[string]int // nri.Options.Metadata
 	events   observe.EventWriter
 	leases   kube.Leases
+	// These take the place of unix sockets, in which a test with a fake clock could not wait.
+	listen rundir.Listening
+	dial   nri.Dial // nil means the unix socket
 }
 
 // defaultTuning returns the tuning of a daemon outside of tests.
 func defaultTuning() tuning {
-	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}}
+	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}, listen: rundir.Serve}
 }
 
 // newDaemon returns a daemon that uses the API server through c. If c is nil, the daemon is standalone.
@@ -82,13 +86,13 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 			starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments,
 			made: func(sandbox *api.PodSandbox) { made(d.cni, sandbox) },
 		},
-		Stops: t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause,
+		Stops: t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
 	})
 	d = &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
 		memory: memory, connection: connection, applier: applies, cluster: cl,
 		cni: newCNI(o, connection.Synced(), chooser.Room.Shut), source: newSource(o, c, file, applies),
-		claimer: newClaimer(o, t.leases, paced.Ledger, nodes, observer),
+		claimer: newClaimer(o, t.leases, paced.Ledger, nodes, observer), listen: t.listen,
 	}
 	return d
 }

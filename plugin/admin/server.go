@@ -27,9 +27,10 @@ const (
 )
 
 // ServeAdmin serves at the unix socket until ctx ends, and then returns nil. It blocks. If it cannot make the socket, it
-// returns the error at once. It replaces an existing socket, so the caller must hold the lock of the run folder.
-func ServeAdmin(ctx context.Context, socketPath string, p Provider, s Switch) error {
-	return rundir.Serve(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
+// returns the error at once. It replaces an existing socket, so the caller must hold the lock of the run folder. listen
+// is rundir.Serve, except where a test takes the place of the socket.
+func ServeAdmin(ctx context.Context, listen rundir.Listening, socketPath string, p Provider, s Switch) error {
+	return listen(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
 		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(adminHandler(p, s)))
 	})
 }

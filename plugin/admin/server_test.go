@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -96,7 +97,7 @@ func serveNode(t *testing.T, n *node) (path string, stop func() error) {
 	path = socketIn(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- ServeAdmin(ctx, path, n, n) }()
+	go func() { ended <- ServeAdmin(ctx, rundir.Serve, path, n, n) }()
 	stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended

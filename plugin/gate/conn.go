@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ import (
 
 // conn is the connection of one hook.
 type conn struct {
-	*net.UnixConn
+	Conn
 	server *Server
 	log    logrus.FieldLogger
 	name   string // what log messages call the hook

@@ -55,9 +55,16 @@ func NewServer(b Backend, onPanic func(), log logrus.FieldLogger) *Server {
 	return s
 }
 
-// Serve answers the hooks that connect to l, which must accept unix connections,
+// Conn is a connection of a hook, such as a [net.UnixConn].
+type Conn interface {
+	net.Conn
+	// CloseRead makes every read return, now and later.
+	CloseRead() error
+}
+
+// Serve answers the hooks that connect to l, which must accept each a [Conn],
 // until ctx ends, and then returns nil. It returns an error only if l is closed
-// by another or is no unix socket. It closes l. When it returns, every connection
+// by another or accepts something else. It closes l. When it returns, every connection
 // is closed and every call of the backend has returned. Hooks that still wait get
 // no verdict: they wait for the next daemon.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -84,12 +91,12 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 			sleep(ctx, acceptPause)
 			continue
 		}
-		c, ok := accepted.(*net.UnixConn)
+		c, ok := accepted.(Conn)
 		if !ok {
-			return errors.Join(fmt.Errorf("gate: %s is no unix socket", l.Addr()), accepted.Close())
+			return errors.Join(fmt.Errorf("gate: %s accepts what is no unix connection", l.Addr()), accepted.Close())
 		}
 		group.Go(func() error {
-			hook := &conn{UnixConn: c, server: s, log: s.log, name: "a hook"}
+			hook := &conn{Conn: c, server: s, log: s.log, name: "a hook"}
 			err := s.caught(func() error {
 				hook.serve(ctx)
 				return nil

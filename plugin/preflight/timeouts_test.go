@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // hasty is a daemon whose runtime waits for its answers for too short a time.
@@ -30,7 +31,7 @@ func TestTimeoutsThatTheDaemonWarnsOf(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- admin.ServeAdmin(ctx, o.AdminPath(), hasty{}, nil) }()
+	go func() { ended <- admin.ServeAdmin(ctx, rundir.Serve, o.AdminPath(), hasty{}, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

@@ -25,6 +25,9 @@ const (
 	lookEvery = 10 * time.Second
 )
 
+// Listening is the type of [Serve].
+type Listening func(ctx context.Context, path string, serve func(context.Context, net.Listener) error) error
+
 // Serve calls serve with a listener from [Listen] and returns its error. If another program removes or replaces the
 // socket, Serve ends that call within 10 s, through its context, and begins anew: whoever is connected has to connect
 // again. It blocks until serve returns. serve must return nil when its context ends, and close the listener.

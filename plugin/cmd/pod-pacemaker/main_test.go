@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -104,7 +105,7 @@ func serve(t *testing.T, p *fixed) (runDir string) {
 	runDir = shortDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- admin.ServeAdmin(ctx, adminSocket(runDir), p, p) }()
+	go func() { ended <- admin.ServeAdmin(ctx, rundir.Serve, adminSocket(runDir), p, p) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

@@ -17,36 +17,25 @@ var (
 
 // daemon is a connection to the daemon. Its methods do not block.
 type daemon struct {
-	fd  int // -1: not connected
-	n   int // bytes of buf that were received and are not used yet
-	buf [wire.MaxLine]byte
+	host Host
+	fd   int // -1: not connected
+	n    int // bytes of buf that were received and are not used yet
+	buf  [wire.MaxLine]byte
 }
 
 // dial connects and sends the hello.
 func (d *daemon) dial(path string, hello []byte) error {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
+	fd, err := d.host.Connect(path, hello)
 	d.fd, d.n = fd, 0
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		d.close()
-		return err
-	}
-	// The buffer of a new socket has room for the whole hello.
-	n, err := unix.Write(fd, hello)
-	if err == nil && n < len(hello) {
-		err = errClosed
-	}
 	if err != nil {
-		d.close()
+		d.fd = -1
 	}
 	return err
 }
 
 func (d *daemon) close() {
 	if d.fd >= 0 {
-		_ = unix.Close(d.fd) // no data can be lost
+		d.host.Close(d.fd)
 	}
 	d.fd = -1
 }
@@ -54,7 +43,7 @@ func (d *daemon) close() {
 // receive reads what has arrived and calls answer for each line, until answer returns
 // false. After an error the connection cannot be used any more.
 func (d *daemon) receive(answer func(wire.Answer) bool) error {
-	n, err := unix.Read(d.fd, d.buf[d.n:])
+	n, err := d.host.Read(d.fd, d.buf[d.n:])
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return nil

@@ -19,18 +19,19 @@ const (
 // before it leaves, and the kernel releases it when the hook ends. So no two hooks leave within
 // one pace, whatever times they were sent, and however late they notice that no daemon decides.
 type door struct {
+	host   Host
 	folder string
 	fd     int       // -1: not held
 	since  time.Time // when it was taken
 	retry  time.Time // when to try again; zero if it was not tried in vain
 }
 
-func newDoor(socket string) door {
+func newDoor(host Host, socket string) door {
 	folder := "."
 	if end := strings.LastIndexByte(socket, '/'); end >= 0 {
 		folder = socket[:end+1]
 	}
-	return door{folder: folder, fd: -1}
+	return door{host: host, folder: folder, fd: -1}
 }
 
 // next returns when a hook that leaves at due has something to do: take the door, try again, or
@@ -54,28 +55,23 @@ func (d *door) passes(now, due time.Time, pace time.Duration) bool {
 
 // take takes the door, or sets when to try again. It returns false if the door cannot be used.
 func (d *door) take(now time.Time, pace time.Duration) bool {
-	fd, err := unix.Open(d.folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	switch err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); {
+	fd, err := d.host.Lock(d.folder)
+	switch {
 	case err == nil:
 		// Do not use now: the hook before this one may have left after now was read.
 		d.fd, d.since = fd, time.Now()
 		return true
 	case errors.Is(err, unix.EWOULDBLOCK):
-		_ = unix.Close(fd) // nothing was written
 		d.retry = now.Add(min(max(pace/16, doorRetryMin), doorRetryMost))
 		return true
 	}
-	_ = unix.Close(fd)
 	return false
 }
 
 // release gives the door to the next hook.
 func (d *door) release() {
 	if d.fd >= 0 {
-		_ = unix.Close(d.fd)
+		d.host.Close(d.fd)
 	}
 	d.fd, d.retry = -1, time.Time{}
 }

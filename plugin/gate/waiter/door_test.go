@@ -75,7 +75,7 @@ func TestHooksOfADaemonThatHangsLeaveOneByOne(t *testing.T) {
 func TestAMissingDoorKeepsNoHook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	d := newDoor("/nowhere/gate.sock")
+	d := newDoor(kernel{}, "/nowhere/gate.sock")
 	due := now.Add(time.Second)
 	assert.False(t, d.passes(now, due, time.Minute))
 	assert.Equal(t, due, d.next(due, time.Minute), "until then the hook sleeps")
@@ -83,14 +83,14 @@ func TestAMissingDoorKeepsNoHook(t *testing.T) {
 	d.release() // a daemon came, told an earlier turn, and is gone
 	sooner := due.Add(-time.Millisecond)
 	assert.True(t, d.passes(sooner, sooner, time.Minute))
-	assert.Equal(t, ".", newDoor("gate.sock").folder)
+	assert.Equal(t, ".", newDoor(kernel{}, "gate.sock").folder)
 }
 
 func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	now := time.Now()
-	first, second := newDoor(dir+"/gate.sock"), newDoor(dir+"/gate.sock")
+	first, second := newDoor(kernel{}, dir+"/gate.sock"), newDoor(kernel{}, dir+"/gate.sock")
 	assert.False(t, first.passes(now, now, time.Minute), "the first hook has just taken the door")
 	assert.Equal(t, first.since.Add(time.Minute), first.next(now, time.Minute))
 	assert.False(t, second.passes(now, now, time.Minute))
@@ -110,7 +110,7 @@ func TestADaemonThatDecidesAgainEndsTheLeaving(t *testing.T) {
 func TestThePaceCountsFromTheMomentTheDoorIsTaken(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Add(-time.Second)
-	d := newDoor(t.TempDir() + "/gate.sock")
+	d := newDoor(kernel{}, t.TempDir()+"/gate.sock")
 	left := time.Now()
 	assert.False(t, d.passes(now, now, time.Minute))
 	assert.WithinRange(t, d.next(now, time.Minute), left.Add(time.Minute), time.Now().Add(time.Minute))

@@ -1,10 +1,7 @@
 package waiter
 
 import (
-	"errors"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
@@ -36,8 +33,10 @@ type Start struct {
 	// AloneMost is how long the process waits once no daemon decides. After it, the processes leave one right after the
 	// other. Zero means that it waits until the time of the forecast.
 	AloneMost time.Duration
-	// Parent is the ID of the process that ran this one.
+	// Parent is the ID of the process that ran this one. It does not count if there is a Host.
 	Parent int
+	// Host is the operating system. If it is nil, it is that of this process.
+	Host Host
 	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
 	// call. A result that is not nil ends the wait and is its outcome.
 	Check      func(w *Waiter) *Outcome
@@ -60,7 +59,7 @@ type Outcome struct {
 // changes of the wall clock. Make it with [New]. It is not safe for concurrent use.
 type Waiter struct {
 	start      Start
-	parent     parent
+	host       Host
 	deadline   time.Time
 	forecast   wire.Answer // its LeaveAt is never after deadline
 	aloneSince time.Time   // when the last daemon stopped deciding; zero if one decides
@@ -77,9 +76,13 @@ type Waiter struct {
 
 // New returns a waiter for s that begins at now. It starts nothing.
 func New(s Start, now time.Time) *Waiter {
-	w := &Waiter{start: s, parent: watchParent(s.Parent), deadline: s.Deadline, silence: wire.SilenceMost}
-	w.daemon.fd = -1
-	w.door = newDoor(s.Socket)
+	host := s.Host
+	if host == nil {
+		host = kernel{parent: watchParent(s.Parent)}
+	}
+	w := &Waiter{start: s, host: host, deadline: s.Deadline, silence: wire.SilenceMost}
+	w.daemon.host, w.daemon.fd = host, -1
+	w.door = newDoor(host, s.Socket)
 	w.follow(s.Forecast, now)
 	return w
 }
@@ -111,7 +114,7 @@ func (w *Waiter) Wait() Outcome {
 			}
 		}
 		switch {
-		case w.parent.gone():
+		case w.host.Orphaned():
 			return Outcome{Orphaned: true, Reason: RuntimeGone}
 		case !now.Before(w.deadline):
 			return w.unpaced("no decision before the deadline")
@@ -232,15 +235,7 @@ func (w *Waiter) next(now time.Time) time.Time {
 
 // poll blocks until the parent has ended or the daemon has sent something, or until next. It returns which happened.
 func (w *Waiter) poll(now time.Time) (orphaned, answered bool, err error) {
-	timeout := unix.NsecToTimespec(int64(max(w.next(now).Sub(now), 0)))
-	fds := [...]unix.PollFd{ // the kernel ignores negative ones
-		{Fd: w.parent.fd, Events: unix.POLLIN},
-		{Fd: int32(w.daemon.fd), Events: unix.POLLIN},
-	}
-	if _, err := unix.Ppoll(fds[:], &timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
-		return false, false, err
-	}
-	return fds[0].Revents != 0, fds[1].Revents != 0, nil
+	return w.host.Await(w.daemon.fd, max(w.next(now).Sub(now), 0))
 }
 
 // earlier returns the earlier of two times. A zero time counts as the earliest.

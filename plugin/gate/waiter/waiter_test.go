@@ -31,7 +31,7 @@ func TestNextWakeUp(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := now.Add
-	w := Waiter{door: newDoor("/gate.sock"), deadline: at(time.Minute), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
+	w := Waiter{door: newDoor(kernel{}, "/gate.sock"), deadline: at(time.Minute), retryAt: at(time.Second), silentAt: at(40 * time.Second)}
 	w.forecast.LeaveAt = at(30 * time.Second)
 	w.daemon.fd = 5
 	assert.Equal(t, at(40*time.Second), w.next(now), "with a daemon, its silence and the deadline count")
@@ -51,7 +51,7 @@ func TestAWaitWithoutADaemonIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := now.Add
-	w := Waiter{door: newDoor(t.TempDir() + "/gate.sock"), deadline: at(time.Hour), retryAt: at(2 * time.Hour), silentAt: at(2 * time.Hour)}
+	w := Waiter{door: newDoor(kernel{}, t.TempDir()+"/gate.sock"), deadline: at(time.Hour), retryAt: at(2 * time.Hour), silentAt: at(2 * time.Hour)}
 	w.forecast = wire.Answer{LeaveAt: at(10 * time.Minute), Place: 60, Pace: 5 * time.Second}
 	w.daemon.fd, w.aloneSince = -1, now
 	assert.Equal(t, at(10*time.Minute), w.due(), "no bound is set")
@@ -72,7 +72,7 @@ func TestAWaitWithoutADaemonIsBounded(t *testing.T) {
 func TestRetriesSpread(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	w := Waiter{daemon: daemon{fd: -1}}
+	w := Waiter{daemon: daemon{host: kernel{}, fd: -1}}
 	seen := map[time.Duration]bool{}
 	for i := range 100 {
 		now := began.Add(time.Duration(i) * 1234567)
@@ -90,7 +90,7 @@ func TestAnotherParentMeansThatTheRuntimeIsGone(t *testing.T) {
 	assert.False(t, watchParent(os.Getppid()).gone())
 	// There is no pidfd, as on an old kernel: the first check notices the end.
 	w := New(Start{Socket: "/nowhere", Deadline: time.Now().Add(time.Hour)}, time.Now())
-	w.parent = parent{pid: os.Getppid() + 1, fd: -1}
+	w.host = kernel{parent: parent{pid: os.Getppid() + 1, fd: -1}}
 	assert.Equal(t, Outcome{Orphaned: true, Reason: RuntimeGone}, w.Wait())
 	assert.EqualValues(t, -1, watchParent(0).fd, "the parent is outside this pid namespace")
 }
@@ -167,7 +167,7 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	defer unix.Close(pair[1])
-	d := daemon{fd: pair[0]}
+	d := daemon{host: kernel{}, fd: pair[0]}
 	defer d.close()
 	var heard []wire.Answer
 	receive := func(said string) error {

@@ -63,6 +63,17 @@ type Options struct {
 	Log      logrus.FieldLogger
 	// FirstPause is the first pause after a connection that was too slow. 0 means 5 s.
 	FirstPause time.Duration
+	// Dial connects to Socket. If it is nil, it is DialUnix.
+	Dial Dial
+}
+
+// Dial connects to the runtime's socket at a path. It blocks until it has, or ctx ends.
+type Dial func(ctx context.Context, path string) (net.Conn, error)
+
+// DialUnix connects to the unix socket.
+func DialUnix(ctx context.Context, path string) (net.Conn, error) {
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", path)
 }
 
 // Connection keeps the daemon registered with the runtime. Create it with New. Its methods are safe for concurrent use.
@@ -96,6 +107,9 @@ type Connection struct {
 
 // New returns a connection that connects to nothing before Run.
 func New(o Options) *Connection {
+	if o.Dial == nil {
+		o.Dial = DialUnix
+	}
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
 		listing: listing{dir: o.Bundles, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, log: o.Log},
@@ -179,9 +193,8 @@ func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
 
 // serve connects once, serves the runtime until the connection ends, and returns how it went.
 func (c *Connection) serve(ctx context.Context) (served life, err error) {
-	var dialer net.Dialer
 	socket, id := socketOf(c.options.Socket), socketID(c.options.Socket)
-	raw, err := dialer.DialContext(ctx, "unix", c.options.Socket)
+	raw, err := c.options.Dial(ctx, c.options.Socket)
 	if err != nil {
 		return life{}, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
 	}

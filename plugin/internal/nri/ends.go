@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -160,12 +159,11 @@ func socketID(path string) string {
 // gone reports whether the runtime that listened at this socket has ended. It blocks for endsWithin if it has not. A
 // killed runtime leaves its socket, and the next one makes another.
 func (c *Connection) gone(ctx context.Context, socket string) bool {
-	var dialer net.Dialer
 	err := wait.PollUntilContextTimeout(ctx, endsWithin/4, endsWithin, true, func(ctx context.Context) (ended bool, _ error) {
 		if socketID(c.options.Socket) != socket {
 			return true, nil
 		}
-		conn, err := dialer.DialContext(ctx, "unix", c.options.Socket)
+		conn, err := c.options.Dial(ctx, c.options.Socket)
 		if err != nil {
 			return nobodyListens(err), nil
 		}
