@@ -29,7 +29,7 @@ LAB := cd integration && $(GO) run ./cmd/lab
 E2E := cd integration && $(GOTESTSUM) --format testname -- -count=1 -p=1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test format generated unit race lint sim fuzz vulns generate alerts page api demo e2e e2e-full e2e-lab verdicts e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
+.PHONY: help build test format generated unit race lint sim shapes fuzz vulns generate alerts page api demo e2e e2e-full e2e-lab verdicts e2e-vm e2e-vm-full chaos release-manifests lab cluster-up cluster-down release-check image-check release-tools bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,9 +64,13 @@ lint: $(LINT) ## Run vet and the linters of .golangci.yaml on all modules
 	cd integration/oldapi && $(LINT) run --allow-parallel-runners ./...
 
 # The tests of files *_sim_test.go, which have the build tag sim.
-sim: $(GOTESTSUM) ## Run the long simulations of the limiter
+sim: $(GOTESTSUM) ## Run the long simulations of the limiter, and of a node with fixed seeds
 	$(GOTESTSUM) --format testname -- -count=1 -tags sim -timeout 30m \
-		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle | paste -sd '|'))$$" ./throttle/...
+		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle plugin | paste -sd '|'))$$" ./throttle/... ./plugin
+
+shapes: $(GOTESTSUM) ## Run a node in a bubble, whose pods, limits and faults a seed draws: make shapes SEED=7 COUNT=20, or MINUTES=5 for fresh ones
+	SHAPES_SEED=$(SEED) SHAPES_COUNT=$(COUNT) SHAPES_MINUTES=$(MINUTES) \
+	$(GOTESTSUM) --format standard-verbose -- -count=1 -tags sim -timeout 24h -run '^TestShapes$$' ./plugin
 
 # A fuzzer that finds a fault keeps what found it in a folder testdata/fuzz, from where every test runs it.
 FUZZTIME ?= 60s

@@ -3,8 +3,6 @@ package runtimetest
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +28,8 @@ type ContainerSpec struct {
 	// Stdout gets the standard and error output; nil discards it. Writes come from one
 	// goroutine at a time, and end before the container counts as exited.
 	Stdout io.Writer
+	// Run takes the place of Args in memory. Its context ends when the container is stopped, and it returns the exit code.
+	Run func(context.Context) int
 }
 
 // State is the stage of a container's life.
@@ -66,7 +66,7 @@ type Container struct {
 	status   Status
 	starting bool
 	removed  bool
-	process  *process // while it runs
+	process  task // while it runs
 }
 
 // Hooks returns the container's createRuntime hooks. They must not be changed.
@@ -75,7 +75,7 @@ func (c *Container) Hooks() []*api.Hook { return c.hooks }
 // CreateContainer makes a container. It wraps the error of a plugin that refuses the container, whose Stop- and
 // RemoveContainer events have been sent by then. It blocks while the plugins do. The sandbox must be ready.
 func (p *Pod) CreateContainer(ctx context.Context, spec ContainerSpec) (*Container, error) {
-	c := &Container{pod: p, id: newID(), spec: spec, exited: make(chan struct{}), status: Status{State: Created, CreatedAt: time.Now()}}
+	c := &Container{pod: p, id: p.runtime.newID(), spec: spec, exited: make(chan struct{}), status: Status{State: Created, CreatedAt: time.Now()}}
 	c.spec.Args = slices.Clone(spec.Args)
 	s, ctx, end, err := p.runtime.begin(ctx)
 	if err == nil {
@@ -100,10 +100,10 @@ func (c *Container) create(ctx context.Context, s *session) error {
 	if !c.pod.ready() {
 		return fmt.Errorf("sandbox %q is not running", c.pod.id)
 	}
-	if len(c.spec.Args) == 0 {
+	if len(c.spec.Args) == 0 && !c.pod.runtime.opts.InMemory {
 		return errors.New("no arguments")
 	}
-	unblock := s.relay.nri.BlockPluginSync().Unblock
+	unblock := s.relay.nri.keepFromSync()
 	adjust, err := s.relay.createContainer(ctx, c)
 	if err == nil {
 		c.hooks, err = hooksOf(adjust)
@@ -185,13 +185,6 @@ func (c *Container) messageLocked() *api.Container {
 // cgroup is the OCI cgroups path that containerd gives to id.
 func (p *Pod) cgroup(id string) string { return path.Join(p.spec.CgroupParent, id) }
 
-// newID makes an identifier like containerd's: 64 hex digits.
-func newID() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails, by its documentation
-	return hex.EncodeToString(b[:])
-}
-
 // list returns what a plugin synchronises with: all sandboxes, and the containers that have not exited, oldest first.
 func (r *Runtime) list() ([]*api.PodSandbox, []*api.Container) {
 	var pods []*api.PodSandbox
@@ -207,6 +200,8 @@ func (r *Runtime) list() ([]*api.PodSandbox, []*api.Container) {
 			containers = append(containers, m)
 		}
 	}
-	slices.SortFunc(containers, func(a, b *api.Container) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	slices.SortFunc(containers, func(a, b *api.Container) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.Id, b.Id))
+	})
 	return pods, containers
 }

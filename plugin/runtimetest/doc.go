@@ -75,4 +75,11 @@
 // so that no request of a plugin is silently left out.
 //
 // Hooks are started through /bin/sh. The package is for Linux.
+//
+// # In memory
+//
+// With [Options.InMemory], a runtime fits into a bubble of testing/synctest, whose clock goes on only while every
+// goroutine waits for another one of the bubble: NRI's protocol goes over pipes, containers and hooks are functions, and
+// all locks are ones at which the clock can go on. The contract above holds, but for these: there is one plugin at a
+// time, Synchronize is one message, and RejectHooks is left out. A [Kubelet] runs pods on it.
 package runtimetest

@@ -52,20 +52,8 @@ func hasContent(m protoreflect.Message) bool {
 // alone.
 func (c *Container) runHook(ctx context.Context, hook *api.Hook) error {
 	r := c.pod.runtime
-	state, err := json.Marshal(specs.State{Version: specs.Version, ID: c.id, Status: specs.StateCreating, Bundle: r.opts.Dir})
-	if err != nil {
-		return fmt.Errorf("encode the container's state: %w", err)
-	}
-	cmd := exec.Command("/bin/sh", "-c", runcScript, "runc", hook.GetPath())
-	if args := hook.GetArgs(); len(args) > 0 {
-		cmd.Args = append(cmd.Args, args[1:]...)
-	}
-	cmd.Env = append([]string{}, hook.GetEnv()...) // not nil, because a nil Env would be this process's environment
-	cmd.Dir = r.opts.Dir
-	cmd.Stdin = bytes.NewReader(state)
 	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	h, err := r.startHook(cmd)
+	h, err := c.startHook(hook, &output)
 	if err != nil {
 		return fmt.Errorf("start the hook: %w", err)
 	}
@@ -88,13 +76,49 @@ func (c *Container) runHook(ctx context.Context, hook *api.Hook) error {
 	}
 }
 
-// startHook starts a hook's runc and counts it while it runs.
-func (r *Runtime) startHook(cmd *exec.Cmd) (*process, error) {
+// startHook starts a hook's runc and counts it while it runs. The output is complete when the runc has ended.
+func (c *Container) startHook(hook *api.Hook, output *bytes.Buffer) (task, error) {
+	r := c.pod.runtime
+	start := func() (task, error) {
+		cmd, err := c.runc(hook, output)
+		if err != nil {
+			return nil, err
+		}
+		return startProcess(cmd)
+	}
+	if r.opts.InMemory {
+		number := r.number()
+		start = func() (task, error) {
+			return startRoutine(number, func(runc context.Context) int {
+				code, said := r.opts.Hook(runc, hook.GetArgs()[1:])
+				output.WriteString(said)
+				return code
+			}), nil
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h, err := startProcess(cmd)
+	h, err := start()
 	if err == nil {
 		r.hooks[h] = struct{}{}
 	}
 	return h, err
+}
+
+// runc returns the command that plays the runc of a hook.
+func (c *Container) runc(hook *api.Hook, output *bytes.Buffer) (*exec.Cmd, error) {
+	r := c.pod.runtime
+	state, err := json.Marshal(specs.State{Version: specs.Version, ID: c.id, Status: specs.StateCreating, Bundle: r.opts.Dir})
+	if err != nil {
+		return nil, fmt.Errorf("encode the container's state: %w", err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", runcScript, "runc", hook.GetPath())
+	if args := hook.GetArgs(); len(args) > 0 {
+		cmd.Args = append(cmd.Args, args[1:]...)
+	}
+	cmd.Env = append([]string{}, hook.GetEnv()...) // not nil, because a nil Env would be this process's environment
+	cmd.Dir = r.opts.Dir
+	cmd.Stdin = bytes.NewReader(state)
+	cmd.Stdout, cmd.Stderr = output, output
+	return cmd, nil
 }

@@ -104,7 +104,7 @@ func (r *Runtime) waitPlugin(ctx context.Context, name string, want bool) error 
 		}
 		if s.plugins.has(name) == want {
 			// A plugin gets events just after it is synchronised, and joins their list under this lock.
-			s.relay.nri.BlockPluginSync().Unblock()
+			s.relay.nri.keepFromSync()()
 			return nil
 		}
 		if !pause(ctx, tick) {

@@ -51,9 +51,9 @@ func (r *Runtime) RunPod(ctx context.Context, spec PodSpec) (*Pod, error) {
 		spec.UID = NewUID()
 	}
 	spec.Labels, spec.Annotations = maps.Clone(spec.Labels), maps.Clone(spec.Annotations)
-	p := &Pod{runtime: r, id: newID(), spec: spec, created: time.Now()}
+	p := &Pod{runtime: r, id: r.newID(), spec: spec, created: time.Now()}
 
-	defer s.relay.nri.BlockPluginSync().Unblock()
+	defer s.relay.nri.keepFromSync()()
 	if err := s.relay.runPod(ctx, p); err != nil {
 		return nil, fmt.Errorf("run pod %s/%s: NRI RunPodSandbox failed: %w", spec.Namespace, spec.Name, downCause(ctx, err))
 	}

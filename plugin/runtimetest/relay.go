@@ -3,7 +3,6 @@ package runtimetest
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
@@ -21,9 +20,9 @@ const (
 type relay struct {
 	runtime *Runtime
 	plugins *plugins
-	nri     *adaptation.Adaptation
+	nri     nri
 
-	mu sync.Mutex
+	mu lock
 	// guarded by mu
 	owes map[string]owed
 }
@@ -90,7 +89,7 @@ func (r *relay) createContainer(ctx context.Context, c *Container) (*api.Contain
 	if err != nil {
 		return nil, err
 	}
-	return reply.Adjust, noUpdates(reply.Update)
+	return reply.GetAdjust(), noUpdates(reply.GetUpdate())
 }
 
 func (r *relay) postStartContainer(ctx context.Context, c *Container) {
@@ -137,6 +136,11 @@ func (r *relay) synchronize(ctx context.Context, callback adaptation.SyncCB) err
 		r.plugins.synchronized()
 	}
 	return err
+}
+
+// newRelay returns a relay without an adaptation.
+func newRelay(r *Runtime, p *plugins) *relay {
+	return &relay{runtime: r, plugins: p, mu: newLock(), owes: make(map[string]owed)}
 }
 
 // update answers a plugin's own request to update containers.

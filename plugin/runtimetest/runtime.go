@@ -3,12 +3,16 @@ package runtimetest
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/containerd/nri/pkg/adaptation"
@@ -43,6 +47,12 @@ type Options struct {
 	// RejectHooks makes every container fail to which a plugin adds a hook, like containerd's
 	// default_validator.reject_oci_hook_adjustment.
 	RejectHooks bool
+	// InMemory makes a runtime without sockets, processes and random IDs, for a bubble of testing/synctest: plugins connect
+	// with DialPlugin, containers run ContainerSpec.Run, and RejectHooks is left out.
+	InMemory bool
+	// Hook plays a hook with these arguments, without the program, and returns its exit code and its output. Its context
+	// ends with the runc that ran it. It is required with InMemory.
+	Hook func(runc context.Context, args []string) (code int, output string)
 	// Log gets containerd's messages; nil discards them. NRI has one log for the process, too: its messages go to the
 	// log of the runtime that started last, the informational ones at debug level.
 	Log logrus.FieldLogger
@@ -61,7 +71,8 @@ type Runtime struct {
 	session    *session // nil while down
 	pods       map[string]*Pod
 	containers map[string]*Container
-	hooks      map[*process]struct{}
+	hooks      map[task]struct{}
+	numbers    int // given to what has no other name in memory
 }
 
 // New makes a Runtime. It starts nothing.
@@ -97,9 +108,11 @@ func (r *Runtime) Start() error {
 	if r.current() != nil {
 		return errors.New("runtime runs already")
 	}
-	adaptation.SetPluginRegistrationTimeout(registrationTimeout)
-	adaptation.SetPluginRequestTimeout(r.opts.RequestTimeout)
-	nriLog.set(r.log)
+	if !r.opts.InMemory { // NRI has these once for the process
+		adaptation.SetPluginRegistrationTimeout(registrationTimeout)
+		adaptation.SetPluginRequestTimeout(r.opts.RequestTimeout)
+		nriLog.set(r.log)
+	}
 	s, err := startSession(r)
 	if err != nil {
 		return err
@@ -155,7 +168,7 @@ func (r *Runtime) forget() {
 	defer r.mu.Unlock()
 	r.pods = make(map[string]*Pod)
 	r.containers = make(map[string]*Container)
-	r.hooks = make(map[*process]struct{})
+	r.hooks = make(map[task]struct{})
 }
 
 // current returns the session, nil while the runtime is down.
@@ -194,7 +207,7 @@ func (r *Runtime) request(ctx context.Context, stored func() bool, do func(conte
 	if !stored() {
 		return nil
 	}
-	defer s.relay.nri.BlockPluginSync().Unblock()
+	defer s.relay.nri.keepFromSync()()
 	return do(ctx, s)
 }
 
@@ -204,6 +217,33 @@ func downCause(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrDown, err)
 	}
 	return err
+}
+
+// DialPlugin connects a plugin in memory. While nothing listens, the error wraps syscall.ECONNREFUSED.
+func (r *Runtime) DialPlugin(ctx context.Context) (net.Conn, error) {
+	s := r.current()
+	if s == nil {
+		return nil, fmt.Errorf("%w: %w", ErrDown, syscall.ECONNREFUSED)
+	}
+	return s.memory.Dial(ctx)
+}
+
+// number returns a new number.
+func (r *Runtime) number() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.numbers++
+	return r.numbers
+}
+
+// newID makes an identifier like containerd's: 64 hex digits.
+func (r *Runtime) newID() string {
+	if r.opts.InMemory {
+		return fmt.Sprintf("%064x", r.number())
+	}
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	return hex.EncodeToString(b[:])
 }
 
 // Hooks is the number of live hook processes, waiting or orphaned.
@@ -217,5 +257,7 @@ func (r *Runtime) Hooks() int {
 func (r *Runtime) Pods() []*Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.SortedFunc(maps.Values(r.pods), func(a, b *Pod) int { return a.created.Compare(b.created) })
+	return slices.SortedFunc(maps.Values(r.pods), func(a, b *Pod) int {
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.id, b.id))
+	})
 }

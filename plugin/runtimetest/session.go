@@ -19,6 +19,7 @@ type session struct {
 	relay   *relay
 	plugins *plugins
 	front   *front
+	memory  *Listener       // where plugins connect in memory; else nil
 	ctx     context.Context // ends with the session, with cause ErrDown
 	cancel  context.CancelCauseFunc
 	calls   sync.WaitGroup // requests under way; none is added once the session has ended
@@ -26,15 +27,26 @@ type session struct {
 
 func startSession(r *Runtime) (*session, error) {
 	s := &session{plugins: &plugins{}}
-	s.relay = &relay{runtime: r, plugins: s.plugins, owes: make(map[string]owed)}
+	s.relay = newRelay(r, s.plugins)
+	server := []ttrpc.ServerOpt{ttrpc.WithServerHandshaker(s.plugins), ttrpc.WithUnaryServerInterceptor(s.plugins.intercept)}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	if r.opts.InMemory {
+		inner := NewListener()
+		n := &memoryNRI{
+			name: r.opts.Name, version: r.opts.Version, timeout: r.opts.RequestTimeout, synchronize: s.relay.synchronize,
+			server: server, listener: inner, syncing: newSharedLock(), calling: newLock(),
+		}
+		s.relay.nri = n
+		go n.accept()
+		s.memory = NewListener()
+		s.front = openFront(s.memory, func() (net.Conn, error) { return inner.Dial(s.ctx) })
+		return s, nil
+	}
 	nri, err := adaptation.New(r.opts.Name, r.opts.Version, s.relay.synchronize, s.relay.update,
 		adaptation.WithSocketPath(r.innerSocket()),
 		adaptation.WithPluginPath(filepath.Join(r.opts.Dir, "no-plugins")),
 		adaptation.WithPluginConfigPath(filepath.Join(r.opts.Dir, "no-config")),
-		adaptation.WithTTRPCOptions(nil, []ttrpc.ServerOpt{
-			ttrpc.WithServerHandshaker(s.plugins),
-			ttrpc.WithUnaryServerInterceptor(s.plugins.intercept),
-		}),
+		adaptation.WithTTRPCOptions(nil, server),
 		adaptation.WithDefaultValidator(&validator.DefaultValidatorConfig{
 			Enable:                  r.opts.RejectHooks,
 			RejectOCIHookAdjustment: r.opts.RejectHooks,
@@ -43,15 +55,18 @@ func startSession(r *Runtime) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the NRI adaptation: %w", err)
 	}
-	s.relay.nri = nri
+	s.relay.nri = realNRI{nri}
 	if err := nri.Start(); err != nil {
 		return nil, fmt.Errorf("start the NRI adaptation: %w", err)
 	}
-	if s.front, err = openFront(r.Socket(), r.innerSocket()); err != nil {
+	l, err := net.Listen("unix", r.Socket())
+	if err != nil {
 		nri.Stop()
-		return nil, err
+		return nil, fmt.Errorf("listen for plugins: %w", err)
 	}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.front = openFront(l, func() (net.Conn, error) {
+		return net.DialUnix("unix", nil, &net.UnixAddr{Name: r.innerSocket(), Net: "unix"})
+	})
 	return s, nil
 }
 
@@ -66,11 +81,11 @@ func (s *session) close() {
 	s.calls.Wait()
 }
 
-// front is the socket to which plugins connect. It passes each connection on to the adaptation. The adaptation does
+// front is the socket, or its place in memory, to which plugins connect. It passes each connection on to the adaptation. The adaptation does
 // not expose its own connections, and does not close them when it is stopped.
 type front struct {
 	listener net.Listener
-	inner    string
+	inner    func() (net.Conn, error)
 	accepted chan struct{}  // closed when no more connections are accepted
 	carrying sync.WaitGroup // counts the goroutines of connections
 
@@ -79,14 +94,10 @@ type front struct {
 	conns map[net.Conn]struct{} // the plugins' ends
 }
 
-func openFront(socket, inner string) (*front, error) {
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listen for plugins: %w", err)
-	}
+func openFront(l net.Listener, inner func() (net.Conn, error)) *front {
 	f := &front{listener: l, inner: inner, accepted: make(chan struct{}), conns: make(map[net.Conn]struct{})}
 	go f.accept()
-	return f, nil
+	return f
 }
 
 func (f *front) accept() {
@@ -96,7 +107,7 @@ func (f *front) accept() {
 		if err != nil {
 			return // the listener was closed
 		}
-		runtime, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: f.inner, Net: "unix"})
+		runtime, err := f.inner()
 		if err != nil {
 			plugin.Close()
 			continue

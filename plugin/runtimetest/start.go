@@ -73,13 +73,8 @@ func (c *Container) start(ctx context.Context, s *session) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	defer s.relay.nri.BlockPluginSync().Unblock()
-	cmd := exec.Command(c.spec.Args[0], c.spec.Args[1:]...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	cmd.Dir = "/"
-	cmd.Stdout, cmd.Stderr = c.spec.Stdout, c.spec.Stdout
-	cmd.WaitDelay = outputGrace
-	p, err := startProcess(cmd)
+	defer s.relay.nri.keepFromSync()()
+	p, err := startTask(c)
 	if err != nil {
 		return fmt.Errorf("failed to start task: %w", err)
 	}
@@ -92,8 +87,21 @@ func (c *Container) start(ctx context.Context, s *session) error {
 	return nil
 }
 
+// startTask starts what a container runs.
+func startTask(c *Container) (task, error) {
+	if r := c.pod.runtime; r.opts.InMemory {
+		return startRoutine(int(noProcess)+r.number(), c.spec.Run), nil // the kernel has no such pid
+	}
+	cmd := exec.Command(c.spec.Args[0], c.spec.Args[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = c.spec.Stdout, c.spec.Stdout
+	cmd.WaitDelay = outputGrace
+	return startProcess(cmd)
+}
+
 // follow waits for the end of the container's process, and reports it to the plugins.
-func (c *Container) follow(p *process) {
+func (c *Container) follow(p task) {
 	code, err := p.waitGroup()
 	r := c.pod.runtime
 	if err != nil {

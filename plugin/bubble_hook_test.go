@@ -1,0 +1,179 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// memorySockets take the place of the daemon's unix sockets, and of the lock of their folder.
+type memorySockets struct {
+	mu        sync.Mutex
+	listeners map[string]*runtimetest.Listener
+	locked    map[string]bool
+}
+
+// serve is a rundir.Listening.
+func (m *memorySockets) serve(ctx context.Context, path string, serve func(context.Context, net.Listener) error) error {
+	l := runtimetest.NewListener()
+	m.mu.Lock()
+	m.listeners[path] = l
+	m.mu.Unlock()
+	defer l.Close()
+	return serve(ctx, l)
+}
+
+func (m *memorySockets) dial(ctx context.Context, path string) (net.Conn, error) {
+	m.mu.Lock()
+	l := m.listeners[path]
+	m.mu.Unlock()
+	if l == nil {
+		return nil, unix.ENOENT
+	}
+	return l.Dial(ctx)
+}
+
+// hookHost is the operating system of one hook that runs as a goroutine. It has one connection and one lock.
+type hookHost struct {
+	sockets *memorySockets
+	runc    context.Context
+
+	conn    net.Conn
+	arrives chan []byte // what was read; closed with the connection
+	unread  []byte
+	closed  bool // nothing more arrives
+	folder  string
+}
+
+// The descriptors of a hookHost.
+const (
+	connFD = 3
+	lockFD = 4
+)
+
+func (h *hookHost) Connect(path string, hello []byte) (int, error) {
+	conn, err := h.sockets.dial(h.runc, path)
+	if err != nil {
+		return -1, err
+	}
+	if _, err := conn.Write(hello); err != nil {
+		_ = conn.Close() // it is broken
+		return -1, err
+	}
+	arrives := make(chan []byte)
+	h.conn, h.arrives, h.unread, h.closed = conn, arrives, nil, false
+	go func() {
+		defer close(arrives)
+		for {
+			buf := make([]byte, wire.MaxLine)
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			arrives <- buf[:n]
+		}
+	}()
+	return connFD, nil
+}
+
+func (h *hookHost) Read(_ int, p []byte) (int, error) {
+	switch {
+	case len(h.unread) > 0:
+		n := copy(p, h.unread)
+		h.unread = h.unread[n:]
+		return n, nil
+	case h.closed:
+		return 0, nil
+	}
+	return 0, unix.EAGAIN
+}
+
+func (h *hookHost) Lock(folder string) (int, error) {
+	h.sockets.mu.Lock()
+	defer h.sockets.mu.Unlock()
+	if h.sockets.locked[folder] {
+		return -1, unix.EWOULDBLOCK
+	}
+	h.sockets.locked[folder], h.folder = true, folder
+	return lockFD, nil
+}
+
+func (h *hookHost) Close(fd int) {
+	if fd == lockFD {
+		h.sockets.mu.Lock()
+		defer h.sockets.mu.Unlock()
+		delete(h.sockets.locked, h.folder)
+		h.folder = ""
+		return
+	}
+	_ = h.conn.Close() // no data can be lost
+	for range h.arrives {
+		continue
+	}
+}
+
+func (h *hookHost) Await(fd int, timeout time.Duration) (orphaned, answered bool, err error) {
+	var arrives <-chan []byte
+	if fd >= 0 {
+		if len(h.unread) > 0 || h.closed {
+			return h.Orphaned(), true, nil
+		}
+		arrives = h.arrives
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-h.runc.Done():
+		return true, false, nil
+	case data, open := <-arrives:
+		h.unread, h.closed = data, !open
+		return false, true, nil
+	case <-timer.C:
+		return false, false, nil
+	}
+}
+
+func (h *hookHost) Orphaned() bool { return h.runc.Err() != nil }
+
+// hook does what the program pacemaker-gate does.
+func (b *bubble) hook(runc context.Context, args []string) (code int, output string) {
+	socket, hello, forecast, _, err := wire.ParseArgv(args)
+	if err != nil {
+		return 0, "pod-pacemaker: starts unpaced: wrong arguments: " + err.Error()
+	}
+	host, now := &hookHost{sockets: b.sockets, runc: runc}, time.Now()
+	b.seen.hookWaits(hello)
+	w := waiter.New(waiter.Start{
+		Socket: socket, Hello: hello, Deadline: now.Add(min(hello.Deadline.Sub(now), time.Hour)), Forecast: forecast, Host: host,
+	}, now)
+	o := w.Wait()
+	b.seen.hookLeaves(hello, o)
+	host.end()
+	switch {
+	case o.Unpaced:
+		return 0, "pod-pacemaker: starts unpaced: " + o.Reason
+	case o.Starts:
+		return 0, ""
+	}
+	return 1, fmt.Sprintf("pod-pacemaker: nothing started: %s", o.Reason)
+}
+
+// end is the end of the hook's process, with which the kernel closes what is open.
+func (h *hookHost) end() {
+	if h.conn != nil {
+		h.Close(connFD)
+	}
+	if h.folder != "" {
+		h.Close(lockFD)
+	}
+}
+
+var _ waiter.Host = (*hookHost)(nil)

@@ -1,0 +1,336 @@
+package plugin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// The rules that a run must keep.
+const (
+	limitKept     = "no more pods start than the limit"
+	orderKept     = "the order is by priority, first starts, arrival"
+	fairKept      = "the namespace with the fewest starts is next"
+	noneHeldIdle  = "no pod is held while a slot is free"
+	showsNoFault  = "a waiting pod shows no failed start"
+	countsNoRuns  = "no restart is counted for a container that never ran"
+	everyPodRuns  = "every pod starts within its bound"
+	nothingLeft   = "nothing is left at the end"
+	noErrorLogged = "no error is logged without a fault"
+)
+
+// complaint is a rule that was broken.
+type complaint struct {
+	rule, text string
+	at         time.Duration
+}
+
+// judge sees what kubelet, the runtime and the hooks see, and knows the rules. It asks the daemon nothing. Where it cannot
+// know whether a start holds a slot, it takes what excuses the daemon.
+type judge struct {
+	shape *shape
+	began time.Time
+
+	mu         sync.Mutex
+	pods       map[types.UID]*podSeen
+	names      []types.UID // in the order of their creation
+	inForce    []inForce
+	up         bool
+	steady     time.Time // since when no fault disturbs the daemon
+	faults     map[faultKind]time.Time
+	gateWaits  int
+	lent       time.Time     // when slots may have been lent last
+	last       time.Duration // how long the run was
+	free       time.Time     // since when a slot is free and the judge can know that; zero if none is
+	winding    bool
+	complaints []complaint
+	excepted   map[string]int // starts that a documented exception excused, by its name
+	trace      []string
+}
+
+type inForce struct {
+	since time.Time
+	limits
+}
+
+func newJudge(s *shape) *judge {
+	now := time.Now()
+	return &judge{
+		shape: s, began: now, pods: map[types.UID]*podSeen{}, faults: map[faultKind]time.Time{}, excepted: map[string]int{},
+		inForce: []inForce{{now, s.Limits}},
+	}
+}
+
+func (j *judge) begins() { j.began = time.Now() }
+
+func (j *judge) tracef(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.traceLocked(format, args...)
+}
+
+func (j *judge) traceLocked(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != "" {
+		j.trace = append(j.trace, fmt.Sprintf("%12.3f  %s", time.Since(j.began).Seconds(), text))
+	}
+}
+
+func (j *judge) complainf(rule, format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.complainLocked(rule, format, args...)
+}
+
+func (j *judge) complainLocked(rule, format string, args ...any) {
+	c := complaint{rule, fmt.Sprintf(format, args...), time.Since(j.began)}
+	j.complaints = append(j.complaints, c)
+	j.traceLocked("BROKEN: %s: %s", rule, c.text)
+}
+
+// verdict returns the first complaint, and how many there are.
+func (j *judge) verdict() (first *complaint, n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.complaints) == 0 {
+		return nil, 0
+	}
+	return &j.complaints[0], len(j.complaints)
+}
+
+// Levels implements [logrus.Hook].
+func (j *judge) Levels() []logrus.Level {
+	return logrus.AllLevels[:logrus.ErrorLevel+1]
+}
+
+// Fire implements [logrus.Hook].
+func (j *judge) Fire(e *logrus.Entry) error {
+	j.complainf(noErrorLogged, "%s %v", e.Message, e.Data)
+	return nil
+}
+
+// settled is how long after a fault the daemon may take until the judge knows again what it must do.
+const settled = 20 * time.Second
+
+func (j *judge) daemonIs(up bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.up, j.steady = up, time.Now()
+}
+
+func (j *judge) faulted(kind faultKind) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.faults[kind] = time.Now()
+	if kind != configChanges {
+		j.steady = time.Now()
+	}
+}
+
+// steadyLocked reports whether the daemon decides, and no fault disturbs it.
+func (j *judge) steadyLocked(now time.Time) bool {
+	return j.up && now.Sub(j.steady) >= settled
+}
+
+func (j *judge) configures(l limits) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.inForce = append(j.inForce, inForce{time.Now(), l})
+}
+
+// since returns the limits that were in force at any moment since a time, the present ones last.
+func (j *judge) since(t time.Time) []limits {
+	var all []limits
+	for i, f := range j.inForce {
+		if i == len(j.inForce)-1 || !j.inForce[i+1].since.Before(t) {
+			all = append(all, f.limits)
+		}
+	}
+	return all
+}
+
+// most and least return the largest and the smallest value of the limits in force since a time.
+func (j *judge) most(t time.Time, of func(limits) time.Duration) (d time.Duration) {
+	for _, l := range j.since(t) {
+		d = max(d, of(l))
+	}
+	return d
+}
+
+func (j *judge) least(t time.Time, of func(limits) time.Duration) time.Duration {
+	d := time.Duration(1 << 62)
+	for _, l := range j.since(t) {
+		d = min(d, of(l))
+	}
+	return d
+}
+
+// mostAtATime returns the largest limit on starts since a time; 0 if not all of that time had one in force.
+func (j *judge) mostAtATime(t time.Time) (n int) {
+	for _, l := range j.since(t) {
+		if !l.enforced() {
+			return 0
+		}
+		n = max(n, l.Concurrent)
+	}
+	return n
+}
+
+func (j *judge) arrives(pod *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pods[pod.UID] = &podSeen{shape: j.shape.pod(pod.UID)}
+	j.names = append(j.names, pod.UID)
+}
+
+func (j *judge) deletes(pod *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p := j.pods[pod.UID]; p.deleted.IsZero() {
+		p.deleted = time.Now()
+	}
+}
+
+// windsDown says that all pods are deleted from now on.
+func (j *judge) windsDown() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.winding = true
+}
+
+func (j *judge) hookWaits(h wire.Hello) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.pods[types.UID(h.PodUID)]
+	p.gate = time.Now()
+	j.gateWaits++
+	j.traceLocked("%s  waits in the gate", p.shape.Name)
+}
+
+func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.pods[types.UID(h.PodUID)]
+	p.gate, p.unpaced = time.Time{}, o.Unpaced
+	what := "leaves the gate, admitted"
+	switch {
+	case o.Unpaced:
+		what = "leaves the gate, unpaced"
+	case !o.Starts:
+		reason, _, _ := strings.Cut(o.Reason, ":")
+		what = "leaves the gate, not started: " + reason
+		if p.expired = reason == string(reasons.GateExpired); p.expired {
+			j.excepted[reason]++ // a promise that the daemon could not keep, which it counts itself
+		}
+	default:
+		p.asked = time.Now()
+		j.judgeOrderLocked(p)
+	}
+	j.traceLocked("%s  %s", p.shape.Name, what)
+}
+
+// reports sees the status that kubelet writes.
+func (j *judge) reports(pod *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.pods[pod.UID]
+	p.phase = pod.Status.Phase
+}
+
+// happens sees what kubelet does.
+func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p, now := j.pods[pod.UID], time.Now()
+	j.traceLocked("%s  %s", p.shape.Name, strings.TrimSpace(string(what)+" "+container))
+	switch what {
+	case runtimetest.AsksSandbox:
+		p.sandboxAsked, p.preparing = now, true
+		p.arrive(now)
+	case runtimetest.SandboxRefused, runtimetest.CreateRefused:
+		p.preparing, p.made = false, time.Time{}
+		j.judgeRefusalLocked(p)
+	case runtimetest.AsksContainer:
+		p.preparing, p.asked = false, now
+		if p.takesSlotWithSandbox() && p.processes == 0 {
+			p.asked = p.sandboxAsked
+		}
+		p.arrive(now)
+	case runtimetest.Starts:
+		p.made, p.unpaced, p.expired = now, false, false
+	case runtimetest.RestartsCounted:
+		j.judgeCountLocked(p)
+	case runtimetest.Runs:
+		j.runsLocked(p, container)
+	case runtimetest.StartFailed:
+		p.failedStart, p.made = true, time.Time{}
+		if !p.expired && p.deleted.IsZero() && !j.disturbedLocked(now.Add(-j.shape.RequestTimeout)) && !j.promiseBrokenLocked(now) {
+			j.complainLocked(showsNoFault, "%s shows RunContainerError", p.shape.Name)
+		}
+	case runtimetest.Exits:
+		p.exits(container, now)
+	case runtimetest.Ready:
+		p.getsReady(container, now)
+	case runtimetest.BacksOff:
+		if !p.failedStart { // else its wait goes on
+			p.end(now)
+		}
+	case runtimetest.Over:
+		p.end(now)
+		p.preparing, p.made, p.arrived = false, time.Time{}, time.Time{}
+	case runtimetest.Removed:
+		p.removed = true
+	}
+}
+
+// disturbedLocked reports whether kubelet or the runtime was restarted since a time.
+func (j *judge) disturbedLocked(since time.Time) bool {
+	for _, kind := range []faultKind{kubeletRestarts, runtimeRestarts, daemonRestarts, connectionDrops} {
+		if at := j.faults[kind]; !at.IsZero() && !at.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// promiseBrokenLocked reports whether a change of the limits may have made a wait in the gate longer than was foreseen.
+func (j *judge) promiseBrokenLocked(now time.Time) bool {
+	return len(j.since(now.Add(-j.shape.RequestTimeout))) > 1
+}
+
+// judgeCountLocked judges a restart that kubelet counts.
+func (j *judge) judgeCountLocked(p *podSeen) {
+	if p.failedStart && !p.expired && !j.disturbedLocked(time.Now().Add(-j.shape.RequestTimeout-10*time.Minute)) && !j.promiseBrokenLocked(time.Now()) {
+		j.complainLocked(countsNoRuns, "%s", p.shape.Name)
+	}
+	p.failedStart = false
+}
+
+// everyPodIsWell reports whether every pod is where it should be.
+func (j *judge) everyPodIsWell() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !slices.ContainsFunc(j.names, func(uid types.UID) bool { return !j.pods[uid].well() })
+}
+
+func (j *judge) complainUnlessWell() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, uid := range j.names {
+		p := j.pods[uid]
+		lost := p.phase == corev1.PodFailed && (!j.faults[kubeletRestarts].IsZero() || !j.faults[runtimeRestarts].IsZero())
+		if !p.well() && !lost {
+			j.complainLocked(everyPodRuns, "%s: %s", p.shape.Name, p)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podSeen is what the judge knows of a pod.
+type podSeen struct {
+	shape     *podShape
+	processes int
+	phase     corev1.PodPhase
+	deleted   time.Time // when that was requested
+	removed   bool
+	wasReady  bool
+
+	arrived      time.Time // since when it waits for a start; zero if it does not
+	sandboxAsked time.Time
+	preparing    bool      // it has a sandbox, and has not asked for a container
+	asked        time.Time // when it last asked for what it got
+	made         time.Time // when the container was made that is being started; zero if none is
+	gate         time.Time // since when its hook waits
+	unpaced      bool      // its hook left without a decision
+	failedStart  bool      // its last container never ran
+	expired      bool      // because its wait in the gate ended without a turn
+
+	start *startSeen // the last; nil if there was none
+}
+
+// startSeen is a start, from the first process on.
+type startSeen struct {
+	arrived    time.Time // since when it waited
+	admitted   time.Time // or a little earlier than that
+	began      time.Time
+	unpaced    bool
+	lent       bool            // it may have a lent slot
+	ended      time.Time       // when the reason for its end was seen
+	exits      time.Time       // when its first app container exits by itself; zero if none does
+	processes  int             // that run
+	idle       time.Time       // since when none runs
+	running    map[string]bool // app containers
+	ready      map[string]bool
+	allRunning time.Time
+}
+
+// takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail.
+func (p *podSeen) takesSlotWithSandbox() bool { return p.shape.Policy != corev1.RestartPolicyAlways }
+
+// under reports whether the pod has a start that is not over. A start that is stuck does not count.
+func (p *podSeen) under() bool { return p.start != nil && p.start.ended.IsZero() }
+
+func (p *podSeen) arrive(now time.Time) {
+	if p.arrived.IsZero() && !p.under() {
+		p.arrived = now
+	}
+}
+
+func (p *podSeen) end(now time.Time) {
+	if p.under() {
+		p.start.ended = now
+	}
+}
+
+func (p *podSeen) exits(container string, now time.Time) {
+	if p.start != nil {
+		if p.start.processes--; p.start.processes == 0 {
+			p.start.idle = now
+		}
+	}
+	if !p.under() || strings.HasPrefix(container, "init") {
+		return
+	}
+	if delete(p.start.running, container); len(p.start.running) == 0 {
+		p.end(now)
+	}
+}
+
+func (p *podSeen) getsReady(container string, now time.Time) {
+	if strings.HasPrefix(container, "init") || p.start == nil {
+		return
+	}
+	p.start.ready[container] = true
+	if len(p.start.ready) == p.shape.Containers {
+		p.wasReady = true
+		if p.shape.Probed {
+			p.end(now)
+		}
+	}
+}
+
+// well reports whether the pod is where it should be.
+func (p *podSeen) well() bool {
+	switch {
+	case !p.deleted.IsZero():
+		return p.removed
+	case p.shape.Policy != corev1.RestartPolicyAlways:
+		return p.phase == corev1.PodSucceeded
+	}
+	return p.wasReady && p.arrived.IsZero() && (p.processes > p.shape.Crashes || p.shape.Crashes == 0)
+}
+
+func (p *podSeen) String() string {
+	return fmt.Sprintf("phase %s, %d processes, waits: %t, in the gate: %t", p.phase, p.processes, !p.arrived.IsZero(), !p.gate.IsZero())
+}
+
+// repeats returns 1 if the pod's next start is that of a container that exited.
+func (p *podSeen) repeats() int {
+	if p.start != nil {
+		return 1
+	}
+	return 0
+}
+
+// surely reports whether the pod must hold a slot. One that never waits holds one only if one is free.
+func (j *judge) surely(p *podSeen, now time.Time) bool {
+	s := p.start
+	if s == nil || s.unpaced || s.lent || p.shape.exempt() || !s.ended.IsZero() || !p.deleted.IsZero() {
+		return false
+	}
+	if !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, limits.startTimeout)-time.Second {
+		return false
+	}
+	return p.shape.Probed || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, limits.settleTime)-time.Second
+}
+
+// stalls reports whether the pod's slot may be lent to others, because none of its processes has run for noProgressAfter.
+func (p *podSeen) stalls(now time.Time) bool {
+	const noProgressAfter = 10 * time.Second
+	return p.start != nil && p.start.processes == 0 && now.Sub(p.start.idle) > noProgressAfter-2*time.Second
+}
+
+// maybe reports whether the pod may hold a slot.
+func (j *judge) maybe(p *podSeen, now time.Time) bool {
+	const late = 2 * time.Second
+	if p.gate.IsZero() && (!p.made.IsZero() || p.preparing && p.takesSlotWithSandbox()) || !p.deleted.IsZero() && !p.removed {
+		return true
+	}
+	s := p.start
+	switch {
+	case s == nil:
+		return false
+	case !s.ended.IsZero():
+		return now.Sub(s.ended) < late
+	case now.Sub(s.began) >= j.most(s.admitted, limits.startTimeout)+late:
+		return false
+	}
+	return p.shape.Probed || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.most(s.allRunning, limits.settleTime)+late
+}
+
+// weighs reports whether the pod may count as a start of its namespace: stuck ones do for one more startTimeout.
+func (j *judge) weighs(p *podSeen, now time.Time) bool {
+	return j.maybe(p, now) || p.start != nil && p.start.ended.IsZero() && now.Sub(p.start.began) < 3*j.most(p.start.admitted, limits.startTimeout)
+}

@@ -1,0 +1,265 @@
+package plugin
+
+import (
+	"strings"
+	"time"
+)
+
+// runsLocked notes a process, and judges the start that begins with it.
+func (j *judge) runsLocked(p *podSeen, container string) {
+	now := time.Now()
+	p.processes++
+	p.made = time.Time{}
+	s := p.start
+	stuck := j.appOfStuckLocked(p, container, now)
+	if !p.under() || stuck {
+		unpaced := p.unpaced || !j.steadyLocked(now)
+		waited := p.arrived
+		switch {
+		case stuck: // at its old place in the queue
+			waited = s.arrived
+		case waited.IsZero():
+			waited = p.asked
+		}
+		s = &startSeen{
+			arrived: waited, admitted: p.asked, began: now, unpaced: unpaced,
+			running: map[string]bool{}, ready: map[string]bool{},
+		}
+		s.lent = j.judgeLimitLocked(p, waited, unpaced)
+		p.start = s
+	}
+	s.processes++
+	p.arrived, p.failedStart = time.Time{}, false
+	if strings.HasPrefix(container, "init") {
+		return
+	}
+	program := j.shape.program(p.shape.object(), container, p.processes-1-len(p.shape.Inits))
+	if exits := now.Add(program.Exits); program.Exits > 0 && (s.exits.IsZero() || exits.Before(s.exits)) {
+		s.exits = exits
+	}
+	if s.running[container] = true; len(s.running) == p.shape.Containers {
+		s.allRunning = now
+	}
+}
+
+// appOfStuckLocked reports whether a container is the app of a start that is stuck, which is a start of its own.
+func (j *judge) appOfStuckLocked(p *podSeen, container string, now time.Time) bool {
+	s := p.start
+	return p.under() && !strings.HasPrefix(container, "init") && len(s.running) == 0 &&
+		now.Sub(s.began) > j.most(s.admitted, limits.startTimeout)+time.Second
+}
+
+// loansLocked notes when every start that holds a slot stalls: then slots are lent.
+func (j *judge) loansLocked(now time.Time) {
+	holding := 0
+	for _, q := range j.pods {
+		if j.surely(q, now) {
+			if holding++; !q.stalls(now) {
+				return
+			}
+		}
+	}
+	if holding > 0 {
+		j.lent = now
+	}
+}
+
+// judgeLimitLocked judges whether a start may begin beside those that are under way, and reports whether it may have got
+// a lent slot.
+func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (lent bool) {
+	now := time.Now()
+	j.loansLocked(now)
+	others, stalled, first := 0, 0, now
+	for _, q := range j.pods {
+		if q != p && j.surely(q, now) {
+			others++
+			if q.stalls(now) {
+				stalled++
+			}
+			if q.start.admitted.Before(first) {
+				first = q.start.admitted
+			}
+		}
+	}
+	limit := j.mostAtATime(first.Add(-time.Second))
+	waited := now.Sub(arrived)
+	switch {
+	case limit == 0 || others < limit:
+	case others-stalled < limit, !j.lent.IsZero() && now.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
+		j.excepted["loan"]++
+		return true
+	case p.shape.exempt():
+		j.excepted["exempt"]++
+	case unpaced:
+		j.excepted["unpaced"]++
+	case (j.overdue(arrived, now) || j.overdueNowLocked(now)) && others <= limit+j.exemptLocked(now):
+		j.excepted["maxWait"]++
+	default:
+		j.complainLocked(limitKept, "%s starts after a wait of %s, while %d others hold a slot of %d", p.shape.Name, waited, others, limit)
+	}
+	return false
+}
+
+// overdue reports whether a pod that has waited since a time may start over the limit.
+func (j *judge) overdue(since, now time.Time) bool {
+	return now.Sub(since) >= max(j.least(since, limits.maxWait), 30*time.Second)-2*time.Second
+}
+
+// overdueNowLocked reports whether a start that began at this very moment may be over the limit, in place of the one that
+// is seen after it.
+func (j *judge) overdueNowLocked(now time.Time) bool {
+	for _, q := range j.pods {
+		if q.start != nil && q.start.began.Equal(now) && j.overdue(q.start.arrived, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// exemptLocked returns how many exempt starts are under way.
+func (j *judge) exemptLocked(now time.Time) (n int) {
+	for _, q := range j.pods {
+		if q.shape.exempt() && j.maybe(q, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeOrderLocked judges whether a pod that waits in the gate should have been admitted instead of this one.
+func (j *judge) judgeOrderLocked(p *podSeen) {
+	now := time.Now()
+	present := j.since(now.Add(-time.Second))
+	if p.shape.exempt() || !j.steadyLocked(now) || len(present) > 1 || !present[0].enforced() || j.anyOverdueLocked(now) {
+		return
+	}
+	for _, b := range j.pods {
+		if b == p || b.gate.IsZero() || now.Sub(b.gate) < time.Second || b.shape.exempt() || !b.deleted.IsZero() {
+			continue
+		}
+		if j.steady.After(b.arrived) || j.steady.After(p.arrived) || b.arrived.IsZero() || p.arrived.IsZero() {
+			continue // a daemon that was restarted knows the places of those in the gate only
+		}
+		if !present[0].UnfairNone && b.shape.Namespace != p.shape.Namespace {
+			if mine, theirs := j.startsOf(p, now), j.startsOf(b, now); mine > theirs {
+				j.complainLocked(fairKept, "%s is admitted with %d starts of its namespace under way, before %s with %d", p.shape.Name, mine, b.shape.Name, theirs)
+			}
+			continue
+		}
+		if before(b, p) {
+			j.complainLocked(orderKept, "%s (priority %d, arrived %.3f, repeats %d) is admitted before %s (%d, %.3f, %d)",
+				p.shape.Name, p.shape.Priority, p.arrived.Sub(j.began).Seconds(), p.repeats(),
+				b.shape.Name, b.shape.Priority, b.arrived.Sub(j.began).Seconds(), b.repeats())
+		}
+	}
+}
+
+// before reports whether b surely goes before p.
+func before(b, p *podSeen) bool {
+	switch {
+	case b.shape.Priority != p.shape.Priority:
+		return b.shape.Priority > p.shape.Priority
+	case b.repeats() != p.repeats():
+		return b.repeats() < p.repeats()
+	}
+	return p.arrived.Sub(b.arrived) > time.Second
+}
+
+// startsOf returns how many starts of a pod's namespace are under way: of p, who is admitted, at least; of another at most.
+func (j *judge) startsOf(p *podSeen, now time.Time) (n int) {
+	for _, q := range j.pods {
+		if q == p || q.shape.Namespace != p.shape.Namespace {
+			continue
+		}
+		if p.gate.IsZero() && j.surely(q, now) || !p.gate.IsZero() && j.weighs(q, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// anyOverdueLocked reports whether a pod may have waited for maxWait.
+func (j *judge) anyOverdueLocked(now time.Time) bool {
+	for _, q := range j.pods {
+		if !q.arrived.IsZero() && j.overdue(q.arrived, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookEvery is how often the judge looks whether a slot is free.
+const lookEvery = 500 * time.Millisecond
+
+// watch judges, until stop is closed, whether pods are held while slots are free.
+func (j *judge) watch(stop <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			j.look(time.Now())
+		}
+	}
+}
+
+// loansLast is how long slots may be lent after every start has stalled.
+const loansLast = 40 * time.Second
+
+// heldMost is how long a pod may be held while a slot is free.
+const heldMost = 3 * time.Second
+
+func (j *judge) look(now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.loansLocked(now)
+	if !j.slotFreeLocked(now) {
+		j.free = time.Time{}
+		return
+	}
+	if j.free.IsZero() {
+		j.free = now
+	}
+	for _, uid := range j.names {
+		p := j.pods[uid]
+		if !p.gate.IsZero() && now.Sub(p.gate) > heldMost && now.Sub(j.free) > heldMost {
+			j.complainLocked(noneHeldIdle, "%s waits in the gate since %s, and a slot is free since %s", p.shape.Name, now.Sub(p.gate), now.Sub(j.free))
+			j.free = time.Time{} // one complaint is enough
+			return
+		}
+	}
+}
+
+// slotFreeLocked reports whether a slot is surely free, and nothing but slots holds pods.
+func (j *judge) slotFreeLocked(now time.Time) bool {
+	l := j.inForce[len(j.inForce)-1].limits
+	if !j.steadyLocked(now) || l.FillFactor > 0 {
+		return false
+	}
+	held := 0
+	for _, p := range j.pods {
+		if j.maybe(p, now) {
+			held++
+		}
+	}
+	return held < l.Concurrent || !l.enforced()
+}
+
+// judgeRefusalLocked judges a refusal: with a free slot, the pod should have got it, unless as many pods prepare.
+func (j *judge) judgeRefusalLocked(p *podSeen) {
+	now := time.Now()
+	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.exempt() {
+		return
+	}
+	held := 0
+	for _, q := range j.pods {
+		if q != p && (q.preparing || !q.arrived.IsZero() || j.maybe(q, now)) {
+			held++
+		}
+	}
+	if limit := j.inForce[len(j.inForce)-1]; held < limit.Concurrent {
+		j.complainLocked(noneHeldIdle, "%s is refused although %d pods start or come, of %d, since %s", p.shape.Name, held, limit.Concurrent, now.Sub(j.free))
+	}
+}

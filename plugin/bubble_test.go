@@ -1,0 +1,276 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kuberuntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// bubble is a node in a bubble of testing/synctest: the whole daemon as Run wires it, with the real protocols of NRI and of
+// the gate, beside a runtime, a kubelet and an API server in memory. Its clock goes on when every goroutine waits, so hours
+// take seconds.
+type bubble struct {
+	t       testing.TB
+	shape   *shape
+	options Options
+	sockets *memorySockets
+	runtime *runtimetest.Runtime
+	kubelet *runtimetest.Kubelet
+	pods    *podStore
+	clients clients
+	seen    *judge
+	log     *logrus.Logger
+
+	// The present daemon.
+	d    *Daemon
+	stop func()
+}
+
+// runShape runs a shape in a bubble, and returns what was seen. misled, if it is not nil, changes what the judge believes.
+func runShape(t *testing.T, s *shape, misled func(*judge)) (seen *judge) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t, s)
+		if misled != nil {
+			misled(b.seen)
+		}
+		b.live()
+		b.die()
+		seen = b.seen
+	})
+	return seen
+}
+
+func newBubble(t *testing.T, s *shape) *bubble {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bubble")
+	require.NoError(t, err)
+	b := &bubble{
+		t: t, shape: s, pods: newPodStore(), seen: newJudge(s), log: logrus.New(),
+		sockets: &memorySockets{listeners: map[string]*runtimetest.Listener{}, locked: map[string]bool{}},
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	b.log.SetOutput(io.Discard)
+	b.log.AddHook(b.seen)
+	if os.Getenv("SHAPES_LOG") != "" {
+		b.log.SetOutput(t.Output())
+		b.log.SetLevel(logrus.DebugLevel)
+	}
+	b.options = Options{
+		NodeName: "node", InCluster: true, NRIIndex: "05", Namespace: "pod-pacemaker", RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
+		GatePath: hookPath, GateTimeout: s.gateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto,
+		Hold: 200 * time.Millisecond, NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: filepath.Join(dir, "proc"), CgroupRoot: filepath.Join(dir, "cgroup"), Log: b.log,
+	}
+	b.writeHost()
+	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook})
+	require.NoError(t, err)
+	b.kubelet = runtimetest.NewKubelet(runtimetest.KubeletOptions{
+		Runtime: b.runtime, RequestTimeout: s.RequestTimeout, Seed: s.Seed, Program: s.program, Seen: b.seen.happens,
+		Report: func(pod *corev1.Pod) {
+			b.seen.reports(pod)
+			b.pods.put(pod, func(stored *corev1.Pod) { stored.Status = pod.Status })
+		},
+		Gone: func(pod *corev1.Pod) { b.pods.remove(pod) },
+	})
+	fake := kubefake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "node"}})
+	b.clients = clients{
+		kube: bubbleAPI{kubetest.Of(fake), b.pods},
+		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
+			v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
+		}, s.Limits.object(1)),
+	}
+	return b
+}
+
+// writeHost writes what the daemon reads of the host: an idle machine with pods whose usage cannot be read, so they count as
+// making progress, and a first process of every sandbox that is as old as the bubble.
+func (b *bubble) writeHost() {
+	const zeros = " 0 0 0 0 0 0 0 0 0 0"
+	for name, content := range map[string]string{
+		"stat":                      "cpu  10 0 10 1000" + zeros[:12] + "\ncpu0 10 0 10 1000" + zeros[:12] + "\nbtime 946684800\n",
+		"loadavg":                   "0.00 0.00 0.00 1/100 1\n",
+		"sys/kernel/random/boot_id": "bubble\n",
+		"4194304/stat":              "4194304 (pause) S 1" + strings.Repeat(" 0", 48) + "\n",
+		"pressure/cpu":              "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+	} {
+		path := filepath.Join(b.options.ProcRoot, name)
+		require.NoError(b.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(b.t, os.WriteFile(path, []byte(content), 0o600))
+	}
+}
+
+// startRuntime starts the runtime. Its socket is only a file, whose age tells which sandboxes are older than the runtime.
+func (b *bubble) startRuntime() {
+	_ = b.runtime.Start() // it may run already
+	require.NoError(b.t, os.WriteFile(b.options.NRISocket, nil, 0o600))
+	require.NoError(b.t, os.Chtimes(b.options.NRISocket, time.Now(), time.Now().Add(-time.Second)))
+}
+
+// startDaemon starts a daemon.
+func (b *bubble) startDaemon() {
+	if b.d != nil {
+		return
+	}
+	t := defaultTuning()
+	t.listen = b.sockets.serve
+	t.dial = func(ctx context.Context, _ string) (conn net.Conn, err error) { return b.runtime.DialPlugin(ctx) }
+	d := newDaemon(b.options, cores.Of(4), crd.Documents{}, &b.clients, t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	b.d = d
+	b.stop = func() {
+		cancel()
+		require.NoError(b.t, <-done)
+	}
+	b.seen.daemonIs(true)
+}
+
+func (b *bubble) stopDaemon() {
+	if b.d == nil {
+		return
+	}
+	b.seen.daemonIs(false)
+	b.stop()
+	b.d = nil
+}
+
+// live takes the steps of the shape, and waits until every pod is where it should be, or its time is over.
+func (b *bubble) live() {
+	b.startRuntime()
+	b.startDaemon()
+	time.Sleep(settled) // it connects: what starts before is unpaced
+	b.seen.begins()
+	b.kubelet.Start()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		b.seen.watch(stop)
+	}()
+	for _, step := range b.shape.steps() {
+		time.Sleep(time.Until(b.seen.began.Add(step.at)))
+		b.seen.tracef("%s", step.text)
+		step.do(b)
+	}
+	for end := time.Now().Add(b.shape.patience()); time.Now().Before(end) && !b.seen.everyPodIsWell(); {
+		time.Sleep(10 * time.Second)
+	}
+	b.seen.complainUnlessWell()
+	b.seen.last = time.Since(b.seen.began)
+	close(stop)
+	<-done
+}
+
+// die deletes what is left, ends every part, and complains of what remains.
+func (b *bubble) die() {
+	b.seen.windsDown()
+	for _, pod := range b.pods.all() {
+		b.deletePod(pod)
+	}
+	for end := time.Now().Add(b.shape.patience()); time.Now().Before(end) && len(b.pods.all()) > 0; {
+		time.Sleep(10 * time.Second)
+	}
+	time.Sleep(time.Minute)
+	for _, pod := range b.pods.all() {
+		b.seen.complainf(nothingLeft, "pod %s is still there", pod.Name)
+	}
+	if s := b.d.starts.Limiter().Snapshot(time.Now()); len(s.Waiting)+len(s.Starting) > 0 {
+		b.seen.complainf(nothingLeft, "%d pods wait and %d hold a slot", len(s.Waiting), len(s.Starting))
+	}
+	if n := b.d.waiting.Gate.Waiters(); n > 0 || b.runtime.Hooks() > 0 {
+		b.seen.complainf(nothingLeft, "%d hooks wait at the gate, and %d run", n, b.runtime.Hooks())
+	}
+	b.stopDaemon()
+	b.kubelet.Kill()
+	require.NoError(b.t, b.runtime.Stop())
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if left := othersInBubble(); left != "" {
+		b.seen.complainf(nothingLeft, "goroutines: %s", left)
+		fmt.Fprintf(os.Stderr, "%s\n", left) // the bubble cannot end, and panics
+	}
+}
+
+// addPod creates a pod.
+func (b *bubble) addPod(pod *corev1.Pod) {
+	b.seen.arrives(pod)
+	b.kubelet.Update(b.pods.put(pod, func(*corev1.Pod) {}))
+}
+
+// deletePod requests the deletion of a pod.
+func (b *bubble) deletePod(pod *corev1.Pod) {
+	if !b.pods.has(pod.UID) {
+		return
+	}
+	now, grace := metav1.Now(), int64(30)
+	b.seen.deletes(pod)
+	b.kubelet.Update(b.pods.put(pod, func(stored *corev1.Pod) {
+		stored.DeletionTimestamp, stored.DeletionGracePeriodSeconds = &now, &grace
+	}))
+}
+
+// reconfigure changes the PacemakerConfig.
+func (b *bubble) reconfigure(l limits, generation int64) {
+	b.seen.configures(l)
+	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), l.object(generation), metav1.UpdateOptions{})
+	require.NoError(b.t, err)
+}
+
+// object returns a PacemakerConfig with the limits.
+func (l limits) object(generation int64) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "shape", "generation": generation}, "spec": l.spec(),
+	}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	return u
+}
+
+var bubbleOf = regexp.MustCompile(`^goroutine \d+ .*(synctest bubble \d+)`)
+
+// othersInBubble returns the stacks of the other goroutines of this bubble.
+func othersInBubble() string {
+	own := make([]byte, 1<<10)
+	own = own[:runtime.Stack(own, false)]
+	name := bubbleOf.FindSubmatch(own)
+	if name == nil {
+		return ""
+	}
+	all := make([]byte, 8<<20)
+	all = all[:runtime.Stack(all, true)]
+	var left []string
+	for i, one := range bytes.Split(all, []byte("\n\n")) {
+		header, _, _ := bytes.Cut(one, []byte("\n"))
+		if i > 0 && bytes.Contains(header, append(bytes.Clone(name[1]), 0x5d)) && !bytes.Contains(header, []byte("[synctest.Run")) && !bytes.Contains(one, []byte("synctest.testingSynctestTest(")) {
+			left = append(left, string(one))
+		}
+	}
+	return strings.Join(left, "\n\n")
+}

@@ -1,0 +1,139 @@
+package plugin
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// draw returns the shape of a seed.
+func draw(seed uint64) *shape {
+	r := dice{rand.New(rand.NewPCG(seed, 61))}
+	s := &shape{Seed: seed, RequestTimeout: 2 * time.Minute, Limits: r.limits()}
+	if r.in(0.3) {
+		s.RequestTimeout = 15 * time.Minute
+	}
+	span, busy := time.Duration(0), time.Duration(0)
+	for herd := range r.between(1, 4) {
+		like := r.pod()
+		like.Name = fmt.Sprintf("herd%d", herd)
+		at, spread := r.within(time.Duration(herd)*5*time.Minute), r.logUniform(time.Millisecond, 2*time.Minute)
+		for i := range r.many(60) {
+			p := like
+			p.Name = fmt.Sprintf("%s-%d", like.Name, i)
+			p.At = at + r.within(spread)
+			p.Ready = time.Duration(float64(like.Ready) * (0.7 + 0.6*r.Float64())).Round(time.Millisecond)
+			if r.in(0.2) {
+				p.Priority, p.Namespace = r.priority(), []string{"a", "b", "c", "kube-system"}[r.IntN(4)]
+			}
+			if r.in(0.06) {
+				p.Deleted = r.logUniform(10*time.Millisecond, 10*time.Minute)
+			}
+			if busy += min(p.work(), s.Limits.startTimeout()) / time.Duration(s.Limits.Concurrent); busy > 2*time.Hour {
+				break // more would take hours of the bubble's time
+			}
+			span = max(span, p.At)
+			s.Pods = append(s.Pods, p)
+		}
+	}
+	for range r.IntN(4) {
+		s.Faults = append(s.Faults, r.fault(span+min(busy, time.Hour)))
+	}
+	return s
+}
+
+// dice draws what a shape consists of.
+type dice struct{ *rand.Rand }
+
+// in is true in a share of all cases.
+func (r dice) in(share float64) bool { return r.Float64() < share }
+
+func (r dice) between(least, most int) int { return least + r.IntN(most-least+1) }
+
+// many returns a number from 1 to most, log-uniform.
+func (r dice) many(most int) int { return int(math.Exp(r.Float64() * math.Log(float64(most)+0.99))) }
+
+// within returns a time from 0 to most.
+func (r dice) within(most time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(most) + 1))
+}
+
+// logUniform returns a time from least to most, log-uniform, in milliseconds.
+func (r dice) logUniform(least, most time.Duration) time.Duration {
+	d := time.Duration(float64(least) * math.Exp(r.Float64()*math.Log(float64(most)/float64(least))))
+	return d.Round(time.Millisecond)
+}
+
+func (r dice) priority() int32 { return []int32{0, 0, 0, -10, 100, 1000}[r.IntN(6)] }
+
+func (r dice) namespace() string { return []string{"a", "b", "c"}[r.IntN(3)] }
+
+func (r dice) limits() limits {
+	l := limits{Concurrent: r.many(12), UnfairNone: r.in(0.2)}
+	if r.in(0.5) {
+		l.StartTimeout = r.logUniform(10*time.Second, 30*time.Minute)
+	}
+	if r.in(0.5) {
+		l.MaxWait = r.logUniform(30*time.Second, time.Hour)
+	}
+	if r.in(0.4) {
+		l.SettleTime = min(r.logUniform(time.Second, time.Minute), l.startTimeout()-time.Second)
+	}
+	if r.in(0.2) {
+		l.FillFactor, l.Burst = r.logUniform(100*time.Millisecond, time.Minute), r.many(5)
+	}
+	if r.in(0.08) {
+		l.Mode = []string{"Shadow", "Disabled"}[r.IntN(2)]
+	}
+	return l
+}
+
+func (r dice) pod() podShape {
+	p := podShape{
+		Namespace: r.namespace(), Priority: r.priority(), Policy: corev1.RestartPolicyAlways, Containers: 1,
+		Owner: []string{"", "ReplicaSet", "StatefulSet", "DaemonSet"}[r.IntN(4)], Ready: r.logUniform(100*time.Millisecond, 15*time.Minute), Probed: r.in(0.8),
+	}
+	if r.in(0.3) {
+		p.Pull = r.logUniform(100*time.Millisecond, 5*time.Minute)
+	}
+	if r.in(0.3) {
+		p.Containers = r.between(2, 4)
+	}
+	if r.in(0.3) {
+		for range r.between(1, 3) {
+			p.Inits = append(p.Inits, r.logUniform(100*time.Millisecond, time.Minute))
+		}
+	}
+	switch {
+	case r.in(0.15):
+		p.Policy, p.Owner = corev1.RestartPolicyNever, []string{"", "Job"}[r.IntN(2)]
+	case r.in(0.1):
+		p.Policy, p.Owner = corev1.RestartPolicyOnFailure, "Job"
+	case r.in(0.15) && p.Containers == 1:
+		p.Crashes = r.between(1, 5)
+	}
+	if p.Policy != corev1.RestartPolicyAlways {
+		p.Runs = r.logUniform(time.Second, 10*time.Minute)
+	}
+	return p
+}
+
+func (r dice) fault(until time.Duration) fault {
+	f := fault{At: r.within(until), Gap: r.logUniform(100*time.Millisecond, 30*time.Second)}
+	switch n := r.IntN(10); {
+	case n < 2:
+		f.Kind = daemonRestarts
+	case n < 3:
+		f.Kind = connectionDrops
+	case n < 5:
+		f.Kind = kubeletRestarts
+	case n < 6:
+		f.Kind = runtimeRestarts
+	default:
+		f.Kind, f.Limits = configChanges, r.limits()
+	}
+	return f
+}

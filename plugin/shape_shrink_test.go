@@ -1,0 +1,105 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// tryShape runs a shape. If it breaks a rule, tryShape cuts it down, fails the test, and writes the steps that are left
+// and what was seen of them. It returns what was seen of the whole shape.
+func tryShape(t *testing.T, s *shape, tells bool) *judge {
+	t.Helper()
+	seen := runShape(t, s, nil)
+	if tells {
+		t.Logf("%s%s", s, strings.Join(seen.trace, "\n"))
+	}
+	t.Logf("seed %d: %d pods for %s, excepted %v", s.Seed, len(s.Pods), seen.last.Round(time.Second), seen.excepted)
+	first, n := seen.verdict()
+	if first == nil {
+		return seen
+	}
+	small, last := shrink(t, s, first.rule)
+	t.Errorf("seed %d breaks a rule, and %d times in all:\n  %s\n  after %s: %s\n\nThis is enough for it:\n%s\nWhat was seen of that:\n%s",
+		s.Seed, n, first.rule, first.at, first.text, small, strings.Join(last.trace, "\n"))
+	return seen
+}
+
+// mostTries is how many shapes shrink runs, and mostCutting how long it does so.
+const (
+	mostTries   = 150
+	mostCutting = 3 * time.Minute
+)
+
+// shrink cuts a shape down to one that still breaks the rule, as delta debugging does, and returns what was seen of it.
+// The order of goroutines differs between runs: what breaks the rule only sometimes may stay larger than it must be.
+func shrink(t *testing.T, s *shape, rule string) (small *shape, last *judge) {
+	t.Helper()
+	small, last = s, runShape(t, s, nil)
+	until := time.Now().Add(mostCutting)
+	tries := 0
+	try := func(change func(s *shape)) bool {
+		if tries++; tries > mostTries || time.Now().After(until) {
+			return false
+		}
+		candidate := small.clone()
+		change(candidate)
+		seen := runShape(t, candidate, nil)
+		breaks := slices.ContainsFunc(seen.complaints, func(c complaint) bool { return c.rule == rule })
+		if breaks {
+			small, last = candidate, seen
+		}
+		return breaks
+	}
+	for size := len(s.Pods) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(small.Pods); {
+			if !try(func(s *shape) { s.Pods = slices.Delete(s.Pods, from, min(from+size, len(s.Pods))) }) {
+				from += size
+			}
+		}
+	}
+	for i := range slices.Backward(s.Faults) {
+		try(func(s *shape) { s.Faults = slices.Delete(s.Faults, i, i+1) })
+	}
+	for _, simplify := range simplifications {
+		if !try(func(s *shape) {
+			for i := range s.Pods {
+				simplify(s, &s.Pods[i])
+			}
+		}) {
+			for i := range small.Pods {
+				try(func(s *shape) { simplify(s, &s.Pods[i]) })
+			}
+		}
+	}
+	return small, last
+}
+
+func (s *shape) clone() *shape {
+	c := *s
+	c.Pods, c.Faults = slices.Clone(s.Pods), slices.Clone(s.Faults)
+	return &c
+}
+
+// simplifications make a pod, or what all have in common, plainer.
+var simplifications = []func(s *shape, p *podShape){
+	func(_ *shape, p *podShape) { p.Inits = nil },
+	func(_ *shape, p *podShape) { p.Containers = 1 },
+	func(_ *shape, p *podShape) { p.Pull = 0 },
+	func(_ *shape, p *podShape) { p.Crashes = 0 },
+	func(_ *shape, p *podShape) { p.Deleted = 0 },
+	func(_ *shape, p *podShape) { p.Owner = "" },
+	func(_ *shape, p *podShape) { p.Priority = 0 },
+	func(_ *shape, p *podShape) { p.Namespace = "a" },
+	func(_ *shape, p *podShape) { p.Policy, p.Runs = corev1.RestartPolicyAlways, 0 },
+	func(_ *shape, p *podShape) { p.Probed = true },
+	func(_ *shape, p *podShape) { p.At, p.Ready = p.At.Round(time.Second), p.Ready.Round(time.Second) },
+	func(s *shape, _ *podShape) { s.Limits.FillFactor, s.Limits.Burst = 0, 0 },
+	func(s *shape, _ *podShape) { s.Limits.SettleTime = 0 },
+	func(s *shape, _ *podShape) { s.Limits.MaxWait = 0 },
+	func(s *shape, _ *podShape) { s.Limits.StartTimeout = 0 },
+	func(s *shape, _ *podShape) { s.Limits.UnfairNone = false },
+}

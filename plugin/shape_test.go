@@ -1,0 +1,294 @@
+package plugin
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+)
+
+// shape is a node, its pods and what happens to them. It decides a run, but for the order in which Go runs goroutines
+// that are ready at the same moment.
+type shape struct {
+	Seed           uint64
+	RequestTimeout time.Duration // of kubelet
+	Limits         limits
+	Pods           []podShape
+	Faults         []fault
+}
+
+// limits are a PacemakerConfig. A zero field is left out.
+type limits struct {
+	Mode                              string
+	Concurrent                        int
+	FillFactor                        time.Duration
+	Burst                             int
+	StartTimeout, MaxWait, SettleTime time.Duration
+	UnfairNone                        bool // fairness: None
+}
+
+// The defaults of a PacemakerConfig.
+const (
+	defaultStartTimeout = 5 * time.Minute
+	defaultMaxWait      = 4 * time.Minute
+	defaultSettleTime   = 5 * time.Second
+)
+
+func (l limits) startTimeout() time.Duration { return cmp.Or(l.StartTimeout, defaultStartTimeout) }
+func (l limits) maxWait() time.Duration      { return cmp.Or(l.MaxWait, defaultMaxWait) }
+func (l limits) settleTime() time.Duration   { return cmp.Or(l.SettleTime, defaultSettleTime) }
+
+// enforced reports whether pods wait.
+func (l limits) enforced() bool { return l.Mode == "" || l.Mode == "Enforce" }
+
+// spec returns the spec of a PacemakerConfig.
+func (l limits) spec() map[string]any {
+	throttle := map[string]any{"maxConcurrent": map[string]any{"value": int64(l.Concurrent)}}
+	if l.FillFactor > 0 {
+		throttle["rateLimit"] = map[string]any{"fillFactor": inWholeUnits(l.FillFactor), "burst": int64(max(l.Burst, 1))}
+	}
+	spec := map[string]any{"throttleConfig": throttle}
+	for name, d := range map[string]time.Duration{"startTimeout": l.StartTimeout, "maxWait": l.MaxWait, "settleTime": l.SettleTime} {
+		if d > 0 {
+			spec[name] = inWholeUnits(d)
+		}
+	}
+	if l.Mode != "" {
+		spec["mode"] = l.Mode
+	}
+	if l.UnfairNone {
+		spec["fairness"] = "None"
+	}
+	return spec
+}
+
+// inWholeUnits returns a duration as the API takes it.
+func inWholeUnits(d time.Duration) string {
+	return fmt.Sprintf("%ds%dms", d/time.Second, d%time.Second/time.Millisecond)
+}
+
+func (l limits) String() string {
+	var words []string
+	word := func(given bool, format string, args ...any) {
+		if given {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	word(true, "maxConcurrent %d", l.Concurrent)
+	word(l.FillFactor > 0, "one start per %s, burst %d", l.FillFactor, max(l.Burst, 1))
+	word(l.StartTimeout > 0, "startTimeout %s", l.StartTimeout)
+	word(l.MaxWait > 0, "maxWait %s", l.MaxWait)
+	word(l.SettleTime > 0, "settleTime %s", l.SettleTime)
+	word(l.UnfairNone, "fairness None")
+	word(l.Mode != "", "mode %s", l.Mode)
+	return strings.Join(words, ", ")
+}
+
+// podShape is a pod, and what its containers do.
+type podShape struct {
+	Name, Namespace string
+	At              time.Duration // when it is created
+	Priority        int32
+	Owner           string // a kind; empty: none
+	Policy          corev1.RestartPolicy
+	Inits           []time.Duration // how long each init container runs
+	Containers      int
+	Ready           time.Duration // how long a container takes until a probe succeeds
+	Probed          bool
+	Pull            time.Duration
+	Crashes         int           // how many times its container exits instead of getting ready. Only with one container
+	Runs            time.Duration // how long it runs until it succeeds; 0: for good
+	Deleted         time.Duration // when it is deleted, after At; 0: never
+}
+
+func (p podShape) String() string {
+	words := []string{fmt.Sprintf("pod %s/%s", p.Namespace, p.Name)}
+	word := func(given bool, format string, args ...any) {
+		if given {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	word(p.Owner != "", "of a %s", p.Owner)
+	word(p.Policy != corev1.RestartPolicyAlways, "restartPolicy %s", p.Policy)
+	word(p.Priority != 0, "priority %d", p.Priority)
+	word(p.Pull > 0, "pulls %s", p.Pull)
+	word(len(p.Inits) > 0, "init containers of %v", p.Inits)
+	word(p.Containers > 1, "%d containers", p.Containers)
+	word(p.Crashes > 0, "crashes %d times", p.Crashes)
+	word(p.Probed, "ready %s after its start", p.Ready)
+	word(!p.Probed, "no probe")
+	word(p.Runs > 0, "succeeds after %s", p.Runs)
+	return strings.Join(words, ", ")
+}
+
+// object returns the pod as the API server has it.
+func (p podShape) object() *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.Name)},
+		Spec:       corev1.PodSpec{NodeName: "node", RestartPolicy: p.Policy, Priority: new(p.Priority)},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	if p.Owner != "" {
+		name := p.Name[:strings.LastIndexByte(p.Name, '-')]
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: p.Owner, Name: name, Controller: new(true)}}
+	}
+	for i := range p.Inits {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprintf("init%d", i), Image: "init"})
+	}
+	for i := range p.Containers {
+		c := corev1.Container{Name: fmt.Sprintf("app%d", i), Image: "app"}
+		if p.Probed {
+			c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1}
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, c)
+	}
+	return pod
+}
+
+// work is how long a start of the pod takes, at most.
+func (p podShape) work() (d time.Duration) {
+	for _, init := range p.Inits {
+		d += init
+	}
+	return d + p.Ready + p.Runs
+}
+
+// exempt reports whether the pod never waits.
+func (p podShape) exempt() bool { return p.Namespace == "kube-system" }
+
+// pod returns the shape of a pod.
+func (s *shape) pod(uid types.UID) *podShape {
+	for i := range s.Pods {
+		if s.Pods[i].Name == string(uid) {
+			return &s.Pods[i]
+		}
+	}
+	return nil
+}
+
+// program returns what a container does.
+func (s *shape) program(pod *corev1.Pod, container string, run int) runtimetest.Program {
+	p := s.pod(pod.UID)
+	program := runtimetest.Program{Ready: p.Ready, Exits: p.Runs}
+	if container == "app0" { // the containers of a pod share an image
+		program.Pull = p.Pull
+	}
+	switch {
+	case strings.HasPrefix(container, "init"):
+		program.Exits = p.Inits[slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container })]
+	case run < p.Crashes:
+		program.Exits, program.Code = max(p.Ready/2, 1), 1
+	}
+	return program
+}
+
+// gateTimeout is the daemon's --gate-timeout: the default, or what --kubelet-config derives.
+func (s *shape) gateTimeout() time.Duration {
+	if s.RequestTimeout == 2*time.Minute {
+		return 100 * time.Second
+	}
+	return s.RequestTimeout * 8 / 10
+}
+
+// patience is how long it may take until every pod is where it should be, once all has happened: as if one pod started
+// after the other, twice, with kubelet's back-offs, and a token of the rate limit for each.
+func (s *shape) patience() time.Duration {
+	sum := 30 * time.Minute
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		sum += 2*(p.work()+p.Pull) + time.Minute + 2*s.Limits.FillFactor + time.Duration(p.Crashes)*6*time.Minute
+		for _, f := range s.Faults {
+			sum += 2 * f.Limits.FillFactor
+		}
+	}
+	return sum
+}
+
+// fault is something that happens to the node.
+type fault struct {
+	Kind   faultKind
+	At     time.Duration
+	Gap    time.Duration // how long what ends is away
+	Limits limits        // the new ones
+}
+
+type faultKind string
+
+// The faults.
+const (
+	daemonRestarts  faultKind = "the daemon is restarted"
+	connectionDrops faultKind = "the connection of NRI breaks"
+	kubeletRestarts faultKind = "kubelet is restarted"
+	runtimeRestarts faultKind = "the runtime is killed"
+	configChanges   faultKind = "the config changes"
+)
+
+func (f fault) String() string {
+	switch f.Kind {
+	case configChanges:
+		return string(f.Kind) + ": " + f.Limits.String()
+	case connectionDrops:
+		return string(f.Kind)
+	}
+	return fmt.Sprintf("%s, and back after %s", f.Kind, f.Gap)
+}
+
+// step is one thing that is done at a time after the begin.
+type step struct {
+	at   time.Duration
+	text string // empty: not shown
+	do   func(b *bubble)
+}
+
+// steps returns what is done, in order.
+func (s *shape) steps() []step {
+	var all []step
+	for i := range s.Pods {
+		p := s.Pods[i]
+		all = append(all, step{p.At, "created: " + p.String(), func(b *bubble) { b.addPod(p.object()) }})
+		if p.Deleted > 0 {
+			all = append(all, step{p.At + p.Deleted, "deleted: pod " + p.Name, func(b *bubble) { b.deletePod(p.object()) }})
+		}
+	}
+	for i, f := range s.Faults {
+		add := func(after time.Duration, text string, do func(b *bubble)) {
+			all = append(all, step{f.At + after, text, func(b *bubble) { b.seen.faulted(f.Kind); do(b) }})
+		}
+		switch f.Kind {
+		case daemonRestarts:
+			add(0, f.String(), (*bubble).stopDaemon)
+			add(f.Gap, "", (*bubble).startDaemon)
+		case connectionDrops:
+			add(0, f.String(), func(b *bubble) { _, _ = b.runtime.DropPlugins() }) // the runtime may be down
+		case kubeletRestarts:
+			add(0, f.String(), func(b *bubble) { b.kubelet.Kill() })
+			add(f.Gap, "", func(b *bubble) { b.kubelet.Start() })
+		case runtimeRestarts:
+			add(0, f.String(), func(b *bubble) { b.runtime.Kill() })
+			add(f.Gap, "", (*bubble).startRuntime)
+		case configChanges:
+			add(0, f.String(), func(b *bubble) { b.reconfigure(f.Limits, int64(i+2)) })
+		}
+	}
+	slices.SortStableFunc(all, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// String returns the shape as a person reads it.
+func (s *shape) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: kubelet's requests may take %s, %s\n", s.Seed, s.RequestTimeout, s.Limits)
+	for _, step := range s.steps() {
+		if step.text != "" {
+			fmt.Fprintf(&b, "  %9s  %s\n", step.at.Round(time.Millisecond), step.text)
+		}
+	}
+	return b.String()
+}
