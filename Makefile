@@ -69,7 +69,7 @@ sim: $(GOTESTSUM) ## Run the long simulations of the limiter, and of a node with
 		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle plugin | paste -sd '|'))$$" ./throttle/... ./plugin
 
 shapes: $(GOTESTSUM) ## Run a node in a bubble, whose pods, limits and faults a seed draws: make shapes SEED=7 COUNT=20, or MINUTES=5 for fresh ones
-	SHAPES_SEED=$(SEED) SHAPES_COUNT=$(COUNT) SHAPES_MINUTES=$(MINUTES) \
+	GOMAXPROCS=1 SHAPES_SEED=$(SEED) SHAPES_COUNT=$(COUNT) SHAPES_MINUTES=$(MINUTES) \
 	$(GOTESTSUM) --format standard-verbose -- -count=1 -tags sim -timeout 24h -run '^TestShapes$$' ./plugin
 
 # A fuzzer that finds a fault keeps what found it in a folder testdata/fuzz, from where every test runs it.

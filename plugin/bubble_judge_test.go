@@ -25,6 +25,7 @@ const (
 	noneHeldIdle  = "no pod is held while a slot is free"
 	showsNoFault  = "a waiting pod shows no failed start"
 	countsNoRuns  = "no restart is counted for a container that never ran"
+	waitsBounded  = "no hook waits longer than the gate's timeout"
 	everyPodRuns  = "every pod starts within its bound"
 	nothingLeft   = "nothing is left at the end"
 	noErrorLogged = "no error is logged without a fault"
@@ -221,6 +222,9 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p := j.pods[types.UID(h.PodUID)]
+	if waited := time.Since(p.gate); waited > j.shape.gateTimeout()+time.Second {
+		j.complainLocked(waitsBounded, "%s waited for %s", p.shape.Name, waited)
+	}
 	p.gate, p.unpaced = time.Time{}, o.Unpaced
 	what := "leaves the gate, admitted"
 	switch {
@@ -255,7 +259,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 	j.traceLocked("%s  %s", p.shape.Name, strings.TrimSpace(string(what)+" "+container))
 	switch what {
 	case runtimetest.AsksSandbox:
-		p.sandboxAsked, p.preparing = now, true
+		p.sandboxAsked, p.preparing, p.starts = now, true, 0
 		p.arrive(now)
 	case runtimetest.SandboxRefused, runtimetest.CreateRefused:
 		p.preparing, p.made = false, time.Time{}
@@ -274,7 +278,8 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		j.runsLocked(p, container)
 	case runtimetest.StartFailed:
 		p.failedStart, p.made = true, time.Time{}
-		if !p.expired && p.deleted.IsZero() && !j.disturbedLocked(now.Add(-j.shape.RequestTimeout)) && !j.promiseBrokenLocked(now) {
+		p.excused = p.expired || !p.deleted.IsZero() || j.disturbedLocked(now.Add(-j.shape.RequestTimeout)) || j.promiseBrokenLocked(now)
+		if !p.excused {
 			j.complainLocked(showsNoFault, "%s shows RunContainerError", p.shape.Name)
 		}
 	case runtimetest.Exits:
@@ -310,7 +315,7 @@ func (j *judge) promiseBrokenLocked(now time.Time) bool {
 
 // judgeCountLocked judges a restart that kubelet counts.
 func (j *judge) judgeCountLocked(p *podSeen) {
-	if p.failedStart && !p.expired && !j.disturbedLocked(time.Now().Add(-j.shape.RequestTimeout-10*time.Minute)) && !j.promiseBrokenLocked(time.Now()) {
+	if p.failedStart && !p.excused {
 		j.complainLocked(countsNoRuns, "%s", p.shape.Name)
 	}
 	p.failedStart = false

@@ -12,6 +12,7 @@ import (
 type podSeen struct {
 	shape     *podShape
 	processes int
+	starts    int // in this sandbox
 	phase     corev1.PodPhase
 	deleted   time.Time // when that was requested
 	removed   bool
@@ -25,6 +26,7 @@ type podSeen struct {
 	gate         time.Time // since when its hook waits
 	unpaced      bool      // its hook left without a decision
 	failedStart  bool      // its last container never ran
+	excused      bool      // for a reason that is documented or a fault
 	expired      bool      // because its wait in the gate ended without a turn
 
 	start *startSeen // the last; nil if there was none
@@ -106,13 +108,8 @@ func (p *podSeen) String() string {
 	return fmt.Sprintf("phase %s, %d processes, waits: %t, in the gate: %t", p.phase, p.processes, !p.arrived.IsZero(), !p.gate.IsZero())
 }
 
-// repeats returns 1 if the pod's next start is that of a container that exited.
-func (p *podSeen) repeats() int {
-	if p.start != nil {
-		return 1
-	}
-	return 0
-}
+// repeats returns how many starts there were in this sandbox before the next one, up to as many as count.
+func (p *podSeen) repeats() int { return min(p.starts, 5) }
 
 // surely reports whether the pod must hold a slot. One that never waits holds one only if one is free.
 func (j *judge) surely(p *podSeen, now time.Time) bool {

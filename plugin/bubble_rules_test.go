@@ -27,6 +27,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 		}
 		s.lent = j.judgeLimitLocked(p, waited, unpaced)
 		p.start = s
+		p.starts++
 	}
 	s.processes++
 	p.arrived, p.failedStart = time.Time{}, false
@@ -49,18 +50,13 @@ func (j *judge) appOfStuckLocked(p *podSeen, container string, now time.Time) bo
 		now.Sub(s.began) > j.most(s.admitted, limits.startTimeout)+time.Second
 }
 
-// loansLocked notes when every start that holds a slot stalls: then slots are lent.
+// loansLocked notes when a start under way stalls: then slots may be lent, or left to other namespaces. The judge does not
+// know how many starts the daemon believes to stall, so it excuses more than it should.
 func (j *judge) loansLocked(now time.Time) {
-	holding := 0
 	for _, q := range j.pods {
-		if j.surely(q, now) {
-			if holding++; !q.stalls(now) {
-				return
-			}
+		if q.under() && q.stalls(now) {
+			j.lent = now
 		}
-	}
-	if holding > 0 {
-		j.lent = now
 	}
 }
 
@@ -69,13 +65,10 @@ func (j *judge) loansLocked(now time.Time) {
 func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (lent bool) {
 	now := time.Now()
 	j.loansLocked(now)
-	others, stalled, first := 0, 0, now
+	others, first := 0, now
 	for _, q := range j.pods {
 		if q != p && j.surely(q, now) {
 			others++
-			if q.stalls(now) {
-				stalled++
-			}
 			if q.start.admitted.Before(first) {
 				first = q.start.admitted
 			}
@@ -85,7 +78,7 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 	waited := now.Sub(arrived)
 	switch {
 	case limit == 0 || others < limit:
-	case others-stalled < limit, !j.lent.IsZero() && now.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
+	case !j.lent.IsZero() && now.Sub(j.lent) < loansLast:
 		j.excepted["loan"]++
 		return true
 	case p.shape.exempt():
@@ -205,7 +198,7 @@ func (j *judge) watch(stop <-chan struct{}) {
 	}
 }
 
-// loansLast is how long slots may be lent after every start has stalled.
+// loansLast is how long slots may be lent after a start has stalled.
 const loansLast = 40 * time.Second
 
 // heldMost is how long a pod may be held while a slot is free.
@@ -247,17 +240,25 @@ func (j *judge) slotFreeLocked(now time.Time) bool {
 	return held < l.Concurrent || !l.enforced()
 }
 
-// judgeRefusalLocked judges a refusal: with a free slot, the pod should have got it, unless as many pods prepare.
+// cameBack is the time after which every refused pod has come back, and one of them has the free slot.
+const cameBack = 25 * time.Second
+
+// judgeRefusalLocked judges a refusal: with a free slot, the pod should have got it, unless it may be kept for others that
+// prepare or come back.
 func (j *judge) judgeRefusalLocked(p *podSeen) {
 	now := time.Now()
 	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.exempt() {
 		return
 	}
-	held := 0
+	held, prepare := 0, false
 	for _, q := range j.pods {
+		prepare = prepare || q != p && q.preparing
 		if q != p && (q.preparing || !q.arrived.IsZero() || j.maybe(q, now)) {
 			held++
 		}
+	}
+	if since := now.Sub(j.free); !prepare && since > cameBack && !p.under() {
+		j.complainLocked(noneHeldIdle, "%s is refused although a slot is free since %s, and no pod prepares", p.shape.Name, since)
 	}
 	if limit := j.inForce[len(j.inForce)-1]; held < limit.Concurrent {
 		j.complainLocked(noneHeldIdle, "%s is refused although %d pods start or come, of %d, since %s", p.shape.Name, held, limit.Concurrent, now.Sub(j.free))
