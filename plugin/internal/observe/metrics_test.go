@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,8 +29,19 @@ func anObserver(l *throttle.Limiter, measure func() throttle.Signals) (*Observer
 // observing returns an Observer and the registry of all metrics, of a daemon with this status.
 func observing(l *throttle.Limiter, status func() admin.Status) (*Observer, *prometheus.Registry) {
 	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 0 }})
+	var mu sync.Mutex // guards the limiter: the registry asks for all metrics at once
+	groups := func(now time.Time) []throttle.GroupView {
+		mu.Lock()
+		defer mu.Unlock()
+		return l.Groups(now)
+	}
+	state := func() admin.Status {
+		mu.Lock()
+		defer mu.Unlock()
+		return status()
+	}
 	registry := o.WithScraped(Scraped{
-		Groups: l.Groups, Status: status, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
+		Groups: groups, Status: state, Policies: func() []policies.State { return nil }, Claims: func() leases.View { return leases.View{} },
 		Standby: func() bool { return false }, Delay: func() string { return "" },
 	})
 	return o, registry
