@@ -123,8 +123,9 @@
 // start without progress ([Limiter.SetStalled]), while a pod waits that no other limit holds.
 // If the starts on a loan stall too, the next loan is twice as large, NoProgressAfter later:
 // a jam of n clients dissolves after log2(n) loans. When a start ends or makes progress,
-// unused loans end. When the starts are within the limit again, or three times
-// NoProgressAfter after a loan, the next loan is one slot again.
+// unused loans end. When a start gets ready, the next loan is one slot again, NoProgressAfter
+// later at the earliest; and so it is when the starts are within the limit again, or three
+// times NoProgressAfter after a loan.
 //
 // A start that has made no progress for NoProgressAfter also leaves its slot to the pods of other
 // flows, at most as many as the limit in all. So pods of one namespace that hang do not leave the

@@ -37,7 +37,8 @@ type lender struct {
 
 type lentLoan struct {
 	size, left int
-	at         time.Time
+	at         time.Time // when it was made, or a start got ready since
+	helped     bool      // a start got ready since
 }
 
 // lentPod is a pod in the group of its name, or in none.
@@ -152,6 +153,10 @@ func (o *lender) look(kinds map[string]int) {
 		case throttle.Started, throttle.Gone:
 			p.state, p.ready = e.State, true
 			o.takeBack(p)
+			if loan := o.loans[lentSlots]; loan.size > 0 {
+				loan.at, loan.helped = o.now, true
+				o.loans[lentSlots] = loan
+			}
 			if len(o.all(func(p *lentPod) bool { return p.state == throttle.Starting })) <= o.slots { // all loans are paid back
 				o.loans[lentSlots] = lentLoan{}
 			}
@@ -230,7 +235,7 @@ func (o *lender) lend(of string, p *lentPod, holders []*lentPod) {
 	since := o.now.Sub(loan.at)
 	require.True(o.t, loan.size == 0 || since >= stallAfter, "%s: the last loan was %s ago", p.uid, since)
 	size := 1
-	if loan.size > 0 && since <= 3*stallAfter {
+	if loan.size > 0 && !loan.helped && since <= 3*stallAfter {
 		size = 2 * loan.size
 	}
 	o.loans[of] = lentLoan{size: size, left: size - 1, at: o.now}

@@ -9,9 +9,10 @@ import (
 
 // loan is the latest loan: starts that are allowed beyond a limit.
 type loan struct {
-	size int // starts; zero if there is no loan
-	at   time.Time
-	upTo float64 // how much may be used, beyond the limit
+	size   int       // starts; zero if there is no loan
+	at     time.Time // when it was made, or when the latest start got ready since
+	helped bool      // a start got ready since
+	upTo   float64   // how much may be used, beyond the limit
 }
 
 // due returns when the next loan is due if no start has made progress since jam, or zero if no loan
@@ -28,20 +29,28 @@ func (n *loan) due(jam time.Time, after time.Duration) time.Time {
 }
 
 // lend makes a loan if one is due, and reports whether it did. Each start uses an amount beside what
-// is used. The loan is twice as large as the latest one, which has not helped, or one start if that
-// was long ago, and at most as many starts as pods wait.
+// is used. The loan is twice as large as the latest one if that has not helped, or one start if it has
+// or was long ago, and at most as many starts as pods wait.
 func (n *loan) lend(now, jam time.Time, after time.Duration, waiting int, used, amount float64) bool {
 	due := n.due(jam, after)
 	if due.IsZero() || now.Before(due) {
 		return false
 	}
 	size := 1
-	if n.size > 0 && now.Sub(n.at) <= 3*after {
+	if n.size > 0 && !n.helped && now.Sub(n.at) <= 3*after {
 		size = 2 * n.size
 	}
 	size = min(size, waiting)
 	*n = loan{size: size, at: now, upTo: used + float64(size)*amount}
 	return true
+}
+
+// gotReady notes that a start got ready. Starts whose slots count although they wait for something else, as for an image,
+// keep the loan alive: without this, each pod that is done beside them would double the next loan.
+func (n *loan) gotReady(now time.Time) {
+	if n.size > 0 {
+		n.at, n.helped = now, true
+	}
 }
 
 // repay takes back what is lent and not used. The loan ends if what is used is within the limit.
@@ -72,6 +81,13 @@ func (p *pod) startsOnLoan() bool {
 	return slices.ContainsFunc(p.asks, func(a ask) bool {
 		return !a.bypass && a.bound.loan.size > 0 && a.bound.used+a.amount > a.bound.limit
 	})
+}
+
+// gotReady notes that a start of the pod got ready, for what is lent beyond the bounds of its groups.
+func (p *pod) gotReady(now time.Time) {
+	for i := range p.asks {
+		p.asks[i].bound.loan.gotReady(now)
+	}
 }
 
 // repay takes back what is lent beyond the bounds of the pod's groups and not used.

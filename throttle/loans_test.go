@@ -373,3 +373,35 @@ func TestAPacerThatIsFullOfPodsWhoseAppsWaitIsLentAStart(t *testing.T) {
 	n.pass(10 * time.Second)
 	n.requireState("waits", Starting, reasons.SlotLent)
 }
+
+// Starts that hold slots while their images are pulled make no progress for minutes. The pods that get ready beside them
+// show that the last loan helped.
+func TestALoanThatHelpedIsNotDoubled(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.stall("b")
+	n.pass(10 * time.Second)
+	n.stall("c")
+	n.requireStarting("a", "b", "c", "d") // loans of 1 and 2
+	for _, next := range []string{"e", "f", "g"} {
+		n.pass(8 * time.Second) // d works
+		n.end(n.working(), reasons.Ready)
+		n.pass(10*time.Second - 1)
+		n.requireStarting("a", "b", "c")
+		n.pass(1)
+		n.requireStarting("a", "b", "c", next)
+	}
+}
+
+// working returns the pod that makes progress.
+func (n *node) working() string {
+	for _, s := range n.l.Snapshot(n.now).Starting {
+		if s.StalledSince.IsZero() {
+			return s.UID
+		}
+	}
+	return ""
+}

@@ -182,5 +182,8 @@ func (s *slots) lentSoon(now time.Time) int {
 	if s.loan.size == 0 && (after <= 0 || jam.IsZero() || now.Sub(jam) < after/2) {
 		return 0
 	}
+	if s.loan.helped {
+		return 7
+	}
 	return 7 * max(1, s.loan.size)
 }

@@ -100,6 +100,10 @@ func (a *tickets) end(now time.Time, t *Ticket, reason reasons.Reason) {
 			e.State = Gone
 		case reasons.Ready, reasons.Settled, reasons.Inferred:
 			t.pod.ready = true
+			t.pod.gotReady(now)
+			if t.slot {
+				a.slots.loan.gotReady(now)
+			}
 		}
 		if reason == reasons.Lapsed {
 			a.slots.goOn(now)
