@@ -103,16 +103,18 @@ type Container struct {
 	Place int
 	// RestartPolicy is the container's own restartPolicy, empty when it follows the pod's.
 	RestartPolicy string
-	// Running is true while kubelet reports the container as running.
-	Running bool
 	// ID is the runtime's id of the container that the report is about, as in NRI (without "containerd://").
 	// It is empty before a container was created.
 	ID string
+	// Running is true while kubelet reports the container as running.
+	Running bool
 	// StartFailed is true if the process of the container with this ID never ran, because the runtime could not start it.
 	StartFailed bool
 	// OtherFault is true while kubelet reports that it could not make or start the container, for a reason that names no
 	// hook and not the daemon.
 	OtherFault bool
+	// CrashLooping is true while kubelet holds the container back with CrashLoopBackOff. It is false for an ephemeral one.
+	CrashLooping bool
 	// Over is true once the container, an app container or a sidecar, has ended and kubelet does not start it again.
 	Over bool
 }

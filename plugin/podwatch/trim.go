@@ -195,13 +195,12 @@ func (pod *Pod) add(c *corev1.Container, kind Kind, reported *corev1.ContainerSt
 		out.addFault(reported)
 	}
 	out.Running = state.Running != nil
+	out.CrashLooping = kind != Ephemeral && state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop
 	pod.Containers[c.Name] = out
 	if kind == Ephemeral {
 		return state, ready
 	}
-	if state.Waiting != nil && state.Waiting.Reason == reasonCrashLoop {
-		pod.CrashLooping = true
-	}
+	pod.CrashLooping = pod.CrashLooping || out.CrashLooping
 	pod.CannotMake = pod.CannotMake || state.Waiting != nil && slices.Contains(cannotMake, state.Waiting.Reason)
 	pod.Probed = pod.Probed || c.ReadinessProbe != nil || c.StartupProbe != nil
 	return state, ready

@@ -171,6 +171,14 @@ func (b *Book) Hold(uid, container string) { b.at(uid).hold(container) }
 // Release notes that the daemon lets a container start that it may have held back.
 func (b *Book) Release(uid, container string) { b.at(uid).release(container) }
 
+// Expire notes that the wait of a pod's containers in creation ended without a turn. kubelet backs off before it makes
+// them again, as after a crash, while the other containers of the pod may start: then its report is not about that start.
+func (b *Book) Expire(uid string) {
+	for _, c := range b.at(uid).containers {
+		c.expired = c.expired || c.inCreation()
+	}
+}
+
 // Undone reports whether the latest try to start a pod is over although no process of it ran (its container was rejected,
 // undone, or could not be started), and no container of the pod runs or is in creation. pod is kubelet's report of it. The
 // end of an init container is no such end.

@@ -27,6 +27,7 @@ type container struct {
 	running  bool
 	since    time.Time // when it began to run
 	exited   bool      // it ended, or its sandbox did
+	expired  bool      // its wait ended without a turn, before the pod's start was admitted
 	// gone is closed when the container was removed, or a newer one took its name.
 	gone chan struct{}
 }
@@ -138,8 +139,9 @@ type Progress struct {
 	Youngest time.Time         // when the last of them began to run
 	Made     time.Time         // when the book first knew that container
 	Begun    bool              // one of them was made for this start
-	Failed   bool              // one that was made for this start ended, or could not start
-	Making   bool              // one in the present sandbox is in creation: a report that kubelet cannot make one is older
+	// CrashLoops: kubelet holds back one that was made for this start and failed, but for those that Expire noted.
+	CrashLoops bool
+	Making     bool // one in the present sandbox is in creation: a report that kubelet cannot make one is older
 }
 
 // progress is [Book.Progress]. A container has failed only if the report is about that container. A container that runs
@@ -155,7 +157,7 @@ func (p *podState) progress(joined time.Time, pod podwatch.Pod) Progress {
 		since := c.since
 		if !c.running {
 			if c.exited || !reported.Running || c.id != reported.ID {
-				run.Failed = run.Failed || (ofStart && c.id == reported.ID)
+				run.CrashLoops = run.CrashLoops || (ofStart && !c.expired && c.id == reported.ID && reported.CrashLooping)
 				run.Making = run.Making || c.inCreation() && p.inSandbox(c)
 				continue
 			}

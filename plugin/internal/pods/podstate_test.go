@@ -44,7 +44,9 @@ func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	p.exit(p.containers["second"], joined.Add(3*time.Second))
 	run = p.progress(joined, pod)
 	assert.Empty(t, run.IDs, "the runtime reported its end")
-	assert.True(t, run.Failed)
+	assert.False(t, run.CrashLoops, "kubelet may start it again at once")
+	pod.Containers["app"] = podwatch.Container{ID: "second", CrashLooping: true}
+	assert.True(t, p.progress(joined, pod).CrashLoops)
 }
 
 // A refused sandbox is removed while its pod waits for kubelet's next attempt, and so may be an older one.
@@ -62,5 +64,26 @@ func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 		b.SetSandbox("u", "new", "")
 		assert.False(t, b.IsLatest("u", "old"))
 		assert.True(t, b.IsLatest("u", "new"))
+	}
+}
+
+// kubelet backs off before it makes a container again whose wait ended without a turn, as after a crash, and starts the
+// others of the pod meanwhile.
+func TestAWaitThatEndedWithoutATurnIsNoFailureOfTheNextStart(t *testing.T) {
+	t.Parallel()
+	joined := time.Unix(1000, 0)
+	for _, expired := range []bool{false, true} {
+		b := NewBook()
+		sandbox := &api.PodSandbox{Uid: "u", Id: "s"}
+		b.Update(sandbox)
+		b.Create(joined, sandbox, &api.Container{Id: "first", Name: "app0", PodSandboxId: "s"}, podwatch.Pod{})
+		if expired {
+			b.Expire("u")
+		}
+		b.Create(joined.Add(time.Minute), sandbox, &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"}, podwatch.Pod{})
+		b.Start(joined.Add(time.Minute), sandbox, &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"})
+		run := b.Progress("u", joined, podwatch.Pod{Containers: map[string]podwatch.Container{"app0": {ID: "first", CrashLooping: true}}})
+		assert.Equal(t, !expired, run.CrashLoops, "expired: %t", expired)
+		assert.Contains(t, run.IDs, "app1")
 	}
 }

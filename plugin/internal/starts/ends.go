@@ -109,7 +109,7 @@ func (e *entries) howItEnded(now time.Time, t *throttle.Ticket, pod podwatch.Pod
 	if pod.CannotMake && len(run.IDs) == 0 && !run.Making && !e.book.ExitedSince(t.UID(), t.Admitted()) {
 		return reasons.Abandoned, now, time.Time{} // it was admitted before its image was pulled
 	}
-	if pod.CrashLooping && run.Failed {
+	if run.CrashLoops {
 		return reasons.CrashLoop, now, time.Time{}
 	}
 	// A report about earlier containers does not describe this start.

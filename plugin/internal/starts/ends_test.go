@@ -44,7 +44,7 @@ func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 		n := newNode(t)
 		p := n.pod("rebooted", func(pod *podwatch.Pod) {
 			pod.Phase, pod.ContainersReady, pod.AllRunning, pod.CrashLooping = corev1.PodRunning, true, true, true
-			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, ID: "from-before"}}
+			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, CrashLooping: true, ID: "from-before"}}
 		}).runs()
 		p.starts("app")
 		n.passes(time.Minute)

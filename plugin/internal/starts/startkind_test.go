@@ -191,9 +191,9 @@ func TestAContainerThatCouldNotBeMadeIsPacedWhenItIsTriedAgain(t *testing.T) {
 		p := n.pod("misspelt").runs()
 		p.mayStart("app")
 		n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
-		p.told(crashLoops, func(pod *podwatch.Pod) {
+		p.told(func(pod *podwatch.Pod) {
 			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: p.latest["app"].GetId()}}
-		})
+		}, crashLoops)
 		p.is(throttle.Started, reasons.CrashLoop)
 		holder := n.occupies("holder")
 		n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])

@@ -55,9 +55,14 @@ func (t Ticket) TryStart(now time.Time) throttle.Decision {
 // DeadlineReached decides on the ticket because its process can wait no longer. A pod that may not start now keeps its
 // place in the queue. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
-	return t.t.DeadlineReached(now)
+	l := t.s.Ledger
+	l.lock()
+	defer l.unlock()
+	d := t.t.DeadlineReached(now)
+	if !d.Admitted {
+		l.entries.book.Expire(t.UID())
+	}
+	return d
 }
 
 // Yield sets whether the pod lets those behind it in the queue start first. See [throttle.Ticket.Yield].
