@@ -50,13 +50,18 @@ func (j *judge) appOfStuckLocked(p *podSeen, container string, now time.Time) bo
 		now.Sub(s.began) > j.most(s.admitted, limits.startTimeout)+time.Second
 }
 
-// loansLocked notes when a start under way stalls: then slots may be lent, or left to other namespaces. The judge does not
-// know how many starts the daemon believes to stall, so it excuses more than it should.
+// loansLocked notes when every start that holds a slot stalls: then slots may be lent.
 func (j *judge) loansLocked(now time.Time) {
+	holding := 0
 	for _, q := range j.pods {
-		if q.under() && q.stalls(now) {
-			j.lent = now
+		if j.surely(q, now) {
+			if holding++; !q.stalls(now) {
+				return
+			}
 		}
+	}
+	if holding > 0 {
+		j.lent = now
 	}
 }
 
@@ -65,10 +70,13 @@ func (j *judge) loansLocked(now time.Time) {
 func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (lent bool) {
 	now := time.Now()
 	j.loansLocked(now)
-	others, first := 0, now
+	others, stalled, first := 0, 0, now
 	for _, q := range j.pods {
 		if q != p && j.surely(q, now) {
 			others++
+			if q.stalls(now) {
+				stalled++
+			}
 			if q.start.admitted.Before(first) {
 				first = q.start.admitted
 			}
@@ -78,7 +86,7 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 	waited := now.Sub(arrived)
 	switch {
 	case limit == 0 || others < limit:
-	case !j.lent.IsZero() && now.Sub(j.lent) < loansLast:
+	case others-stalled < limit, !j.lent.IsZero() && now.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
 		j.excepted["loan"]++
 		return true
 	case p.shape.exempt():
