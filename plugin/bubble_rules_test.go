@@ -54,10 +54,13 @@ func (j *judge) appOfStuckLocked(p *podSeen, container string, now time.Time) bo
 func (j *judge) loansLocked(now time.Time) {
 	holding := 0
 	for _, q := range j.pods {
-		if j.surely(q, now) {
+		switch {
+		case j.surely(q, now):
 			if holding++; !q.stalls(now) {
 				return
 			}
+		case q.preparing && q.takesSlotWithSandbox(): // it pulls its images
+			holding++
 		}
 	}
 	if holding > 0 {
@@ -93,7 +96,7 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 		j.excepted["exempt"]++
 	case unpaced:
 		j.excepted["unpaced"]++
-	case (j.overdue(arrived, now) || j.overdueNowLocked(now)) && others <= limit+j.exemptLocked(now):
+	case (j.overdue(arrived, now) || j.overdueNowLocked(now)) && others <= limit+j.othersLocked(now):
 		j.excepted["maxWait"]++
 	default:
 		j.complainLocked(limitKept, "%s starts after a wait of %s, while %d others hold a slot of %d", p.shape.Name, waited, others, limit)
@@ -117,10 +120,11 @@ func (j *judge) overdueNowLocked(now time.Time) bool {
 	return false
 }
 
-// exemptLocked returns how many exempt starts are under way.
-func (j *judge) exemptLocked(now time.Time) (n int) {
+// othersLocked returns how many starts are under way that do not keep a pod from starting that has waited for maxWait: exempt
+// ones, and those that a daemon found under way, which does not know which of them was over the limit.
+func (j *judge) othersLocked(now time.Time) (n int) {
 	for _, q := range j.pods {
-		if q.shape.exempt() && j.maybe(q, now) {
+		if j.maybe(q, now) && (q.shape.exempt() || q.start != nil && q.start.began.Before(j.steady)) {
 			n++
 		}
 	}
