@@ -49,6 +49,7 @@ type judge struct {
 	inForce    []inForce
 	up         bool
 	steady     time.Time // since when no fault disturbs the daemon
+	switched   time.Time // when the daemon began, or ended
 	faults     map[faultKind]time.Time
 	gateWaits  int
 	lent       time.Time     // when slots may have been lent last
@@ -126,7 +127,7 @@ const settled = 20 * time.Second
 func (j *judge) daemonIs(up bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.up, j.steady = up, time.Now()
+	j.up, j.steady, j.switched = up, time.Now(), time.Now()
 }
 
 func (j *judge) faulted(kind faultKind) {

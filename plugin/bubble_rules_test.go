@@ -124,7 +124,7 @@ func (j *judge) overdueNowLocked(now time.Time) bool {
 // ones, and those that a daemon found under way, which does not know which of them was over the limit.
 func (j *judge) othersLocked(now time.Time) (n int) {
 	for _, q := range j.pods {
-		if j.maybe(q, now) && (q.shape.exempt() || q.start != nil && q.start.began.Before(j.steady)) {
+		if j.maybe(q, now) && (q.shape.exempt() || q.start != nil && q.start.began.Before(j.switched)) {
 			n++
 		}
 	}
