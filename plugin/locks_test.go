@@ -98,7 +98,7 @@ type lockedCode struct {
 }
 
 // locks and unlocks match the calls that begin and end the time for which a mutex is held, for writing or for reading.
-// lockMatching is that of the Ledger.
+// lockMatching belongs to the Ledger.
 var (
 	locks   = regexp.MustCompile(`\.(R?Lock|lock|lockMatching)$`)
 	unlocks = regexp.MustCompile(`\.(R?Unlock|unlock)$`)

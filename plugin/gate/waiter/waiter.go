@@ -35,7 +35,7 @@ type Start struct {
 	AloneMost time.Duration
 	// Parent is the ID of the process that ran this one. It does not count if there is a Host.
 	Parent int
-	// Host is the operating system. If it is nil, it is that of this process.
+	// Host is the operating system; nil means the one of this process.
 	Host Host
 	// Check, if it is not nil, is called when the wait begins, and again when CheckEvery has passed since the last
 	// call. A result that is not nil ends the wait and is its outcome.

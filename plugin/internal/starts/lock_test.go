@@ -222,4 +222,11 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 	})
 	require.True(t, s.Ledger.mu.TryLock())
 	s.Ledger.mu.Unlock()
+
+	s = aStarts()
+	s.Ledger.entries.book = nil // a sandbox needs it when the lock is held
+	sandbox := &api.PodSandbox{Uid: "uid"}
+	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
+	require.True(t, s.Ledger.mu.TryLock())
+	s.Ledger.mu.Unlock()
 }
