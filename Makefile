@@ -106,7 +106,9 @@ demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away co
 	cd integration && $(GO) run ./cmd/demo
 
 e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in about 20 minutes plus the builds (root)
-	$(E2E) -tags e2e -timeout 2h $(E2EFLAGS) ./e2e/...
+	rm -f bin/e2e.json
+	export GOTESTSUM_JSONFILE=$(abspath bin/e2e.json); $(E2E) -tags e2e -timeout 2h $(E2EFLAGS) ./e2e/...; passed=$$?; \
+		$(GO) run ./cmd/verdicts -events $(abspath bin/e2e.json) -out $(abspath bin/verdicts-e2e.jsonl) && exit $$passed
 
 # A run that was cut off goes on: what is in VERDICTS at this commit and passed is not run again.
 SHARD ?= 1/1

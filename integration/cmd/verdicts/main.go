@@ -2,6 +2,7 @@
 // goes on where it ended: what passed at this commit already is not run again.
 //
 //	verdicts -shard 2/4 -out FILE [-package ./e2e] [-tags e2e,full] [-known FILE] [-run REGEXP] [-timeout 3h]
+//	verdicts -events FILE -out FILE [-package ./e2e]   # of a run that go test -json has written to a file
 //	verdicts merge KNOWN FILE...   # into KNOWN, the latest of each scenario
 package main
 
@@ -40,6 +41,7 @@ func start(ctx context.Context, args []string) error {
 	flags.StringVar(&r.known, "known", "", "the `file` that says how long scenarios take")
 	flags.StringVar(&r.match, "run", "", "only scenarios that match this `regexp`")
 	flags.DurationVar(&r.timeout, "timeout", 3*time.Hour, "for all of them")
+	events := flags.String("events", "", "the `file` with the output of go test -json: nothing is run")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -48,6 +50,9 @@ func start(ctx context.Context, args []string) error {
 	}
 	if r.out == "" {
 		return fmt.Errorf("-out: want a file for the verdicts")
+	}
+	if *events != "" {
+		return r.read(ctx, *events)
 	}
 	return r.all(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -91,11 +92,11 @@ func (r run) scenarios(ctx context.Context, program string) (names []string, err
 	return names, nil
 }
 
-// event is a line of go tool test2json.
+// event is a line of go test -json.
 type event struct {
-	Time                 time.Time
-	Action, Test, Output string
-	Elapsed              float64
+	Time                          time.Time
+	Action, Package, Test, Output string
+	Elapsed                       float64
 }
 
 // scenariosOf runs these scenarios in one process, and adds their verdicts.
@@ -113,14 +114,26 @@ func (r run) scenariosOf(ctx context.Context, program, commit string, names []st
 		return err
 	}
 	k := keeper{run: r, commit: commit, output: map[string]*bytes.Buffer{}, left: len(names)}
-	lines := bufio.NewScanner(stdout)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		if err = k.happened(lines.Bytes()); err != nil {
-			break
-		}
+	return errors.Join(k.follow(stdout), cmd.Wait(), k.end())
+}
+
+// read adds the verdicts of a run that is over, from the output of go test -json. Which tests failed is for that run to say.
+func (r run) read(ctx context.Context, events string) error {
+	commit, err := commit(ctx)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, lines.Err(), cmd.Wait(), k.end())
+	file, err := os.Open(events)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r.show = io.Discard
+	k := keeper{run: r, commit: commit, output: map[string]*bytes.Buffer{}}
+	if err := k.follow(file); err != nil {
+		return fmt.Errorf("%s: %w", events, err)
+	}
+	return nil
 }
 
 // figure is a figure as suite.Figures notes it.
@@ -135,6 +148,18 @@ type keeper struct {
 	left   int
 }
 
+// follow adds the verdicts that these events tell.
+func (k *keeper) follow(events io.Reader) error {
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if err := k.happened(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
 func (k *keeper) happened(line []byte) error {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -142,6 +167,8 @@ func (k *keeper) happened(line []byte) error {
 	}
 	name, _, part := strings.Cut(e.Test, "/")
 	switch out := k.output[name]; {
+	case e.Package != "" && path.Base(e.Package) != path.Base(k.pkg): // of a run of several packages
+		return nil
 	case name == "":
 		_, err := io.WriteString(k.show, e.Output)
 		return err

@@ -80,6 +80,29 @@ func TestEachScenarioGetsAVerdictAndWhatPassedIsNotRunAgain(t *testing.T) {
 	assert.Len(t, all, 7, "the sources have changes")
 }
 
+func TestVerdictsOfARunThatIsOver(t *testing.T) {
+	aRepository(t)
+	require.NoError(t, os.MkdirAll("e2e/part", 0o700))
+	require.NoError(t, os.WriteFile("e2e/part/y_test.go", []byte("package part\n\nimport \"testing\"\n\nfunc TestOfAnotherPackage(*testing.T) {}\n"), 0o600))
+	events, out := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "out")
+	written, err := exec.CommandContext(t.Context(), "go", "test", "-json", "./...").Output()
+	var failed *exec.ExitError
+	require.ErrorAs(t, err, &failed)
+	require.NoError(t, os.WriteFile(events, written, 0o600))
+	require.NoError(t, start(t.Context(), []string{"-events", events, "-out", out}))
+	all, err := verdicts.Read(out)
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	latest := verdicts.Latest(all)
+	assert.Equal(t, []string{"3 pods"}, latest["TestPasses"].Figures)
+	assert.True(t, latest["TestPasses"].Passed)
+	assert.False(t, latest["TestFails"].Passed)
+	assert.False(t, latest["TestSkips"].Passed)
+
+	require.NoError(t, os.WriteFile(events, []byte("no event\n"), 0o600))
+	require.ErrorContains(t, start(t.Context(), []string{"-events", events, "-out", out}), events)
+}
+
 func TestAShardThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, shard := range []string{"0/2", "3/2", "x", "1"} {
