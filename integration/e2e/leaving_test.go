@@ -14,9 +14,9 @@ import (
 // gateTimeout is the default limit of a wait in the gate.
 const gateTimeout = 100 * time.Second
 
-// deletionRatio bounds how much longer the removal of waiting pods may take than that of running
-// pods.
-const deletionRatio = 2
+// deletionRatio bounds how much longer the removal of waiting pods may take than that of running pods. From 0.91 to
+// 1.32 were measured.
+const deletionRatio = 1.5
 
 // A Deployment deleted while its pods wait at the gate is gone as soon as one with running pods,
 // with every hook and every runc.
