@@ -55,10 +55,13 @@ func (v *verbs) offer(ctx context.Context, a lab.Access) error {
 	}
 	dir := filepath.Join(a.Run.Dir, "daemon")
 	values, err := yaml.Marshal(map[string]any{
-		"image":     map[string]any{"repository": imageRepository, "tag": imageTag, "pullPolicy": "Never"},
-		"nri":       map[string]any{"socket": a.NRI},
-		"paths":     map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
-		"apiServer": map[string]any{"host": lab.NodeIP, "port": "6443"},
+		"image":         map[string]any{"repository": imageRepository, "tag": imageTag, "pullPolicy": "Never"},
+		"nri":           map[string]any{"socket": a.NRI},
+		"containerd":    map[string]any{"state": filepath.Join(a.Run.Dir, "containerd", "state")},
+		"kubeletConfig": []string{filepath.Join(a.Run.Dir, "kubelet", "config.yaml")},
+		"waitingRoom":   map[string]any{"confDir": filepath.Join(a.Run.Dir, "cni"), "binDir": filepath.Join(a.Run.Dir, "cni-bin")},
+		"paths":         map[string]any{"gate": dir + "/bin", "run": dir + "/run", "state": dir + "/state"},
+		"apiServer":     map[string]any{"host": lab.NodeIP, "port": "6443"},
 	})
 	if err != nil {
 		return err

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
@@ -37,7 +39,19 @@ func TestUpAndDown(t *testing.T) {
 	require.FileExists(t, file[1])
 	values := regexp.MustCompile(`export VALUES=(\S+)`).FindStringSubmatch(exports)
 	require.NotNil(t, values, exports)
-	require.FileExists(t, values[1])
+	var own struct {
+		Containerd    struct{ State string }
+		KubeletConfig []string
+		WaitingRoom   struct{ ConfDir, BinDir string }
+	}
+	text, err := os.ReadFile(values[1])
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &own))
+	require.DirExists(t, own.Containerd.State)
+	require.Len(t, own.KubeletConfig, 1)
+	require.FileExists(t, own.KubeletConfig[0])
+	require.FileExists(t, filepath.Join(own.WaitingRoom.ConfDir, "10-lab.conflist"))
+	require.FileExists(t, filepath.Join(own.WaitingRoom.BinDir, "ptp"))
 	herd := regexp.MustCompile(`HERD=(\S+)`).FindStringSubmatch(exports)
 	require.NotNil(t, herd, exports)
 	require.FileExists(t, herd[1])
