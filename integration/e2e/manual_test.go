@@ -357,9 +357,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	assert.Contains(t, m.onNode(t, "pod-pacemaker admit NAMESPACE/POD", inPod), "admitted after ")
 	m.forwards(t)
 	m.showsPods(t, ns, herd)
-	for _, learned := range []string{m.onNode(t, "pod-pacemaker costs", inPod), m.runs(t, "kubectl pacemaker costs NODE")} {
-		assert.Contains(t, learned, "learned on ")
-	}
+	assert.Contains(t, m.onNode(t, "pod-pacemaker costs", inPod), "learned on ")
 	m.runs(t, `kubectl patch pacemakerconfig jvm-nodes --type merge -p '{"spec":{"mode":"Disabled"}}'`)
 	eventually(t, "the kill switch admits all pods, by containerd", func() bool { return len(begun(t, ns)) == herd })
 	assert.Empty(t, d.status(t).Waiting)

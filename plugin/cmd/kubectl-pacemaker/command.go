@@ -16,7 +16,7 @@ const long = `Kubectl pacemaker shows what the daemons of all nodes do, and why 
 your own kubectl, with its kubeconfig and your permissions:
 
   status, top            list pacemakernodes
-  status NODE, costs     list pods and create pods/exec in the daemon's namespace
+  status NODE            list pods and create pods/exec in the daemon's namespace
   why                    get the pod; list pods and get pods/proxy in the daemon's
                          namespace, where metricsProxy.why is on, or else create pods/exec
   page NODE              list pods; create pods/portforward in the daemon's namespace
@@ -38,7 +38,6 @@ const example = `  kubectl pacemaker status              Show all nodes, one lin
   kubectl pacemaker status worker-3     Show all that the daemon of one node knows.
   kubectl pacemaker top                 Show the nodes with the longest waits.
   kubectl pacemaker why shop/web-0      Explain what a pod waits for, or why it does not wait.
-  kubectl pacemaker costs worker-3      Show what starts took on one node.
   kubectl pacemaker page worker-3       Serve a node's page, with a row for each of its pods.`
 
 const statusLong = `Status shows a line for each node: the config and mode in force, whether pods are paced
@@ -68,12 +67,6 @@ the pod's status and events. With -o json, only an answer of the daemon is print
 const whyExample = `  kubectl pacemaker why shop/web-0
   kubectl pacemaker why web-0 -n shop
   kubectl pacemaker why shop/web-0 -o json`
-
-const costsLong = `Costs shows what starts took on a node. 'pod-pacemaker costs' prints the same on the
-node, and its help explains it.`
-
-const costsExample = `  kubectl pacemaker costs worker-3
-  kubectl pacemaker costs worker-3 -o json`
 
 const pageLong = `Page serves the page of a node's daemon on this machine until you press Ctrl-C, with a
 row for each pod that started there in the last ten minutes. It prints the address,
@@ -179,7 +172,7 @@ func (a *asker) command() *cobra.Command {
 		ValidArgsFunction: a.completeNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.ofNode(cmd.Context(), args[0], "status")
+				return a.ofNode(cmd.Context(), args[0])
 			}
 			return a.status(cmd.Context())
 		},
@@ -198,12 +191,7 @@ func (a *asker) command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.why(cmd.Context(), pod) },
 	}
 	why.Flags().StringVarP(&a.namespace, "namespace", "n", "", "the pod's `namespace`")
-	costs := &cobra.Command{
-		Use: "costs NODE", Short: "Show what starts took on a node", Long: costsLong, Example: costsExample, Args: needs("NODE"),
-		ValidArgsFunction: a.completeNode,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.ofNode(cmd.Context(), args[0], "costs") },
-	}
-	for _, cmd := range []*cobra.Command{status, top, why, costs} {
+	for _, cmd := range []*cobra.Command{status, top, why} {
 		cmd.Flags().FuncP("output", "o", "output format, `text|json` (default text)", func(format string) error {
 			a.json = format == "json"
 			if !a.json && format != "text" {
@@ -218,7 +206,7 @@ func (a *asker) command() *cobra.Command {
 		ValidArgsFunction: a.completeNode,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.page(cmd.Context(), args[0]) },
 	}
-	root.AddCommand(status, top, why, costs, page, &cobra.Command{
+	root.AddCommand(status, top, why, page, &cobra.Command{
 		Use: "version", Short: "Print the version", Long: "Version prints the version of the plugin.", Example: "  kubectl pacemaker version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(a.stdout, versionText)

@@ -311,7 +311,7 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	c := &cluster{
 		t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 1, 10*time.Second), pacemakerNode("n2", 4, 30*time.Hour), broken},
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
-		says:    map[string]string{"pp-2 status": "n2: all of it\n", "pp-2 costs -o json": "{n2}"},
+		says:    map[string]string{"pp-2 status": "n2: all of it\n", "pp-2 status -o json": "{n2}"},
 	}
 	out, err := c.call("status")
 	require.NoError(t, err)
@@ -336,11 +336,9 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 	out, err = c.call("status", "n2")
 	require.NoError(t, err)
 	assert.Equal(t, "n2: all of it\n", out)
-	out, err = c.call("costs", "n2", "-o", "json")
+	out, err = c.call("status", "n2", "-o", "json")
 	require.NoError(t, err)
 	assert.Equal(t, "{n2}", out)
-	_, err = c.call("costs")
-	require.EqualError(t, err, "NODE is missing")
 	_, err = c.call("status", "n3")
 	require.ErrorContains(t, err, "no daemon runs in a pod on node n3")
 	evicted := daemonPod("evicted")
@@ -429,7 +427,6 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"why":               "POD is missing\n'kubectl pacemaker why --help' shows how to use it.\n",
-		"costs":             "NODE is missing\n'kubectl pacemaker costs --help' shows how to use it.\n",
 		"page":              "NODE is missing\n'kubectl pacemaker page --help' shows how to use it.\n",
 		"page a b":          "\"b\": only one NODE is accepted\n'kubectl pacemaker page --help' shows how to use it.\n",
 		"status a b":        "\"b\": only one NODE is accepted\n'kubectl pacemaker status --help' shows how to use it.\n",
@@ -453,13 +450,13 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 		require.NoError(t, err)
 		return out
 	}
-	assert.Equal(t, "costs\tShow what starts took on a node\n:4\n", complete("co"), "and no command completion")
+	assert.Equal(t, ":4\n", complete("co"), "and no command completion")
 	assert.Contains(t, complete("status", "--cont"), "--context\t")
 	assert.Equal(t, "n1\nn2\n:4\n", complete("status", "n"))
 	assert.Equal(t, ":1\n", complete("status", "--context", "big", "n"), "this cluster does not answer")
 	assert.Equal(t, "--context=big get -o json pacemakernodes.pod-pacemaker.io", c.asked[1])
 	assert.Equal(t, "n1\nm1\nn2\n:4\n", complete("page", ""))
-	assert.Equal(t, ":4\n", complete("costs", "n1", ""))
+	assert.Equal(t, ":4\n", complete("page", "n1", ""))
 	assert.Equal(t, []string{"status", "n1"}, arguments([]string{"kubectl-pacemaker", "status", "n1"}))
 }
 

@@ -71,14 +71,14 @@ func (a *asker) status(ctx context.Context) error {
 	return err
 }
 
-// ofNode runs a command of pod-pacemaker in the daemons of one node, and writes what it prints.
-func (a *asker) ofNode(ctx context.Context, node, command string) error {
+// ofNode runs pod-pacemaker status in the daemons of one node, and writes what it prints.
+func (a *asker) ofNode(ctx context.Context, node string) error {
 	daemons, err := a.daemonsOn(ctx, node)
 	if err != nil {
 		return err
 	}
 	for _, daemon := range daemons {
-		text, err := a.in(ctx, daemon, command)
+		text, err := a.in(ctx, daemon, "status")
 		if err != nil {
 			return err
 		}
