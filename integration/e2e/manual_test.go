@@ -335,7 +335,7 @@ func (m *manual) whileAHerdStarts(t *testing.T, d *daemon) {
 	}
 	assert.Contains(t, m.runs(t, "kubectl pacemaker why NAMESPACE/POD"), waiting+": waiting ")
 	eventually(t, "the PacemakerNode shows the waiting pods", func() bool {
-		return regexp.MustCompile(`jvm-nodes +Enforce +true +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
+		return regexp.MustCompile(`jvm-nodes +Enforce +True +[1-9]`).MatchString(kubectl(t, "get", "pacemakernodes"))
 	})
 	m.runs(t, "kubectl get pacemakernodes")
 	eventually(t, "the status of the config counts the node", func() bool {
