@@ -17,7 +17,7 @@ func TestARestartInAnOlderPodWaitsInTheGate(t *testing.T) {
 	ns, first, second := namespace(t), newLatch(t), newLatch(t)
 	createPod(t, ns, "older", herdPod(0, withoutProbes))
 	eventually(t, "the older pod runs", func() bool { return allReady(t, ns, 1) })
-	d := startDaemon(t)
+	d := startDaemon(t, placesForAll...)
 	d.configure(t, "{throttleConfig: {maxConcurrent: {value: 1}, noProgressAfter: 0s}}")
 	ends := func() {
 		for _, id := range runningContainers(t, ns, "older") {
