@@ -4,8 +4,7 @@
 //
 //	plugin                  one file for each part of [Daemon.Run]; wire.go makes what it runs, handlers.go passes the runtime's calls on
 //	internal/waiting        how a pod waits that may not start now: waiting room, gate, hold, refusal
-//	internal/starts         which start is admitted, and when it is over; this package owns the limiter
-//	internal/pods           the book of pods: what the runtime has reported
+//	internal/starts         what is known of each pod, which start is admitted, and when it is over; it owns the limiter
 //	internal/signals        how busy the node is, for the limits on that
 //	internal/observe        log, metrics, Kubernetes events
 //	internal/turns          when a waiting pod is expected to be admitted
@@ -59,16 +58,16 @@
 //     left of it, and [starts.Starts.PodChanged] in any case, once it is deleted from the API server.
 //
 // If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
-// forecast turn is over. The next daemon rebuilds the book ([starts.RuntimeEvents.Synchronize]), and freezes admissions
+// forecast turn is over. The next daemon finds what exists ([starts.RuntimeEvents.Synchronize]), and freezes admissions
 // ([starts.Rejoin.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric
 // report that.
 //
-// One lock lies on the way of a start: that of [starts.Ledger], which guards the limiter, the book of pods and their
-// groups. Under it there is no I/O, no log and no wait: only what computes is called. Packages starts and throttle say
-// more, and test it. Every mutex is a leaf: while it is held, no other one is taken, nothing is logged, read, written or
+// One lock lies on the way of a start: that of [starts.Ledger], which guards the limiter and what is known of the
+// pods. Under it there is no I/O, no log and no wait: only what computes is called. Packages starts and throttle say more,
+// and test it. Every mutex is a leaf: while it is held, no other one is taken, nothing is logged, read, written or
 // waited for, and no other package is called. TestEveryMutexIsALeaf holds that, and lists what is excepted.
 package plugin
 

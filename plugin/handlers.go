@@ -10,7 +10,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
@@ -50,7 +49,7 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 	if pod != nil {
 		fields = logrus.Fields{"pod_namespace": pod.GetNamespace(), "pod_name": pod.GetName(), "pod_uid": pod.GetUid()}
 		if part == "RunPodSandbox" || part == "CreateContainer" {
-			h.observer.Report(observe.Unpaced{Pod: observe.Pod{UID: pods.Key(pod), Name: pods.NameOf(pod)}, Reason: observe.Panic})
+			h.observer.Report(observe.Unpaced{Pod: observe.Pod{UID: starts.Key(pod), Name: starts.NameOf(pod)}, Reason: observe.Panic})
 		}
 	}
 	h.observer.Panicked(part, fault, fields)
@@ -102,7 +101,7 @@ func (h handler) large(pod *api.PodSandbox, listed int, container string) error 
 		return nil
 	}
 	h.observer.Report(observe.LargeEnvironment{
-		Made:  observe.Made{Pod: observe.Pod{UID: pods.Key(pod), Name: pods.NameOf(pod)}, Sandbox: pod.GetId(), Container: container},
+		Made:  observe.Made{Pod: observe.Pod{UID: starts.Key(pod), Name: starts.NameOf(pod)}, Sandbox: pod.GetId(), Container: container},
 		Bytes: listed, Refused: h.refuseLarge,
 	})
 	if !h.refuseLarge {
@@ -112,19 +111,19 @@ func (h handler) large(pod *api.PodSandbox, listed int, container string) error 
 }
 
 func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	h.waiting.ContainerStarted(pods.NameOf(pod), ctr.GetId())
+	h.waiting.ContainerStarted(starts.NameOf(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStarted(pod, ctr)
 	return nil
 }
 
 func (h handler) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
-	h.waiting.ContainerGone(pods.NameOf(pod), ctr.GetId())
+	h.waiting.ContainerGone(starts.NameOf(pod), ctr.GetId())
 	h.starts.Runtime.ContainerStopped(pod, ctr)
 	return nil, nil
 }
 
 func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
-	h.waiting.ContainerGone(pods.NameOf(pod), ctr.GetId())
+	h.waiting.ContainerGone(starts.NameOf(pod), ctr.GetId())
 	h.starts.Runtime.ContainerRemoved(pod, ctr)
 	return nil
 }

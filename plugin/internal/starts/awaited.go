@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
 // awaitedPods are the part of entries about the pods that others wait for.
 type awaitedPods struct {
-	awaited  []*awaited
-	node     string              // the UID of the Node object; empty if it is not known yet
-	paces    bool                // this daemon paces pods, so what it sees counts
-	selected map[string][]string // the entries with a selector that select a pod by the labels of its sandbox, by UID
+	awaited []*awaited
+	node    string // the UID of the Node object; empty if it is not known yet
+	paces   bool   // this daemon paces pods, so what it sees counts
 }
 
 // awaited is an entry of startAfter.
@@ -126,7 +124,7 @@ func (p *awaitedPods) isNew(now time.Time, node string) bool {
 func (e *entries) lookAfter(now time.Time, on nodePods) (changes []observe.StartAfter, once *ReadyOnce, holds bool) {
 	after := &e.after
 	keep := after.isNew(now, on.node)
-	if !on.listed && len(e.book.UIDs()) == 0 { // kubelet has no pods yet: it waits for the API server, too
+	if !on.listed && !e.hasReported() { // kubelet has no pods yet: it waits for the API server, too
 		after.restart(now)
 	}
 	var missing []*awaited
@@ -173,19 +171,21 @@ func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.Aft
 			continue
 		}
 		absent = false
-		run := e.book.Progress(pod.UID, time.Time{}, pod)
+		var run Progress
+		if p := e.pods[pod.UID]; p != nil {
+			run = p.progress(time.Time{}, pod)
+		}
 		ready := pod.ContainersReady && pod.Describes(run.IDs) && len(run.IDs) > 0
 		if !pod.Deleting && (ready || !on.healthy && seemsUp(now, run, pod)) {
 			return observe.AfterReady
 		}
 	}
-	for _, uid := range e.book.UIDs() {
-		p, _ := e.book.Get(uid)
-		if known[uid] || on.healthy || !a.seemsToSelect(p, e.after.selected[uid]) {
+	for uid, p := range e.pods {
+		if !p.reported || known[uid] || on.healthy || !a.seemsToSelect(p) {
 			continue
 		}
 		absent = false
-		if seemsUp(now, e.book.Progress(uid, time.Time{}, podwatch.Pod{}), podwatch.Pod{}) {
+		if seemsUp(now, p.progress(time.Time{}, podwatch.Pod{}), podwatch.Pod{}) {
 			return observe.AfterReady
 		}
 	}
@@ -195,9 +195,19 @@ func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.Aft
 	return observe.AfterWaiting
 }
 
+// hasReported reports whether the runtime has told of any pod.
+func (e *entries) hasReported() bool {
+	for _, p := range e.pods {
+		if p.reported {
+			return true
+		}
+	}
+	return false
+}
+
 // seemsUp reports whether all containers of a pod have run for so long that the pod seems to be ready. pod is what is known
 // of it.
-func seemsUp(now time.Time, run pods.Progress, pod podwatch.Pod) bool {
+func seemsUp(now time.Time, run Progress, pod podwatch.Pod) bool {
 	return len(run.IDs) > 0 && !run.Making && now.Sub(run.Youngest) >= seemsUpAfter && (len(pod.Containers) == 0 || pod.HasApp(run.IDs))
 }
 
@@ -217,9 +227,9 @@ const (
 
 // seemsToSelect reports the same by the runtime: by the namespace, the name and the labels of the sandbox. A user who may
 // make pods in the namespace may choose all but the first.
-func (a *awaited) seemsToSelect(p pods.Pod, selected []string) bool {
+func (a *awaited) seemsToSelect(p *Pod) bool {
 	if a.daemonSet == "" {
-		return slices.Contains(selected, a.text)
+		return slices.Contains(p.selected, a.text)
 	}
 	prefix := a.daemonSet + "-"
 	rest, of := strings.CutPrefix(p.Name, prefix[:min(len(prefix), longestPrefix)])

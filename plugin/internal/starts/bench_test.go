@@ -47,7 +47,7 @@ func herd(b *testing.B, now time.Time) *Starts {
 		}}
 		if i < starting-1 {
 			s.runs(now, uid, 7)
-			s.Ledger.entries.limiter.Adopt(now, throttle.Request{UID: uid, Flow: fmt.Sprint(i % 10), Arrived: now.Add(-time.Second)}, now.Add(-time.Second))
+			s.adopts(now, throttle.Request{UID: uid, Flow: fmt.Sprint(i % 10), Arrived: now.Add(-time.Second)}, now.Add(-time.Second))
 			continue
 		}
 		s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandboxOf(i)})

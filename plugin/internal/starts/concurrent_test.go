@@ -9,13 +9,12 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// With -race, this finds a read or a change of the limiter or of the book without the Ledger's lock.
+// With -race, this finds a read or a change of the limiter or of a pod without the Ledger's lock.
 func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
@@ -27,7 +26,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 		func(now time.Time, uid string) { s.lives(now, uid) },
 		func(now time.Time, uid string) { s.lives(now, uid) },
 		func(now time.Time, uid string) {
-			who := pods.Pod{UID: uid, Namespace: "default", Name: uid}
+			who := Identity{UID: uid, Namespace: "default", Name: uid}
 			if ticket, waits := s.Arrive(now, who, podwatch.Pod{}, false, now); waits {
 				ticket.Yield(now, true)
 				ticket.LeaveRoom(now, time.Minute)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -27,7 +26,7 @@ const (
 
 // ContainerStart is a container that the runtime is about to make, and whether it may start.
 type ContainerStart struct {
-	pods.NewContainer
+	NewContainer
 	Valve    ValveState
 	Ticket   Ticket // the pod's; it counts only if MayWait
 	Decision throttle.Decision
@@ -47,17 +46,18 @@ func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *a
 	return a
 }
 
-// container adds the container to the book and its pod to the queue, and decides whether the container may start. It
+// container adds the container to its pod and the pod to the queue, and decides whether the container may start. It
 // returns the pod's ticket, or nil if the container continues a start that has none, and what is to be reported, or nil.
 func (l *Ledger) container(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool, valve ValveState,
 ) (a ContainerStart, t *throttle.Ticket, unpaced observe.Event) {
-	found := l.lockMatching(subjectOf(sandbox, pod))
+	p := l.lockMatching(now, subjectOf(sandbox, pod))[0]
 	defer l.unlock()
-	l.entries.put(now, found)
-	a = ContainerStart{NewContainer: l.entries.book.Create(now, sandbox, ctr, pod), Valve: valve}
+	p.update(sandbox)
+	a = ContainerStart{NewContainer: p.isAsked(now, sandbox.GetId(), ctr, pod), Valve: valve}
 	enforces := !valve.HoldsNone
-	t, kind := l.entries.containerKind(now, a, pod, known, enforces)
+	kind := l.entries.containerKind(now, p, a, pod, known, enforces)
+	t = p.ticket
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
@@ -75,27 +75,27 @@ func (l *Ledger) container(
 		switch {
 		case a.Decision.Admitted:
 		case !enforces:
-			unpaced = l.entries.goOn(now, t, a.Decision.Reason)
+			unpaced = l.entries.goOn(now, p, a.Decision.Reason)
 			a.Decision.Admitted = true
-		case l.entries.startAsLastResort(now, t, a.Decision.Reason):
+		case l.entries.startAsLastResort(now, p, a.Decision.Reason):
 			a.Decision = t.TryStart(now)
 		}
 		a.MayWait = !a.Decision.Admitted
 	}
 	if a.Decision.Admitted {
-		l.entries.book.Release(a.UID, a.Container)
+		p.release(a.Container)
 		return a, t, unpaced
 	}
-	l.entries.book.Hold(a.UID, a.Container)
+	p.hold(a.Container)
 	a.Since = t.Since(now)
 	return a, t, nil
 }
 
-// containerKind returns what a new container means for the start of its pod, and the pod's ticket. It joins the pod if
-// the container begins a start.
-func (e *entries) containerKind(now time.Time, a ContainerStart, pod podwatch.Pod, known, enforces bool) (*throttle.Ticket, startKind) {
-	t := e.limiter.Lookup(a.UID)
-	e.endTry(now, t, pod, a.Undone, a.Again)
+// containerKind returns what a new container means for the start of its pod. It joins the pod if the container begins a
+// start.
+func (e *entries) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod, known, enforces bool) startKind {
+	p.endTry(now, pod, a.Undone, a.Again)
+	t := p.ticket
 	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
@@ -109,28 +109,28 @@ func (e *entries) containerKind(now time.Time, a ContainerStart, pod podwatch.Po
 		t.End(now, reasons.Lapsed)
 		request.Arrived, request.Since = t.Arrived(), now // it keeps its place, and waits anew
 	} else {
-		kind = e.kind(a, t, pod, known, enforces)
+		kind = e.kind(a, p, pod, known, enforces)
 	}
 	if kind == continues || kind == never {
-		return t, kind
+		return kind
 	}
-	t = e.join(now, a.Pod, pod, request)
-	if pods.Exempt(e.config.Load().Spec.Exemptions, a.Pod, pod, known) {
+	e.join(now, p, pod, request)
+	if isExempt(e.config.Load().Spec.Exemptions, p.Identity, pod, known) {
 		kind = atOnce
 	}
-	return t, kind
+	return kind
 }
 
-// kind returns what the container starts. t is the ticket of its pod, or nil.
-func (e *entries) kind(a ContainerStart, t *throttle.Ticket, pod podwatch.Pod, known, enforces bool) startKind {
-	state, reason := t.Status()
+// kind returns what the container starts.
+func (e *entries) kind(a ContainerStart, p *Pod, pod podwatch.Pod, known, enforces bool) startKind {
+	state, reason := p.start()
 	again := a.Again && !e.config.Load().Spec.PacesRestarts()
 	switch {
 	case known && pod.KindOf(a.Container) == podwatch.Ephemeral:
 		return continues
 	case state == throttle.Gone && reason == reasons.Deleted && enforces:
 		return never
-	case a.continues(state, reason, e.shadows.of(t) != nil):
+	case a.continues(state, reason, p.inShadow() != nil):
 		return continues
 	case a.AppBeside, again && state != throttle.Waiting: // a sidecar does not admit the app that waits
 		return atOnce
@@ -166,10 +166,10 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 // ContainerStarted handles a container whose process runs.
 func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	defer r.s.Hooks.Back(ctr.GetId()) // once it is counted
-	pod, known := r.s.Known(pods.Key(sandbox))
-	p, unasked, again := r.s.Ledger.containerStarted(time.Now(), sandbox, ctr, pod, known)
+	pod, known := r.s.Known(Key(sandbox))
+	unasked, again := r.s.Ledger.containerStarted(time.Now(), sandbox, ctr, pod, known)
 	if unasked {
-		r.s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.NotAsked})
+		r.s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: Key(sandbox), Name: NameOf(sandbox)}, Reason: observe.NotAsked})
 	}
 	if unasked || !again.IsZero() {
 		r.s.Wake()
@@ -181,29 +181,28 @@ func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Conta
 // judge the start again even without a change, or zero if that is not needed.
 func (l *Ledger) containerStarted(
 	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
-) (p pods.Pod, unasked bool, again time.Time) {
-	found := l.lockMatching(subjectOf(sandbox, pod))
+) (unasked bool, again time.Time) {
+	p := l.lockMatching(now, subjectOf(sandbox, pod))[0]
 	defer l.unlock()
-	l.entries.put(now, found)
-	p = l.entries.book.Start(now, sandbox, ctr)
+	p.update(sandbox)
+	p.begins(now, ctr)
 	if known {
-		l.entries.recount(now, pod, false)
+		l.entries.recount(now, p, pod, false)
 	}
-	if unasked = pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && l.entries.isUnasked(p.UID); unasked {
-		l.entries.adopt(now, p.UID, pod, false)
+	if unasked = pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && p.isUnasked(); unasked {
+		l.entries.adopt(now, p, pod, false)
 	}
 	if known {
-		_, again = l.entries.judge(now, pod)
+		_, again = l.entries.judge(now, p, pod)
 	}
-	return p, unasked, again
+	return unasked, again
 }
 
 // isUnasked reports whether a pod that has a running process has no start that was admitted, and none that continued at
 // once in the mode Shadow.
-func (e *entries) isUnasked(uid string) bool {
-	t := e.limiter.Lookup(uid)
-	state, reason := t.Status()
-	return state != throttle.Starting && state != throttle.Started && reason != reasons.Deleted && e.shadows.of(t) == nil
+func (p *Pod) isUnasked() bool {
+	state, reason := p.start()
+	return state != throttle.Starting && state != throttle.Started && reason != reasons.Deleted && p.inShadow() == nil
 }
 
 // ContainerStopped handles a container whose process ended.
@@ -221,9 +220,9 @@ func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Conta
 // last of them. removed reports whether the container was removed, too.
 func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
 	now := time.Now()
-	pod, _ := r.s.Known(pods.Key(sandbox))
+	pod, _ := r.s.Known(Key(sandbox))
 	uid := r.s.Ledger.endContainer(now, sandbox, pod, ctr, removed)
-	if uid != pods.Key(sandbox) { // the runtime has forgotten the sandbox
+	if uid != Key(sandbox) { // the runtime has forgotten the sandbox
 		pod, _ = r.s.Known(uid)
 		r.s.Ledger.endEmpty(now, uid, pod)
 	}
@@ -235,38 +234,40 @@ func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Contain
 func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, ctr *api.Container, removed bool) (uid string) {
 	l.lock()
 	defer l.unlock() // also after a panic
-	uid = l.entries.book.EndContainer(now, sandbox, ctr, removed)
-	l.entries.tryEnded(now, uid, pod)
-	return uid
+	p := l.entries.owner(sandbox, ctr.GetId())
+	if p == nil {
+		return ""
+	}
+	p.ends(now, ctr, removed)
+	p.endTry(now, pod, p.allUndone(pod), false)
+	return p.UID
 }
 
 // endEmpty ends the start of a pod if its containers have all ended.
 func (l *Ledger) endEmpty(now time.Time, uid string, pod podwatch.Pod) {
 	l.lock()
 	defer l.unlock()
-	l.entries.tryEnded(now, uid, pod)
-}
-
-func (e *entries) tryEnded(now time.Time, uid string, pod podwatch.Pod) {
-	e.endTry(now, e.limiter.Lookup(uid), pod, e.book.Undone(uid, pod), false)
+	if p := l.entries.pods[uid]; p != nil {
+		p.endTry(now, pod, p.allUndone(pod), false)
+	}
 }
 
 // endTry ends a start that was admitted or, in the mode Shadow, that continued, if nothing of it is left: no process ran,
 // and none will come of the last try (undone), or its app containers have all exited since. The next container is a new
 // start, and may come much later. again reports whether kubelet makes a container of an app container that has exited now;
-// before, only a pod with restartPolicy Always is sure to get one. It reports whether the ticket, which may be nil, ended.
-func (e *entries) endTry(now time.Time, t *throttle.Ticket, pod podwatch.Pod, undone, again bool) bool {
-	if t == nil {
+// before, only a pod with restartPolicy Always is sure to get one. It reports whether the ticket ended.
+func (p *Pod) endTry(now time.Time, pod podwatch.Pod, undone, again bool) bool {
+	if p.ticket == nil {
 		return false
 	}
-	began, sh := t.Admitted(), e.shadows.of(t)
+	began, sh := p.ticket.Admitted(), p.inShadow()
 	if sh != nil {
 		began = sh.began
 	}
 	reason := reasons.NotMade
 	if !undone {
 		// Of any other pod, the pod watch reports whether it completed or failed.
-		if !again && pod.RestartPolicy != "Always" || !e.book.AllExited(t.UID(), began, pod) {
+		if !again && pod.RestartPolicy != "Always" || !p.allExited(began, pod) {
 			return false
 		}
 		reason = reasons.Exited
@@ -275,9 +276,9 @@ func (e *entries) endTry(now time.Time, t *throttle.Ticket, pod podwatch.Pod, un
 		sh.end(now, reason)
 		return false
 	}
-	if state, _ := t.Status(); state != throttle.Starting {
+	if state, _ := p.start(); state != throttle.Starting {
 		return false
 	}
-	t.End(now, reason)
+	p.end(now, reason)
 	return true
 }

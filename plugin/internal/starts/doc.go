@@ -3,8 +3,9 @@
 // slot or a reservation. Package signals reports readings, and package leases claims, to the [Ledger].
 // Package policies says in which groups a pod is; this package puts them into the limiter.
 //
-// [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...) and writes them
-// into the book of pods. [Starts] handles the reports of kubelet (PodChanged) and the requests of package waiting
+// A [Pod] is what is known of one pod.
+//
+// [RuntimeEvents] handles the events of the runtime (Sandbox, Container, ContainerStarted ...). [Starts] handles the reports of kubelet (PodChanged) and the requests of package waiting
 // (Arrive, HookTicket, and the methods of a Ticket). Both turn them into calls of the limiter. [Starts.Run] is the one
 // loop: it advances the limiter, ends starts that are over, measures and learns what starts take, and passes events to
 // the observer.
@@ -13,7 +14,7 @@
 //
 // # The lock
 //
-// One lock lies on the way of a start, the [Ledger]'s. It guards the limiter, the book of pods and their groups. While it
+// One lock lies on the way of a start, the [Ledger]'s. It guards the limiter and the pods. While it
 // is held, no other package is called but the limiter, which only computes: the Ledger has no log, no events, no policies
 // and no pod watch to call, only values of theirs. Pods are matched with the policies before the lock is taken, and again
 // if the policies have changed by then. The Ledger returns what others need to know, and they are called afterwards. If

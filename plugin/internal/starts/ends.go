@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -15,29 +14,28 @@ import (
 // the mirror of a static pod was deleted. It returns the pod's ticket, or nil if it has none or its start has ended, and
 // whether the loop has to do a round because of the change.
 func (l *Ledger) podChanged(now time.Time, pod podwatch.Pod, mirror bool) (t *throttle.Ticket, wakes bool) {
-	found := l.lockMatching(subject{uid: pod.UID, namespace: pod.Namespace, facts: pod.Facts})
+	p := l.lockMatching(now, subject{Identity: Identity{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, facts: pod.Facts})[0]
 	defer l.unlock()
-	l.entries.put(now, found)
-	l.entries.recount(now, pod, mirror)
-	t, again := l.entries.judge(now, pod)
+	l.entries.recount(now, p, pod, mirror)
+	t, again := l.entries.judge(now, p, pod)
 	return t, !again.IsZero() || l.entries.after.wakes()
 }
 
 // judge judges the start of a pod by what the pod watch knows now. It returns the pod's ticket, or nil if it has none or
 // its start has ended, and when to judge the start again even without a change, or zero if that is not needed.
-func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, again time.Time) {
-	t = e.limiter.Lookup(pod.UID)
-	state, _ := t.Status()
+func (e *entries) judge(now time.Time, p *Pod, pod podwatch.Pod) (t *throttle.Ticket, again time.Time) {
+	t = p.ticket
+	state, _ := p.start()
 	switch {
 	case t == nil:
 	case pod.Deleting:
 		t.End(now, reasons.Deleted)
-	case e.endTry(now, t, pod, e.book.Undone(pod.UID, pod), false):
+	case p.endTry(now, pod, p.allUndone(pod), false):
 	case state == throttle.Waiting:
-		e.judgeWaiting(now, t, pod)
+		e.judgeWaiting(now, p, pod)
 		return t, time.Time{}
 	case state == throttle.Starting:
-		if over, again := e.judgeStarting(now, t, pod); !over {
+		if over, again := e.judgeStarting(now, p, pod); !over {
 			return t, again
 		}
 	}
@@ -46,10 +44,11 @@ func (e *entries) judge(now time.Time, pod podwatch.Pod) (t *throttle.Ticket, ag
 
 // judgeWaiting updates the priority of a pod that waits, and whether it is exempt. The pod may have joined
 // before the watch knew it.
-func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) {
-	if sh := e.shadows.of(t); sh != nil {
+func (e *entries) judgeWaiting(now time.Time, p *Pod, pod podwatch.Pod) {
+	t := p.ticket
+	if sh := p.inShadow(); sh != nil {
 		// It continued at once, and may be over while its ticket still waits.
-		reason, since, again := e.howItEnded(now, t, pod)
+		reason, since, again := e.howItEnded(now, p, pod)
 		if sh.settles = again; reason != "" {
 			sh.end(since, reason)
 		}
@@ -57,16 +56,12 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.P
 		t.End(now, terminal(pod))
 		return
 	}
-	p, inBook := e.book.Get(pod.UID)
-	if !inBook { // it waits in the waiting room
-		p.Namespace = pod.Namespace
-	}
-	if pods.Exempt(e.config.Load().Spec.Exemptions, p, pod, true) {
+	if isExempt(e.config.Load().Spec.Exemptions, p.Identity, pod, true) {
 		t.StartExempt(now)
 		return
 	}
 	e.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
-	if pod.CannotMake && p.Sandbox != "" && !e.book.Progress(pod.UID, t.Arrived(), pod).Making {
+	if pod.CannotMake && p.sandbox != "" && !p.progress(t.Arrived(), pod).Making {
 		t.Prepare(now, false)
 	}
 }
@@ -74,9 +69,9 @@ func (e *entries) judgeWaiting(now time.Time, t *throttle.Ticket, pod podwatch.P
 // judgeStarting ends the slot of a pod that has started, by kubelet's report, and reports whether it did. Otherwise again
 // is when to judge again, or zero if the pod has to change first. In the mode Shadow the pod started before its ticket
 // was admitted. Then the ticket keeps its slot for as long as the real start took.
-func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (over bool, again time.Time) {
-	reason, since, again := e.howItEnded(now, t, pod)
-	sh := e.shadows.of(t)
+func (e *entries) judgeStarting(now time.Time, p *Pod, pod podwatch.Pod) (over bool, again time.Time) {
+	reason, since, again := e.howItEnded(now, p, pod)
+	sh := p.inShadow()
 	if sh != nil && sh.ended != "" {
 		reason = sh.ended
 	}
@@ -87,26 +82,26 @@ func (e *entries) judgeStarting(now time.Time, t *throttle.Ticket, pod podwatch.
 		e.limiter.Finished(now, pod.UID) // in the mode Shadow, it counts since its turn came, after its end
 	}
 	if sh != nil {
-		if until := t.Admitted().Add(sh.end(since, reason)); now.Before(until) {
+		if until := p.ticket.Admitted().Add(sh.end(since, reason)); now.Before(until) {
 			return false, until
 		}
 	}
-	t.End(now, reason)
+	p.end(now, reason)
 	return true, time.Time{}
 }
 
 // howItEnded returns how, and since when, the start of a pod is over: a pod with probes when all containers are ready,
 // one without when all have run for the settle time. With an empty reason it is not over, and again is when to judge it
 // again even without a change, or zero if that is not needed.
-func (e *entries) howItEnded(now time.Time, t *throttle.Ticket, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
+func (e *entries) howItEnded(now time.Time, p *Pod, pod podwatch.Pod) (reason reasons.Reason, since, again time.Time) {
 	switch {
 	case pod.Deleting:
 		return reasons.Deleted, now, time.Time{}
 	case pod.Terminal():
 		return terminal(pod), now, time.Time{}
 	}
-	run := e.book.Progress(t.UID(), t.Arrived(), pod)
-	if pod.CannotMake && len(run.IDs) == 0 && !run.Making && !e.book.ExitedSince(t.UID(), t.Admitted()) {
+	run := p.progress(p.ticket.Arrived(), pod)
+	if pod.CannotMake && len(run.IDs) == 0 && !run.Making && !p.exitedSince(p.ticket.Admitted()) {
 		return reasons.Abandoned, now, time.Time{} // it was admitted before its image was pulled
 	}
 	if run.CrashLoops {
@@ -140,7 +135,9 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 	l.lock()
 	defer l.unlock()
-	_, again = l.entries.judge(now, pod)
+	if p := l.entries.pods[pod.UID]; p != nil {
+		_, again = l.entries.judge(now, p, pod)
+	}
 	return again
 }
 
@@ -151,14 +148,17 @@ func (l *Ledger) review(now time.Time, pod podwatch.Pod) (again time.Time) {
 func (l *Ledger) reviewSigns(now time.Time, t *throttle.Ticket, pod podwatch.Pod, timing Timing, quiet bool) {
 	l.lock()
 	defer l.unlock()
-	uid, book := t.UID(), l.entries.book
-	run := book.Progress(uid, t.Arrived(), podwatch.Pod{})
-	ended := len(run.IDs) == 0 && book.ExitedSince(uid, t.Admitted())
+	p := l.entries.pods[t.UID()]
+	if p == nil {
+		return
+	}
+	run := p.progress(t.Arrived(), podwatch.Pod{})
+	ended := len(run.IDs) == 0 && p.exitedSince(t.Admitted())
 	if len(pod.Containers) > 0 {
-		ended, run.Begun = book.AllExited(uid, t.Admitted(), pod), run.Begun && pod.HasApp(run.IDs)
+		ended, run.Begun = p.allExited(t.Admitted(), pod), run.Begun && pod.HasApp(run.IDs)
 	}
 	switch {
-	case ended && !book.ExitedSince(uid, now.Add(-timing.Quiet.Window)):
+	case ended && !p.exitedSince(now.Add(-timing.Quiet.Window)):
 		t.End(now, reasons.Completed)
 	case run.Begun && now.Sub(run.Youngest) >= timing.RunFor && quiet:
 		t.End(now, reasons.Inferred)

@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -155,7 +154,7 @@ func TestAHookOfAnExemptPodDoesNotWait(t *testing.T) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		n.occupies("holder")
 		n.pod("daemon", isDaemon)
-		n.HookTicket(pods.Pod{UID: "daemon", Namespace: "default", Name: "daemon"}, "container", time.Now())
+		n.HookTicket(Identity{UID: "daemon", Namespace: "default", Name: "daemon"}, "container", time.Now())
 		v, _ := n.Ledger.View(time.Now(), "daemon")
 		assert.Equal(t, throttle.Starting, v.State)
 		assert.Equal(t, reasons.Exempt, v.Reason)

@@ -6,7 +6,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -15,20 +14,20 @@ import (
 
 // subject is a pod, and what is known of it that policies may ask.
 type subject struct {
-	uid, namespace string
-	sandbox        *api.PodSandbox    // nil if it is not at hand
-	facts          *startpolicy.Facts // of the pod watch; nil if it has none
+	Identity
+	sandbox *api.PodSandbox    // nil if it is not at hand
+	facts   *startpolicy.Facts // of the pod watch; nil if it has none
 }
 
 // subjectOf returns the pod of a sandbox. pod is what the pod watch knows of it, or the zero value.
 func subjectOf(sandbox *api.PodSandbox, pod podwatch.Pod) subject {
-	return subject{uid: pods.Key(sandbox), namespace: sandbox.GetNamespace(), sandbox: sandbox, facts: pod.Facts}
+	return subject{Identity: identify(sandbox), sandbox: sandbox, facts: pod.Facts}
 }
 
 // match finds the groups of the pod: by the facts of the pod watch or, until it has them, by the labels and the CPU
 // request that the runtime reports.
 func (s subject) match(set *policies.Set) matched {
-	m := matched{Pod: policies.Pod{UID: s.uid, Namespace: s.namespace}, unknown: s.facts == nil && s.sandbox == nil}
+	m := matched{Pod: policies.Pod{UID: s.UID, Namespace: s.Namespace}, unknown: s.facts == nil && s.sandbox == nil}
 	if s.facts != nil {
 		m.Facts = *s.facts
 	} else if s.sandbox != nil {
@@ -52,7 +51,8 @@ func milliCPU(sandbox *api.PodSandbox) int64 {
 	return (shares*1000 + perCore - 1) / perCore
 }
 
-// matched is a pod with its groups by the policies in force.
+// matched is what policies have to know of a pod, with its groups by those in force. The zero value: the pod was not
+// matched yet.
 type matched struct {
 	policies.Pod
 	groups  []throttle.Membership
@@ -63,15 +63,13 @@ func (m matched) toLimiter() throttle.PodGroups {
 	return throttle.PodGroups{UID: m.UID, Groups: m.groups}
 }
 
-// put adds or updates pods. A pod without news keeps its groups.
-func (e *entries) put(now time.Time, found []matched) {
-	for _, m := range found {
-		if _, has := e.groups[m.UID]; has && m.unknown {
-			continue
-		}
-		e.groups[m.UID], e.version = m, e.version+1
-		e.limiter.SetGroups(now, m.toLimiter())
+// put replaces the groups of a pod. A pod without news keeps its groups.
+func (e *entries) put(now time.Time, p *Pod, m matched) {
+	if p.matched.UID != "" && m.unknown {
+		return
 	}
+	p.matched, e.version = m, e.version+1
+	e.limiter.SetGroups(now, m.toLimiter())
 }
 
 // regroup replaces the groups of pods, and the limits of the policies, in one step. Otherwise, a pod that waits could be
@@ -79,8 +77,8 @@ func (e *entries) put(now time.Time, found []matched) {
 func (e *entries) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
 	changed := make([]throttle.PodGroups, 0, len(all))
 	for _, m := range all {
-		if _, has := e.groups[m.UID]; has {
-			e.groups[m.UID] = m
+		if p := e.pods[m.UID]; p != nil {
+			p.matched = m
 			changed = append(changed, m.toLimiter())
 		}
 	}
@@ -89,46 +87,40 @@ func (e *entries) regroup(now time.Time, limits map[string]throttle.GroupLimits,
 
 // recount updates how a pod counts in its groups, by what the pod watch knows now. mirror reports whether the mirror of
 // a static pod was deleted.
-func (e *entries) recount(now time.Time, pod podwatch.Pod, mirror bool) {
-	_, inBook := e.book.Get(pod.UID)
+func (e *entries) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
 	switch {
-	case mirror && !inBook: // where the runtime has the pod, it is forgotten with its sandbox
-		delete(e.groups, pod.UID)
-		e.limiter.Finished(now, pod.UID)
+	case mirror && !p.reported: // where the runtime has the pod, it is forgotten with its sandbox
+		e.forget(now, p, false, false)
 	case pod.Terminal():
-		e.limiter.Finished(now, pod.UID)
-	case !e.countRunning(now, pod.UID, pod):
-		e.limiter.NotReady(now, pod.UID)
+		e.limiter.Finished(now, p.UID)
+	case !e.countRunning(now, p, pod):
+		e.limiter.NotReady(now, p.UID)
 	}
 }
 
 // countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
 // report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come. A pod that
 // the watch does not know counts as ready once its start is over.
-func (e *entries) countRunning(now time.Time, uid string, pod podwatch.Pod) bool {
-	_, inBook := e.book.Get(uid)
-	run := e.book.Progress(uid, time.Time{}, pod)
-	if !inBook || len(run.IDs) == 0 || pod.Terminal() {
+func (e *entries) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
+	run := p.progress(time.Time{}, pod)
+	if len(run.IDs) == 0 || pod.Terminal() {
 		return false
 	}
-	if sh := e.shadows[uid]; sh != nil {
-		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
+	if p.shadow != nil {
+		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting {
 			return false
 		}
 	}
 	ready := pod.ContainersReady && pod.Describes(run.IDs)
 	if pod.UID == "" { // nothing reports whether it is ready
-		ready = e.seemsReady(uid)
+		ready = p.seemsReady()
 	}
-	if m, has := e.groups[uid]; has {
-		e.limiter.SetGroups(now, throttle.PodGroups{UID: uid, Groups: m.groups, Running: true, Ready: ready})
-	}
+	e.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: p.matched.groups, Running: true, Ready: ready})
 	return true
 }
 
 // seemsReady reports whether the start of a pod that runs is over, and was not stuck.
-func (e *entries) seemsReady(uid string) bool {
-	t := e.limiter.Lookup(uid)
-	state, reason := t.Status()
+func (p *Pod) seemsReady() bool {
+	state, reason := p.start()
 	return state != throttle.Waiting && state != throttle.Starting && reason != reasons.Stuck
 }

@@ -149,9 +149,7 @@ func TestAPodThatHasEndedIsForgotten(t *testing.T) {
 			if reversed {
 				ends()
 			}
-			_, inBook := n.Ledger.entries.book.Get(p.uid)
-			assert.False(t, inBook, name)
-			assert.Empty(t, n.Ledger.entries.groups, name)
+			assert.Empty(t, n.Ledger.entries.pods, name)
 		})
 	}
 }

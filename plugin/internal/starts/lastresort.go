@@ -12,19 +12,20 @@ const lastResortEvery = 10 * time.Second
 
 // lastResort notices when the limiter is wrong, by a record of its own of who waits.
 type lastResort struct {
-	maxWait, longest time.Duration      // longest: than two starts may take
-	held             map[string]heldPod // the pods that the limiter did not admit when they asked, by UID
-	admitted         time.Time          // when the limiter admitted a pod last
-	used             time.Time          // when the last resort started a pod last
+	maxWait, longest time.Duration // longest: than two starts may take
+	admitted         time.Time     // when the limiter admitted a pod last
+	used             time.Time     // when the last resort started a pod last
 }
 
-type heldPod struct {
+// asking is since when a start has asked and was not admitted. The zero value: it has not asked. It begins anew when the
+// pod has a sandbox, because kubelet pulls its images.
+type asking struct {
 	ticket *throttle.Ticket
 	since  time.Time // when the pod first asked
 }
 
 func newLastResort(now time.Time) *lastResort {
-	r := &lastResort{held: map[string]heldPod{}, admitted: now}
+	r := &lastResort{admitted: now}
 	r.configure(throttle.Settings{})
 	return r
 }
@@ -34,20 +35,17 @@ func newLastResort(now time.Time) *lastResort {
 // take, and for as long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see
 // "Deadlines" in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has
 // a time limit of its own. It reports whether it started the pod.
-func (e *entries) startAsLastResort(now time.Time, t *throttle.Ticket, reason reasons.Reason) bool {
-	return e.resort.isDue(now, t, reason) && e.limiter.StartAnyway(now, t.UID(), reasons.LastResort)
+func (e *entries) startAsLastResort(now time.Time, p *Pod, reason reasons.Reason) bool {
+	return e.resort.isDue(now, p, reason) && e.limiter.StartAnyway(now, p.UID, reasons.LastResort)
 }
 
 // isDue notes that a pod asks, and that the limiter does not admit it for a reason. It reports whether the last resort is
 // to start the pod now.
-func (r *lastResort) isDue(now time.Time, t *throttle.Ticket, reason reasons.Reason) bool {
-	uid := t.UID()
-	one := r.held[uid]
-	if one.ticket != t || reason == reasons.PolicyRunning || reason == reasons.Unadmittable || reason == reasons.StartAfter {
-		one = heldPod{ticket: t, since: now}
-		r.held[uid] = one
+func (r *lastResort) isDue(now time.Time, p *Pod, reason reasons.Reason) bool {
+	if p.asks.ticket != p.ticket || reason == reasons.PolicyRunning || reason == reasons.Unadmittable || reason == reasons.StartAfter {
+		p.asks = asking{ticket: p.ticket, since: now}
 	}
-	if now.Sub(one.since) <= r.maxWait+r.longest || now.Sub(r.admitted) <= r.longest || now.Sub(r.used) < lastResortEvery {
+	if now.Sub(p.asks.since) <= r.maxWait+r.longest || now.Sub(r.admitted) <= r.longest || now.Sub(r.used) < lastResortEvery {
 		return false
 	}
 	r.used = now
@@ -65,9 +63,6 @@ func (r *lastResort) note(e throttle.Event) {
 	}
 	r.admitted = e.Time
 }
-
-// forget forgets when a pod began to wait: it is gone, or has a sandbox, for which kubelet pulls its images.
-func (r *lastResort) forget(uid string) { delete(r.held, uid) }
 
 func (r *lastResort) configure(s throttle.Settings) {
 	s = s.WithDefaults()

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -40,7 +39,7 @@ func TestAPodStartsAsALastResortIfTheLimiterAdmitsNone(t *testing.T) {
 		n := newBrokenNode(t)
 		refused, gated, inRoom := n.pod("refused").runs(), n.pod("gated").runs(), n.pod("room")
 		waits := gated.waits("app")
-		room, _ := n.Arrive(time.Now(), pods.Pod{UID: "room", Namespace: "default", Name: "room"}, podwatch.Pod{}, false, time.Now())
+		room, _ := n.Arrive(time.Now(), Identity{UID: "room", Namespace: "default", Name: "room"}, podwatch.Pod{}, false, time.Now())
 		defer room.Wait(time.Now())()
 		require.False(t, refused.retries(20*time.Minute), "a limiter that works may need as long")
 		require.True(t, refused.retries(time.Minute))
@@ -120,7 +119,7 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			p := n.pod(name).runs()
 			if !p.asks("app").Decision.Admitted {
-				ticket, _ := n.HookTicket(pods.Pod{UID: name}, p.latest["app"].GetId(), time.Now())
+				ticket, _ := n.HookTicket(Identity{UID: name}, p.latest["app"].GetId(), time.Now())
 				ticket.Wait(time.Now())
 			}
 		}
@@ -136,7 +135,8 @@ func TestAPodThatWaitsForOthersIsNotStartedAsALastResort(t *testing.T) {
 	t.Parallel()
 	r := newLastResort(time.Time{})
 	now := time.Now()
-	waits := throttle.New(time.Time{}, throttle.Settings{}).Join(now, throttle.Request{UID: "p"})
+	waits := newPod(Identity{UID: "p"})
+	waits.ticket = throttle.New(time.Time{}, throttle.Settings{}).Join(now, throttle.Request{UID: "p"})
 	for range 3 {
 		require.False(t, r.isDue(now, waits, reasons.StartAfter))
 		now = now.Add(time.Hour)

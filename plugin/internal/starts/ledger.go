@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// Ledger is the limiter, the book of pods and their groups under one lock. An event of the runtime, a report of kubelet
+// Ledger is the limiter and the pods under one lock. An event of the runtime, a report of kubelet
 // or a question is one method of it, and one decision. The Ledger can call nothing but the limiter, so nothing is
 // logged, asked or waited for under its lock. Its methods are safe for concurrent use and do not block.
 type Ledger struct {
@@ -27,13 +26,10 @@ type Ledger struct {
 type entries struct {
 	limiter  *throttle.Limiter
 	config   *atomic.Pointer[crd.Effective]
-	waitable time.Duration // Options.Waitable
-	book     *pods.Book
-	groups   map[string]matched // the pods by UID, with their groups by the policies in force
-	version  uint64             // counts how often something new was known of a pod
-	shadows  shadows            // starts that continued at once in the mode Shadow
+	waitable time.Duration   // Options.Waitable
+	pods     map[string]*Pod // by UID
+	version  uint64          // counts how often something new was known of a pod
 	after    awaitedPods
-	byRoom   map[string]bool // UIDs of pods that came to the waiting room, and may have no sandbox
 	resort   *lastResort
 }
 
@@ -41,9 +37,7 @@ type entries struct {
 func newLedger(now time.Time, server bool, waitable time.Duration, config *atomic.Pointer[crd.Effective]) *Ledger {
 	limiter := throttle.New(now, throttle.Settings{})
 	l := &Ledger{woken: make(chan struct{}, 1), entries: entries{
-		limiter: limiter, config: config, waitable: waitable, resort: newLastResort(now),
-		book: pods.NewBook(), groups: map[string]matched{}, shadows: shadows{}, byRoom: map[string]bool{},
-		after: awaitedPods{selected: map[string][]string{}},
+		limiter: limiter, config: config, waitable: waitable, resort: newLastResort(now), pods: map[string]*Pod{},
 	}}
 	l.inForce.Store(policies.New(server))
 	return l
@@ -69,9 +63,9 @@ func (l *Ledger) wake() {
 	}
 }
 
-// lockMatching takes the lock, and returns pods with their groups by the policies in force, for put. It finds the groups
-// before it takes the lock, and again if the policies have changed in between.
-func (l *Ledger) lockMatching(all ...subject) []matched {
+// lockMatching takes the lock, and returns the pods, with their groups by the policies in force. It adds those that are
+// unknown. It finds the groups before it takes the lock, and again if the policies have changed in between.
+func (l *Ledger) lockMatching(now time.Time, all ...subject) (their []*Pod) {
 	for {
 		set := l.inForce.Load()
 		found := make([]matched, len(all))
@@ -80,18 +74,28 @@ func (l *Ledger) lockMatching(all ...subject) []matched {
 		}
 		l.lock()
 		if l.inForce.Load() == set {
-			return found
+			defer func() {
+				if len(their) < len(all) { // a panic
+					l.unlock()
+				}
+			}()
+			for i, s := range all {
+				p := l.entries.at(s.Identity)
+				l.entries.put(now, p, found[i])
+				their = append(their, p)
+			}
+			return their
 		}
 		l.unlock()
 	}
 }
 
-// grouped returns all pods that have groups, and the version of what is known of them.
+// grouped returns all pods, and the version of what is known of them.
 func (l *Ledger) grouped() (all []policies.Pod, version uint64) {
 	l.lock()
 	defer l.unlock()
-	for _, one := range l.entries.groups {
-		all = append(all, one.Pod)
+	for _, p := range l.entries.pods {
+		all = append(all, p.matched.Pod)
 	}
 	return all, l.entries.version
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -122,7 +121,7 @@ func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 				problems = append(problems, name+" is a "+of.String())
 			}
 			pkg := path.Base(of.PkgPath())
-			if seen[of] || pkg != "starts" && pkg != "pods" && pkg != "policies" {
+			if seen[of] || pkg != "starts" && pkg != "policies" {
 				return // types of other packages
 			}
 			seen[of] = true
@@ -134,7 +133,7 @@ func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
 	walk("", reflect.TypeFor[Ledger]())
 	assert.Equal(t, []string{"starts.Ledger.mu is a sync.Mutex"}, problems)
 	assert.Contains(t, seen, reflect.TypeFor[matched]())
-	assert.Contains(t, seen, reflect.TypeFor[pods.Book]())
+	assert.Contains(t, seen, reflect.TypeFor[Pod]())
 }
 
 const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}"
@@ -162,7 +161,7 @@ func TestAFoundStartEndsWithItsPod(t *testing.T) {
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
-	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), "u", podwatch.Pod{}, false) })
+	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), l.entries.at(Identity{UID: "u"}), podwatch.Pod{}, false) })
 	state, _ = s.Ledger.entries.limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
@@ -208,7 +207,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	}
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
-	s.locked(func(l *Ledger) { l.entries.countRunning(time.Now(), "u", pod) }) // the runtime reports the pod in between
+	s.locked(func(l *Ledger) { l.entries.countRunning(time.Now(), l.entries.pods["u"], pod) }) // the runtime reports the pod in between
 	s.Ledger.forget(time.Now(), "u", true, true)
 	assert.Zero(t, running())
 }
@@ -216,7 +215,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 func TestAPanicReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	s.Ledger.entries.book = nil // what looks for a pod panics without a book
+	s.Ledger.entries.pods = nil // what adds a pod panics without the map
 	require.Panics(t, func() {
 		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})
@@ -224,7 +223,7 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 	s.Ledger.mu.Unlock()
 
 	s = aStarts()
-	s.Ledger.entries.book = nil // a sandbox needs it when the lock is held
+	s.Ledger.entries.pods = nil // a sandbox needs it when the lock is held
 	sandbox := &api.PodSandbox{Uid: "uid"}
 	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
 	require.True(t, s.Ledger.mu.TryLock())

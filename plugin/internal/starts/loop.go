@@ -147,9 +147,12 @@ func (l *Ledger) drain() (all []startEvent) {
 	defer l.unlock()
 	for _, of := range l.entries.limiter.Drain() {
 		l.entries.resort.note(of)
-		e := startEvent{Event: of, container: l.entries.book.LatestID(of.Ticket.UID())}
-		if sh := l.entries.shadows.of(of.Ticket); sh != nil {
-			e.shadowed, e.heldBy = true, sh.reason
+		e := startEvent{Event: of}
+		if p := l.entries.pods[of.Ticket.UID()]; p != nil {
+			e.container = p.latest().id
+			if p.shadow != nil && p.shadow.ticket == of.Ticket {
+				e.shadowed, e.heldBy = true, p.shadow.reason
+			}
 		}
 		all = append(all, e)
 	}
@@ -169,8 +172,8 @@ func (l *Ledger) keepAlive(now time.Time, inRoom map[string]bool) {
 	l.lock()
 	defer l.unlock()
 	for uid := range inRoom {
-		if t := l.entries.limiter.Lookup(uid); t != nil {
-			t.KeepAlive(now)
+		if p := l.entries.pods[uid]; p != nil && p.ticket != nil {
+			p.ticket.KeepAlive(now)
 		}
 	}
 }
@@ -180,8 +183,8 @@ func (l *Ledger) lastResort(now time.Time, waiting []throttle.TicketView) {
 	l.lock()
 	defer l.unlock()
 	for _, v := range waiting {
-		if t := l.entries.limiter.Lookup(v.UID); v.Present && t != nil {
-			l.entries.startAsLastResort(now, t, v.Reason)
+		if p := l.entries.pods[v.UID]; v.Present && p != nil {
+			l.entries.startAsLastResort(now, p, v.Reason)
 		}
 	}
 }
@@ -247,18 +250,11 @@ func (l *loop) sweep(now time.Time) {
 func (l *Ledger) sweep(now time.Time) (empty []string) {
 	l.lock()
 	defer l.unlock()
-	for _, uid := range l.entries.book.UIDs() {
-		t := l.entries.limiter.Lookup(uid)
-		if p, _ := l.entries.book.Get(uid); p.Sandbox != "" && t != nil {
-			t.KeepAlive(now)
+	for uid, p := range l.entries.pods {
+		if p.sandbox != "" && p.ticket != nil {
+			p.ticket.KeepAlive(now)
 		}
-		if !isLeft(l.entries.book, uid, t) {
-			empty = append(empty, uid)
-		}
-	}
-	for uid := range l.entries.byRoom {
-		_, inBook := l.entries.book.Get(uid) // else it never had a sandbox
-		if !inBook && !isLeft(l.entries.book, uid, l.entries.limiter.Lookup(uid)) {
+		if (p.reported || p.fromRoom) && !p.isLeft() {
 			empty = append(empty, uid)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -52,7 +51,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	s.loop.publish(now)
 	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
-	waits := s.Ledger.entries.limiter.Join(now, throttle.Request{UID: "waits"})
+	waits := s.joins(now, throttle.Request{UID: "waits"})
 	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
@@ -71,7 +70,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "no pod waits any more")
-	s.Ledger.entries.limiter.Join(now.Add(27*time.Second), throttle.Request{UID: "other"})
+	s.joins(now.Add(27*time.Second), throttle.Request{UID: "other"})
 	s.Ledger.entries.limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "no slot is lent")
 }
@@ -117,7 +116,7 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	uids := []string{"broken", "1", "2", "3", "4"}
 	for _, uid := range uids {
 		s.runs(now, uid, 0)
-		s.Ledger.entries.limiter.Adopt(now, throttle.Request{UID: uid}, now)
+		s.adopts(now, throttle.Request{UID: uid}, now)
 		s.exits(now, uid)
 	}
 	s.loop.publish(now)
@@ -170,14 +169,14 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	s := aStarts()
 	s.configured(t, "spec: {}", throttle.Settings{})
 	now := time.Now()
-	gone, _ := s.Arrive(now, pods.Pod{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
-	s.Arrive(now, pods.Pod{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
+	gone, _ := s.Arrive(now, Identity{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
+	s.Arrive(now, Identity{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
 	s.loop.sweep(now)
-	require.Len(t, s.Ledger.entries.byRoom, 2, "both pods wait")
+	require.Len(t, s.Ledger.entries.pods, 2, "both pods wait")
 	gone.t.End(now, reasons.Deleted)
 	s.loop.sweep(now)
-	assert.NotContains(t, s.Ledger.entries.byRoom, "gone")
-	assert.Contains(t, s.Ledger.entries.byRoom, "waits")
+	assert.NotContains(t, s.Ledger.entries.pods, "gone")
+	assert.Contains(t, s.Ledger.entries.pods, "waits")
 }
 
 // The runtime may not have reported the container of a hook, as after a restart of the daemon.
@@ -185,14 +184,14 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
-	ticket, gone := s.HookTicket(pods.Pod{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
+	ticket, gone := s.HookTicket(Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
 	assert.Nil(t, gone)
 	known := func() (is bool) {
-		s.locked(func(l *Ledger) { _, is = l.entries.book.Get("stranger") })
+		s.locked(func(l *Ledger) { is = l.entries.pods["stranger"] != nil })
 		return is
 	}
 	s.locked(func(l *Ledger) {
-		assert.Empty(t, l.entries.book.LatestID("stranger"), "only the runtime adds containers")
+		assert.Empty(t, l.entries.pods["stranger"].containers, "only the runtime adds containers")
 	})
 	s.loop.round(now)
 	assert.True(t, known(), "its hook waits")

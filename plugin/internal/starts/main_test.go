@@ -71,21 +71,45 @@ func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
-	s.Ledger.entries.book.Update(sandbox)
-	s.Ledger.entries.book.SetSandbox(uid, uid, "")
-	s.Ledger.entries.book.Start(now, sandbox, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)})
+	p := s.Ledger.entries.atSandbox(sandbox)
+	p.setSandbox(uid)
+	p.begins(now, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)})
 }
 
 // exits ends that container.
 func (s *Starts) exits(now time.Time, uid string) {
 	s.Ledger.mu.Lock()
 	defer s.Ledger.mu.Unlock()
-	s.Ledger.entries.book.EndContainer(now, &api.PodSandbox{Uid: uid}, &api.Container{Id: uid}, false)
+	s.Ledger.entries.pods[uid].ends(now, &api.Container{Id: uid}, false)
+}
+
+// joins makes a pod join the queue.
+func (s *Starts) joins(now time.Time, request throttle.Request) *throttle.Ticket {
+	p := s.Ledger.entries.at(Identity{UID: request.UID, Namespace: "default", Name: request.UID})
+	p.ticket = s.Ledger.entries.limiter.Join(now, request)
+	return p.ticket
+}
+
+// adopts makes a pod start since a time.
+func (s *Starts) adopts(now time.Time, request throttle.Request, since time.Time) *throttle.Ticket {
+	p := s.Ledger.entries.at(Identity{UID: request.UID, Namespace: "default", Name: request.UID})
+	p.ticket = s.Ledger.entries.limiter.Adopt(now, request, since)
+	return p.ticket
+}
+
+// uids returns the pods that the runtime has reported.
+func (l *Ledger) uids() (all []string) {
+	for uid, p := range l.entries.pods {
+		if p.reported {
+			all = append(all, uid)
+		}
+	}
+	return all
 }
 
 // starts lets a pod start now, in its turn.
 func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
-	t := s.Ledger.entries.limiter.Join(now, throttle.Request{UID: uid, Name: "default/" + uid})
+	t := s.joins(now, throttle.Request{UID: uid, Name: "default/" + uid})
 	t.TryStart(now)
 	return t
 }

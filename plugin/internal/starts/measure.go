@@ -130,10 +130,13 @@ func (l *loop) followShadows(now time.Time) {
 func (l *Ledger) shadowsUnderWay() map[string]shadow {
 	l.lock()
 	defer l.unlock()
-	all := make(map[string]shadow, len(l.entries.shadows))
-	for uid, sh := range l.entries.shadows {
-		if state, _ := sh.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {
-			all[uid] = *sh
+	all := map[string]shadow{}
+	for uid, p := range l.entries.pods {
+		if p.shadow == nil {
+			continue
+		}
+		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {
+			all[uid] = *p.shadow
 		}
 	}
 	return all
@@ -201,10 +204,11 @@ func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool
 func (l *Ledger) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
 	l.lock()
 	defer l.unlock()
-	p, under := l.entries.book.Get(uid)
-	if sh := l.entries.shadows[uid]; sh != nil && !sh.endedAt.IsZero() && l.entries.limiter.Lookup(uid) == sh.ticket {
-		under = false
+	p := l.entries.pods[uid]
+	if p == nil {
+		return "", usage.Target{}, time.Time{}, false
 	}
-	target = usage.Target{CgroupParent: p.CgroupParent, PIDs: l.entries.book.PIDs(uid)}
-	return p.NamespacedName(), target, l.entries.book.LastMade(uid), under
+	sh := p.inShadow()
+	under = p.reported && (sh == nil || sh.endedAt.IsZero())
+	return p.NamespacedName(), usage.Target{CgroupParent: p.cgroup, PIDs: p.pids()}, p.latest().made, under
 }

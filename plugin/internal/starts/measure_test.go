@@ -13,7 +13,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -81,7 +80,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.InDelta(t, 1, e.Peak.Mean, 1e-6)
 
 	// The pod crashes and starts again. A restart is learned separately.
-	again := l.Ledger.entries.limiter.Join(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
+	again := l.joins(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
 	again.TryStart(l.now)
 	l.loop.round(l.now)
 	l.burns(3, 1)
@@ -139,7 +138,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 		l := newLearner(t)
 		var ticket *throttle.Ticket
 		if c.adopted {
-			ticket = l.Ledger.entries.limiter.Adopt(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
+			ticket = l.adopts(l.now, throttle.Request{UID: "web", Name: "default/web"}, l.now)
 		} else {
 			ticket = l.starts(l.now, "web")
 		}
@@ -164,7 +163,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	Ticket{l.Starts, ticket}.StartNotHeld(l.now)
 	l.loop.round(l.now)
 	l.burns(0, 3)
-	l.locked(func(ledger *Ledger) { ledger.entries.shadows.of(ticket).end(l.now, reasons.Ready) })
+	l.locked(func(ledger *Ledger) { ledger.entries.pods["web"].shadow.end(l.now, reasons.Ready) })
 	l.loop.round(l.now)
 	assert.Equal(t, throttle.Waiting, state(ticket))
 	e := l.expected()
@@ -225,7 +224,7 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 func (l *learner) join(uids ...string) (wait func()) {
 	all := []*throttle.Ticket{}
 	for _, uid := range uids {
-		all = append(all, l.Ledger.entries.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
+		all = append(all, l.joins(l.now, throttle.Request{UID: uid, Name: "default/" + uid}))
 	}
 	return func() {
 		for _, ticket := range all {
@@ -298,7 +297,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 	t.Parallel()
 	for joins, join := range map[string]func(l *learner, pod podwatch.Pod) *throttle.Ticket{
 		"in the waiting room": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			ticket, _ := l.Arrive(l.now, pods.Pod{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
+			ticket, _ := l.Arrive(l.now, Identity{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
 			return ticket.t
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
@@ -345,7 +344,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	pods := watch.pods
 	watch.pods = nil // it has no pod yet when the runtime lists what runs
 	for _, uid := range []string{"0", "1", "2"} {
-		l.Ledger.entries.limiter.Adopt(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
+		l.adopts(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
 	}
 	l.loop.round(l.now)
 	watch.pods = pods
@@ -389,7 +388,7 @@ func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
 		l.o.Memory.Learn(l.now.Add(time.Second), l.web, true, costs.Start{CPU: 30 * time.Second, Wall: 30 * time.Second, Peak: 1})
 		var all []*throttle.Ticket
 		for uid, pod := range watch.pods {
-			all = append(all, l.Ledger.entries.limiter.Join(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
+			all = append(all, l.joins(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
 			l.PodChanged(pod, false)
 		}
 		for _, ticket := range all {

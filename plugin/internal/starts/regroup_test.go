@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -87,7 +86,7 @@ func TestAHookThatOutlivedTheDaemonWaitsInItsGroups(t *testing.T) {
 				p.sandbox.Labels = ofT1
 			}
 			n.lists([]*testPod{p}, &api.Container{Id: "c", PodSandboxId: p.sandbox.GetId(), Name: "app", State: api.ContainerState_CONTAINER_CREATED})
-			ticket, _ := n.HookTicket(pods.Pod{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now())
+			ticket, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now())
 			assert.Equal(t, name == "free", ticket.TryStart(time.Now()).Admitted, name)
 		}
 	})
@@ -102,12 +101,12 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 		n.enforce(t, noneOfT1Starts)
 		p := n.stranger("p")
 		arrive := func() {
-			_, waits := n.Arrive(time.Now(), pods.Pod{UID: p.uid, Namespace: "default", Name: "p"}, podwatch.Pod{}, false, time.Now())
+			_, waits := n.Arrive(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: "p"}, podwatch.Pod{}, false, time.Now())
 			require.True(t, waits)
 		}
 		groups := func() (all []throttle.GroupKey) {
 			n.locked(func(l *Ledger) {
-				for _, g := range l.entries.groups[p.uid].groups {
+				for _, g := range l.entries.pods[p.uid].matched.groups {
 					all = append(all, g.Key)
 				}
 			})
@@ -131,7 +130,7 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 // A step that asks for a start uses what the pod watch knows then: it may have reported nothing yet.
 func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
 	t.Parallel()
-	in := pods.Pod{UID: "p", Namespace: "default", Name: "p"}
+	in := Identity{UID: "p", Namespace: "default", Name: "p"}
 	for name, asks := range map[string]func(p *testPod) (Ticket, bool){
 		"a container": func(p *testPod) (Ticket, bool) {
 			a := p.asks("app")
@@ -214,10 +213,10 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 		all.Wait()
 		want := throttle.GroupKey{Policy: "t1", Group: []string{"even", "odd"}[round%2]}
 		s.locked(func(l *Ledger) {
-			require.Len(t, l.entries.groups, 3)
-			for uid, one := range l.entries.groups {
-				require.Len(t, one.groups, 1)
-				require.Equal(t, want, one.groups[0].Key, uid)
+			require.Len(t, l.entries.pods, 3)
+			for uid, p := range l.entries.pods {
+				require.Len(t, p.matched.groups, 1)
+				require.Equal(t, want, p.matched.groups[0].Key, uid)
 			}
 		})
 		for i := range 3 {
@@ -227,6 +226,6 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 	s.locked(func(l *Ledger) { // a pod may be gone when its groups are found
 		gone := matched{Pod: policies.Pod{UID: "gone"}, groups: []throttle.Membership{{}}}
 		l.entries.regroup(time.Now(), map[string]throttle.GroupLimits{}, []matched{gone})
-		require.Empty(t, l.entries.groups)
+		require.Empty(t, l.entries.pods)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -23,7 +22,7 @@ func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Tick
 	p = aStarts()
 	p.Ledger.configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
 	arrives := func(uid string) Ticket {
-		ticket, waits := p.Arrive(time.Now(), pods.Pod{UID: uid}, podwatch.Pod{}, false, time.Now())
+		ticket, waits := p.Arrive(time.Now(), Identity{UID: uid}, podwatch.Pod{}, false, time.Now())
 		assert.True(t, waits)
 		return ticket
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -29,14 +28,14 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 	if s.Known {
 		request.Profile = r.s.profile(s.Pod, false)
 	}
-	r.s.After.saw(s.Sandbox)
+	selected := r.s.After.selecting(s.Sandbox)
 	refusable, shutdown := s.Refusable && r.s.Valve.Enforces(), r.s.Valve.RefusesWaits()
 	l := r.s.Ledger
-	found := l.lockMatching(subjectOf(s.Sandbox, s.Pod))
+	p := l.lockMatching(now, subjectOf(s.Sandbox, s.Pod))[0]
 	defer l.unlock()
-	l.entries.put(now, found)
-	p := l.entries.book.Update(s.Sandbox)
-	if !pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, s.Pod, s.Known) {
+	p.update(s.Sandbox)
+	p.selected = selected
+	if !isExempt(l.entries.config.Load().Spec.Exemptions, p.Identity, s.Pod, s.Known) {
 		t := l.entries.join(now, p, s.Pod, request)
 		switch {
 		case shutdown:
@@ -46,14 +45,15 @@ func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decisio
 		default:
 			d = t.Reserve(now, l.entries.waitable, throttle.RetriedSoon)
 		}
-		if !d.Admitted && refusable && (shutdown || !l.entries.startAsLastResort(now, t, d.Reason)) {
-			l.entries.book.Refuse(p.UID)
+		if !d.Admitted && refusable && (shutdown || !l.entries.startAsLastResort(now, p, d.Reason)) {
+			p.lastSandbox = "" // that it is removed says nothing of the pod
 			return d, t.Since(now)
 		}
 		t.Prepare(now, true)
 	}
-	l.entries.resort.forget(p.UID)
-	l.entries.book.SetSandbox(p.UID, s.Sandbox.GetId(), s.NoGate)
+	p.asks = asking{} // kubelet pulls its images
+	p.setSandbox(s.Sandbox.GetId())
+	p.noGate = s.NoGate
 	return throttle.Decision{Admitted: true}, time.Time{}
 }
 
@@ -68,37 +68,36 @@ func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
 
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
 func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
-	p := pods.NewBook().Update(sandbox)
-	return s.Valve.Enforces() && !pods.Exempt(s.config.Load().Spec.Exemptions, p, podwatch.Pod{}, false)
+	return s.Valve.Enforces() && !isExempt(s.config.Load().Spec.Exemptions, identify(sandbox), podwatch.Pod{}, false)
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod
 // that is known to be deleted ends: nothing may report that again.
-func (e *entries) join(now time.Time, p pods.Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+func (e *entries) join(now time.Time, p *Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
-	request.Groups = e.groups[p.UID].groups
+	request.Groups = p.matched.groups
 	if request.Arrived.IsZero() {
 		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start
 	}
-	t := e.limiter.Join(now, request)
+	p.ticket = e.limiter.Join(now, request)
 	if pod.Deleting {
-		t.End(now, reasons.Deleted)
+		p.ticket.End(now, reasons.Deleted)
 	}
-	return t
+	return p.ticket
 }
 
 // SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused
 // sandbox changes nothing: its pod keeps its place in the queue.
 func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
-	pod, _ := r.s.Known(pods.Key(sandbox))
-	r.s.Ledger.endSandbox(time.Now(), pods.Key(sandbox), sandbox.GetId(), pod, false)
+	pod, _ := r.s.Known(Key(sandbox))
+	r.s.Ledger.endSandbox(time.Now(), Key(sandbox), sandbox.GetId(), pod, false)
 }
 
 // SandboxRemoved handles a sandbox that was removed. Without an API server, which would report that the pod was
 // deleted, the pod is gone with its latest sandbox. Another sandbox of the pod may be removed while the pod lives.
 func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
-	uid := pods.Key(sandbox)
+	uid := Key(sandbox)
 	pod, _ := r.s.Known(uid)
 	r.s.Ledger.endSandbox(time.Now(), uid, sandbox.GetId(), pod, r.s.o.Pods == nil)
 	r.s.forgetEmpty(uid)
@@ -110,27 +109,30 @@ func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
 func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod, gone bool) {
 	l.lock()
 	defer l.unlock()
-	t := l.entries.limiter.Lookup(uid)
-	if l.entries.book.StopSandbox(uid, sandbox) {
+	p := l.entries.pods[uid]
+	if p == nil {
+		return
+	}
+	if p.stopSandbox(sandbox) {
 		if pod.GetsSandboxes() {
 			l.entries.limiter.NotReady(now, uid)
 		} else {
 			l.entries.limiter.Finished(now, uid)
 		}
-		sandboxGone(now, t)
+		p.sandboxEnded(now)
 	}
-	if gone && t != nil && l.entries.book.IsLatest(uid, sandbox) {
-		t.End(now, reasons.SandboxGone)
+	if gone && p.lastSandbox == sandbox {
+		p.end(now, reasons.SandboxGone)
 	}
 }
 
-// sandboxGone ends a start whose sandbox is gone. A pod that waits keeps its place in the queue. t may be nil.
-func sandboxGone(now time.Time, t *throttle.Ticket) {
-	switch state, _ := t.Status(); state {
+// sandboxEnded ends a start whose sandbox is gone. A pod that waits keeps its place in the queue.
+func (p *Pod) sandboxEnded(now time.Time) {
+	switch state, _ := p.start(); state {
 	case throttle.Starting:
-		t.End(now, reasons.SandboxGone)
+		p.end(now, reasons.SandboxGone)
 	case throttle.Waiting:
-		t.Unreserve(now)
+		p.ticket.Unreserve(now)
 	}
 }
 
@@ -142,36 +144,9 @@ func (s *Starts) forgetEmpty(uid string) {
 	}
 }
 
-// forget forgets a pod, and reports whether nothing is known of it now. A pod that was deleted from the API server is
-// forgotten in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal
-// of sandboxes that are older than itself. Any other is kept while something is left of it; known reports whether the
-// pod watch knows it.
+// forget forgets a pod, as the entries do.
 func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
 	l.lock()
 	defer l.unlock()
-	t := l.entries.limiter.Lookup(uid)
-	switch {
-	case deleted && t != nil:
-		t.End(now, reasons.Deleted)
-	case deleted:
-	case isLeft(l.entries.book, uid, t):
-		return false
-	}
-	l.entries.book.Drop(uid)
-	delete(l.entries.shadows, uid)
-	delete(l.entries.byRoom, uid)
-	delete(l.entries.after.selected, uid)
-	l.entries.resort.forget(uid)
-	if deleted || !known {
-		delete(l.entries.groups, uid)
-		l.entries.limiter.Finished(now, uid) // after the book: without that, the pod is not counted again
-	}
-	return true
-}
-
-// isLeft reports whether anything is left of a pod: a sandbox, a container, or a ticket that waits or starts. t is its
-// ticket, or nil.
-func isLeft(b *pods.Book, uid string, t *throttle.Ticket) bool {
-	state, _ := t.Status()
-	return state == throttle.Waiting || state == throttle.Starting || !b.Empty(uid)
+	return l.entries.forget(now, l.entries.pods[uid], deleted, known)
 }

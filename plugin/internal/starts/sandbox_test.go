@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -142,7 +141,7 @@ func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 		holder.is(throttle.Gone, reasons.SandboxGone)
 		n.passes(0)
 		n.locked(func(l *Ledger) {
-			assert.Equal(t, []string{"holder"}, l.entries.book.UIDs(), "its container is not removed yet")
+			assert.Equal(t, []string{"holder"}, l.uids(), "its container is not removed yet")
 		})
 		n.Runtime.ContainerRemoved(holder.sandbox, holder.latest["app"])
 		n.nothingIsLeft()
@@ -177,22 +176,25 @@ func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 			p.is(throttle.Gone, reasons.Deleted)
 			n.Runtime.SandboxStopped(p.sandbox)
 			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-			n.locked(func(l *Ledger) { assert.NotContains(t, l.entries.book.UIDs(), p.uid) })
+			n.locked(func(l *Ledger) { assert.NotContains(t, l.uids(), p.uid) })
 			n.Runtime.SandboxRemoved(p.sandbox)
 		}
 		n.nothingIsLeft()
 	})
 }
 
-// nothingIsLeft asserts that no pod waits, starts or is in the book.
+// nothingIsLeft asserts that no pod waits or starts, and that of no pod more is kept than what policies have to know.
 func (n *node) nothingIsLeft() {
 	n.t.Helper()
 	waiting, starting := n.names()
 	assert.Empty(n.t, append(waiting, starting...))
 	n.locked(func(l *Ledger) {
-		assert.Empty(n.t, l.entries.book.UIDs())
-		assert.Empty(n.t, l.entries.shadows)
-		assert.Empty(n.t, l.entries.byRoom)
+		assert.Empty(n.t, l.uids())
+		for _, p := range l.entries.pods {
+			kept := newPod(p.Identity)
+			kept.matched, kept.ticket = p.matched, p.ticket
+			assert.Equal(n.t, kept, p)
+		}
 	})
 }
 
@@ -220,10 +222,10 @@ func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 1, MaxPulling: 1})
 		n.occupies("holder")
 		p := n.pod("p")
-		ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], true, time.Now())
+		ticket, _ := n.Arrive(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], true, time.Now())
 		require.True(t, ticket.LeaveRoom(time.Now(), time.Hour).Admitted)
 		for i := range 10 {
-			n.Ledger.entries.limiter.Join(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
+			n.joins(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
 		}
 		time.Sleep(11 * time.Second)
 		p.runs()

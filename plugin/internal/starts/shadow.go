@@ -21,17 +21,6 @@ type shadow struct {
 	settles time.Time      // when to judge that again; zero if its pod has to change first
 }
 
-// shadows are those starts, by the UID of the pod.
-type shadows map[string]*shadow
-
-// of returns the shadow of a ticket, or nil if there is no ticket, or its start did not continue at once.
-func (s shadows) of(t *throttle.Ticket) *shadow {
-	if t == nil || s[t.UID()] == nil || s[t.UID()].ticket != t {
-		return nil
-	}
-	return s[t.UID()]
-}
-
 // end notes when and how the start really was over, unless that is known already, and returns how long it took.
 func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 	if sh.endedAt.IsZero() {
@@ -42,27 +31,26 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 
 // goOn lets a start continue though its ticket waits, because the mode holds no pod. why is the limit that would have held
 // it. It returns what is to be reported, or nil. In the mode Disabled, only admissions that are frozen hold a start.
-func (e *entries) goOn(now time.Time, t *throttle.Ticket, why reasons.Reason) observe.Event {
+func (e *entries) goOn(now time.Time, p *Pod, why reasons.Reason) observe.Event {
 	switch {
 	case e.config.Load().Spec.GetMode() == v1alpha1.ModeDisabled:
-		if t.StartExempt(now) {
+		if p.ticket.StartExempt(now) {
 			return observe.Unpaced{Reason: observe.Disabled}
 		}
-	case e.beginShadow(now, t, why):
-		return observe.Unpaced{Pod: observe.Pod{UID: t.UID(), Name: t.Name()}, Reason: observe.Shadow, HeldBy: why}
+	case e.beginShadow(now, p, why):
+		return observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.Shadow, HeldBy: why}
 	}
 	return nil
 }
 
 // beginShadow notes that a start continues at once, and that it is admitted when its turn comes. It returns false if that
-// is known already, the pod is not, or the mode has changed: then the start counts once its process runs.
-func (e *entries) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Reason) (begins bool) {
-	_, inBook := e.book.Get(t.UID())
-	if state, _ := t.Status(); state != throttle.Waiting || !inBook || e.shadows.of(t) != nil || e.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
+// is known already, or the mode has changed: then the start counts once its process runs.
+func (e *entries) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins bool) {
+	if state, _ := p.start(); state != throttle.Waiting || !p.reported || p.inShadow() != nil || e.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
 		return false
 	}
-	e.shadows[t.UID()] = &shadow{ticket: t, reason: why, began: now}
-	t.Wait(now)
+	p.shadow = &shadow{ticket: p.ticket, reason: why, began: now}
+	p.ticket.Wait(now)
 	return true
 }
 
@@ -70,9 +58,11 @@ func (e *entries) beginShadow(now time.Time, t *throttle.Ticket, why reasons.Rea
 func (l *Ledger) InShadow() map[string]bool {
 	l.lock()
 	defer l.unlock()
-	all := make(map[string]bool, len(l.entries.shadows))
-	for uid, sh := range l.entries.shadows {
-		all[uid] = l.entries.limiter.Lookup(uid) == sh.ticket
+	all := map[string]bool{}
+	for uid, p := range l.entries.pods {
+		if p.inShadow() != nil {
+			all[uid] = true
+		}
 	}
 	return all
 }
@@ -82,18 +72,26 @@ func (l *Ledger) InShadow() map[string]bool {
 func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	l.lock()
 	defer l.unlock()
-	var waiting []*shadow
-	for _, sh := range l.entries.shadows {
-		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
-			waiting = append(waiting, sh)
+	var waiting []*Pod
+	for _, p := range l.entries.pods {
+		if p.shadow == nil {
+			continue
 		}
-		sh.ticket.StopWaiting(now)
+		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting {
+			waiting = append(waiting, p)
+		}
+		p.shadow.ticket.StopWaiting(now)
 	}
-	clear(l.entries.shadows) // adopt takes no shadow
-	for _, sh := range waiting {
-		adopted := l.entries.adopt(now, sh.ticket.UID(), known[sh.ticket.UID()], sh.ended != "")
-		if adopted && (sh.ended == reasons.Ready || sh.ended == reasons.Settled) {
-			sh.ticket.End(now, sh.ended) // it may not be ready at this moment
+	ended := map[*Pod]reasons.Reason{}
+	for _, p := range l.entries.pods {
+		if p.shadow != nil {
+			ended[p], p.shadow = p.shadow.ended, nil // adopt takes no shadow
+		}
+	}
+	for _, p := range waiting {
+		how := ended[p]
+		if l.entries.adopt(now, p, known[p.UID], how != "") && (how == reasons.Ready || how == reasons.Settled) {
+			p.end(now, how) // it may not be ready at this moment
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -116,18 +115,13 @@ func (a *StartAfter) nodePods(now time.Time, pods bool) (n nodePods) {
 	return n
 }
 
-// saw notes which entries select the pod of a sandbox by its labels.
-func (a *StartAfter) saw(sandbox *api.PodSandbox) {
+// selecting returns which entries select the pod of a sandbox by its labels.
+func (a *StartAfter) selecting(sandbox *api.PodSandbox) []string {
 	all := a.selectors.Load()
 	if all == nil {
-		return
+		return nil
 	}
-	if found := all.selecting(sandbox.GetNamespace(), sandbox.GetLabels()); len(found) > 0 {
-		uid := pods.Key(sandbox)
-		a.s.Ledger.lock()
-		defer a.s.Ledger.unlock()
-		a.s.Ledger.entries.after.selected[uid] = found
-	}
+	return all.selecting(sandbox.GetNamespace(), sandbox.GetLabels())
 }
 
 // AfterView is an entry of startAfter. Until is when pods wait for it no longer; it is zero if they do not wait for it.

@@ -49,7 +49,7 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 	o.configured(t, spec, throttle.Settings{})
 	o.now = time.Now()
 	o.After.Begin(o.now, once)
-	o.app = o.Ledger.entries.limiter.Join(o.now, throttle.Request{UID: "app"})
+	o.app = o.joins(o.now, throttle.Request{UID: "app"})
 	o.app.Wait(o.now)
 	return o
 }
@@ -73,11 +73,11 @@ func (o *order) requireHeld(held bool, as observe.AfterState) {
 func (o *order) sandbox(namespace, name string, labels map[string]string) {
 	o.locked(func(l *Ledger) {
 		sandbox := &api.PodSandbox{Id: name, Uid: name, Namespace: namespace, Name: name, Labels: labels}
-		l.entries.book.Update(sandbox)
-		l.entries.book.SetSandbox(name, name, "")
-		l.entries.book.Start(o.now, sandbox, &api.Container{Id: name, Name: "app", PodSandboxId: name})
+		p := l.entries.atSandbox(sandbox)
+		p.setSandbox(name)
+		p.begins(o.now, &api.Container{Id: name, Name: "app", PodSandboxId: name})
+		p.selected = o.After.selecting(sandbox)
 	})
-	o.After.saw(&api.PodSandbox{Uid: name, Namespace: namespace, Labels: labels})
 }
 
 // agent returns kubelet's report of a pod of the DaemonSet, about the container of this ID.
@@ -271,7 +271,7 @@ func TestANewEntryHoldsBeforeTheNewLimitsAdmit(t *testing.T) {
 	t.Parallel()
 	o := anOrder(t, "spec: {}", ReadyOnce{}, func(o *order) { o.watch.away = true })
 	o.Ledger.entries.limiter.Configure(o.now, throttle.Settings{MaxConcurrent: 1})
-	late := o.Ledger.entries.limiter.Join(o.now, throttle.Request{UID: "late"})
+	late := o.joins(o.now, throttle.Request{UID: "late"})
 	late.Wait(o.now)
 	require.Equal(t, throttle.Waiting, state(late))
 	o.configured(t, afterAgent, throttle.Settings{})

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -155,8 +154,8 @@ func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 		p.begins("app")
 		p.is(throttle.Started, reasons.Exited)
 		n.locked(func(l *Ledger) {
-			assert.Empty(t, l.entries.book.Progress(p.uid, time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
-			assert.True(t, l.entries.book.ExitedSince(p.uid, time.Time{}))
+			assert.Empty(t, l.entries.pods[p.uid].progress(time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
+			assert.True(t, l.entries.pods[p.uid].exitedSince(time.Time{}))
 		})
 	})
 }
@@ -294,7 +293,7 @@ func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
 func (n *node) comesFromTheRoom(name string, changes ...func(*podwatch.Pod)) *testPod {
 	p := n.pod(name, changes...)
 	known, _ := n.Known(name)
-	ticket, _ := n.Arrive(time.Now(), pods.Pod{UID: name, Namespace: "default", Name: name}, known, true, time.Now())
+	ticket, _ := n.Arrive(time.Now(), Identity{UID: name, Namespace: "default", Name: name}, known, true, time.Now())
 	defer ticket.Wait(time.Now())()
 	n.lends("holder")
 	p.is(throttle.Starting, reasons.SlotLent)

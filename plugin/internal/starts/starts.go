@@ -88,7 +88,7 @@ type Starts struct {
 	o        Options
 	Runtime  *RuntimeEvents // handles the events of the runtime
 	Policies *Policies
-	Ledger   *Ledger // the limiter and the book of pods, under one lock
+	Ledger   *Ledger // the limiter and the pods, under one lock
 	Valve    *Valve  // ends all waits
 	After    *StartAfter
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
@@ -100,7 +100,7 @@ type Starts struct {
 	config atomic.Pointer[crd.Effective]
 }
 
-// RuntimeEvents handles the events of the runtime about sandboxes and containers: it writes them into the book,
+// RuntimeEvents handles the events of the runtime about sandboxes and containers: it writes them into the pods,
 // and joins and ends tickets. It is part of a Starts. Its methods are safe for concurrent use and do not block.
 type RuntimeEvents struct{ s *Starts }
 
@@ -156,10 +156,9 @@ func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
 func (s *Starts) AnyCgroup() string {
 	s.Ledger.lock()
 	defer s.Ledger.unlock()
-	book := s.Ledger.entries.book
-	for _, uid := range book.UIDs() {
-		if p, _ := book.Get(uid); p.CgroupParent != "" {
-			return p.CgroupParent
+	for _, p := range s.Ledger.entries.pods {
+		if p.cgroup != "" {
+			return p.cgroup
 		}
 	}
 	return ""

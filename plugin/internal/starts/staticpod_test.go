@@ -22,7 +22,7 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 			p.starts("app")
 			isGrouped := func(is bool, why string) {
 				n.locked(func(l *Ledger) {
-					_, has := l.entries.groups[p.uid]
+					_, has := l.entries.pods[p.uid]
 					assert.Equal(t, is, has, why)
 				})
 			}
@@ -40,7 +40,7 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 			n.Runtime.SandboxStopped(p.sandbox)
 			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
 			n.Runtime.SandboxRemoved(p.sandbox)
-			n.locked(func(l *Ledger) { require.Empty(t, l.entries.book.UIDs()) })
+			n.locked(func(l *Ledger) { require.Empty(t, l.uids()) })
 			if !mirrorFirst {
 				isGrouped(true, "the API server still has it")
 				mirrorIsDeleted()

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -52,7 +51,7 @@ func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing
 		n.lists(all, ctrs...)
 		require.True(t, n.Hooks.Freeze())
 		for _, p := range all {
-			ticket, _ := n.HookTicket(pods.Pod{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second))
+			ticket, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second))
 			ticket.Wait(time.Now())
 			n.Hooks.Back(p.latest["app"].GetId())
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -60,7 +59,9 @@ func (t Ticket) DeadlineReached(now time.Time) throttle.Decision {
 	defer l.unlock()
 	d := t.t.DeadlineReached(now)
 	if !d.Admitted {
-		l.entries.book.Expire(t.UID())
+		if p := l.entries.pods[t.UID()]; p != nil {
+			p.expire()
+		}
 	}
 	return d
 }
@@ -102,47 +103,53 @@ func (l *Ledger) startNotHeld(now time.Time, t *throttle.Ticket) observe.Event {
 	l.lock()
 	defer l.unlock()
 	v, _ := l.entries.limiter.View(now, t.UID())
-	return l.entries.goOn(now, t, v.Reason)
+	p := l.entries.pods[t.UID()]
+	if p == nil || p.ticket != t {
+		return nil
+	}
+	return l.entries.goOn(now, p, v.Reason)
 }
 
 // Arrive returns the ticket of a pod that waits in the waiting room; waits is false if the pod is exempt. since is when
 // it began to wait. pod is what the pod watch knows, if known.
-func (s *Starts) Arrive(now time.Time, who pods.Pod, pod podwatch.Pod, known bool, since time.Time) (t Ticket, waits bool) {
+func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, known bool, since time.Time) (t Ticket, waits bool) {
 	request := throttle.Request{Arrived: since}
 	if known {
 		request.Profile = s.profile(pod, false)
 	}
 	l := s.Ledger
-	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
+	p := l.lockMatching(now, subject{Identity: who, facts: pod.Facts})[0]
 	defer l.unlock()
-	l.entries.put(now, found)
-	if p, has := l.entries.book.Get(who.UID); has {
-		who = p
+	if !p.reported {
+		p.Identity = who
 	}
-	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, who, pod, known) {
+	if isExempt(l.entries.config.Load().Spec.Exemptions, p.Identity, pod, known) {
 		return Ticket{}, false
 	}
-	l.entries.byRoom[who.UID] = true
-	return Ticket{s, l.entries.join(now, who, pod, request)}, true
+	p.fromRoom = true
+	return Ticket{s, l.entries.join(now, p, pod, request)}, true
 }
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
 // or replaced. The channel is nil if the runtime did not report the container. since is when the hook began to wait. A
 // hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at
 // once.
-func (s *Starts) HookTicket(who pods.Pod, containerID string, since time.Time) (Ticket, <-chan struct{}) {
+func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (Ticket, <-chan struct{}) {
 	now, l := time.Now(), s.Ledger
 	pod, _ := s.Known(who.UID)
-	found := l.lockMatching(subject{uid: who.UID, namespace: who.Namespace, facts: pod.Facts})
+	p := l.lockMatching(now, subject{Identity: who, facts: pod.Facts})[0]
 	defer l.unlock()
-	l.entries.put(now, found)
-	p, repeats, gone := l.entries.book.Hook(who, containerID)
-	t := l.entries.limiter.Lookup(p.UID)
-	if state, reason := t.Status(); t != nil && (state != throttle.Gone || reason == reasons.Deleted) {
-		return Ticket{s, t}, gone
+	p.reported = true
+	var gone <-chan struct{}
+	repeats := 0
+	if c := p.containers[containerID]; c != nil {
+		gone, repeats = c.gone, p.exits[c.name].repeats
 	}
-	t = l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
-	if pods.Exempt(l.entries.config.Load().Spec.Exemptions, p, pod, pod.UID != "") {
+	if state, reason := p.start(); p.ticket != nil && (state != throttle.Gone || reason == reasons.Deleted) {
+		return Ticket{s, p.ticket}, gone
+	}
+	t := l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
+	if isExempt(l.entries.config.Load().Spec.Exemptions, p.Identity, pod, pod.UID != "") {
 		t.StartExempt(now)
 	}
 	return Ticket{s, t}, gone

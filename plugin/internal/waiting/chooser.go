@@ -11,7 +11,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -151,7 +150,7 @@ func (c *Chooser) Sandbox(call context.Context, sandbox *api.PodSandbox) error {
 
 // madeIn returns the container with this ID in the sandbox, or the sandbox itself if the ID is empty.
 func madeIn(sandbox *api.PodSandbox, container string) observe.Made {
-	pod := observe.Pod{UID: pods.Key(sandbox), Name: pods.NameOf(sandbox)}
+	pod := observe.Pod{UID: starts.Key(sandbox), Name: starts.NameOf(sandbox)}
 	return observe.Made{Pod: pod, Sandbox: sandbox.GetId(), Container: container}
 }
 
@@ -195,7 +194,7 @@ func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod po
 	if c.o.Pods == nil {
 		return podwatch.Pod{}, false
 	}
-	uid := pods.Key(sandbox)
+	uid := starts.Key(sandbox)
 	if pod, known = c.o.Pods.Get(uid); known || !c.o.Pods.Healthy() || !c.o.Starts.MayHold(sandbox) {
 		return pod, known
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -158,7 +158,7 @@ func (g *Gate) barsHook(now time.Time, held *heldContainer) string {
 		return "a hook cannot name the pod: " + err.Error() // it would start the container without a decision, and look broken
 	}
 	bars := held.NoGate
-	if bars == pods.Unseen && g.made(held.sandbox) {
+	if bars == starts.Unseen && g.made(held.sandbox) {
 		bars = g.runtime.Load().bars(held.sandbox, g.o.ProcRoot)
 	}
 	switch {

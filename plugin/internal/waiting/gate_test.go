@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
@@ -129,7 +128,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	} {
 		g := aGate(c.use, hook)
 		g.runsOn(c.version)
-		noGate := pods.Unseen
+		noGate := starts.Unseen
 		if c.seen {
 			noGate = g.runtime.Load().bars(&api.PodSandbox{Id: "s", RuntimeHandler: c.handler}, "/nowhere")
 		}
@@ -152,6 +151,6 @@ func aGate(use GateUse, hook string) *Gate {
 // asks returns a container called c that asks to wait. noGate is why no hook may wait in its sandbox; empty: one may.
 func asks(noGate string, pod podwatch.Pod, known, beside bool) *heldContainer {
 	return &heldContainer{kubelet: pod, known: known, ContainerStart: starts.ContainerStart{
-		NewContainer: pods.NewContainer{Pod: pods.Pod{UID: "u", NoGate: noGate}, Container: "c", Beside: beside},
+		NewContainer: starts.NewContainer{Identity: starts.Identity{UID: "u"}, NoGate: noGate, Container: "c", Beside: beside},
 	}, made: observe.Made{Container: "id"}}
 }

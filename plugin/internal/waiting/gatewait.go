@@ -7,7 +7,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -68,9 +67,9 @@ func (g *Gate) waitFor(
 }
 
 // podOf returns the pod that a process says it waits for.
-func podOf(h gate.Hello) pods.Pod {
+func podOf(h gate.Hello) starts.Identity {
 	name := observe.PodName(h.Name)
-	return pods.Pod{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}
+	return starts.Identity{UID: h.PodUID, Namespace: name.Namespace, Name: name.Name}
 }
 
 // await blocks until a waiting process has its answer, and sends it its forecast each time that this changes. ends

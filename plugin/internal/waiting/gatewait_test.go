@@ -10,7 +10,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/pods"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -35,7 +34,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 
 // ticketOf returns the ticket of a pod that joins the queue.
 func (c *Chooser) ticketOf(uid string) starts.Ticket {
-	t, _ := c.o.Starts.Arrive(time.Now(), pods.Pod{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, false, time.Now())
+	t, _ := c.o.Starts.Arrive(time.Now(), starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, false, time.Now())
 	return t
 }
 

@@ -1,21 +1,13 @@
-package pods
+package starts
 
 import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// Annotations and labels of kubelet and the DaemonSet controller, seen through NRI before the pod watch knows
-// the pod.
-const (
-	annotationSource        = "kubernetes.io/config.source"
-	sourceAPI               = "api"
-	labelTemplateGeneration = "pod-template-generation"
-)
-
-// Exempt reports whether a pod does not wait. pod is what the pod watch knows, if known. Otherwise only the runtime's
+// isExempt reports whether a pod does not wait. pod is what the pod watch knows, if known. Otherwise only the runtime's
 // report p counts, and pod is the zero value.
-func Exempt(exempt v1alpha1.Exemptions, p Pod, pod podwatch.Pod, known bool) bool {
+func isExempt(exempt v1alpha1.Exemptions, p Identity, pod podwatch.Pod, known bool) bool {
 	critical := pod.PriorityClassName == "system-node-critical" || pod.PriorityClassName == "system-cluster-critical"
 	return exempt.ExemptsNamespace(p.Namespace) || p.Static || pod.Static ||
 		critical && exempt.CriticalPods.Has(p.Namespace) ||

@@ -1,4 +1,4 @@
-package pods
+package starts
 
 import (
 	"time"
@@ -6,24 +6,23 @@ import (
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Rebuild updates the book to what exists: the sandboxes that live, which Alive returned, and their containers. It
+// rebuildPods updates the pods to what exists: the sandboxes that live, which alive returned, and their containers. It
 // returns the pods whose sandbox is gone, also those that have another one now.
-func (b *Book) Rebuild(now time.Time, live []*api.PodSandbox, ctrs []*api.Container) (lost []string) {
+func (e *entries) rebuildPods(now time.Time, live []*api.PodSandbox, ctrs []*api.Container) (lost []*Pod) {
 	listed := map[string]bool{}
-	bySandbox := map[string]*podState{}
+	bySandbox := map[string]*Pod{}
 	for _, sandbox := range live {
-		b.Update(sandbox)
-		bySandbox[sandbox.GetId()] = b.at(Key(sandbox))
+		bySandbox[sandbox.GetId()] = e.atSandbox(sandbox)
 	}
 	for _, sandbox := range live {
 		p := bySandbox[sandbox.GetId()]
-		if bySandbox[p.Sandbox] == nil {
-			if p.Sandbox != "" {
-				lost = append(lost, p.UID)
+		if bySandbox[p.sandbox] == nil {
+			if p.sandbox != "" {
+				lost = append(lost, p)
 			}
 			p.setSandbox(sandbox.GetId())
 		}
-		p.lastSandbox = p.Sandbox // one of several that live stays the present one
+		p.lastSandbox = p.sandbox // one of several that live stays the present one
 	}
 	for _, ctr := range ctrs {
 		if p := bySandbox[ctr.GetPodSandboxId()]; p != nil {
@@ -31,17 +30,17 @@ func (b *Book) Rebuild(now time.Time, live []*api.PodSandbox, ctrs []*api.Contai
 			p.adopt(ctr, now)
 		}
 	}
-	for _, p := range b.pods {
-		if p.Sandbox != "" && bySandbox[p.Sandbox] == nil {
-			p.Sandbox = ""
+	for _, p := range e.pods {
+		if p.sandbox != "" && bySandbox[p.sandbox] == nil {
+			p.sandbox = ""
 			p.sandboxGone()
-			lost = append(lost, p.UID)
+			lost = append(lost, p)
 		}
 		for id, c := range p.containers {
 			if listed[id] {
 				continue
 			}
-			if c.running && p.Sandbox != "" {
+			if c.running && p.sandbox != "" {
 				p.exit(c, now) // while the daemon was not connected
 			}
 			p.remove(id)
@@ -50,10 +49,10 @@ func (b *Book) Rebuild(now time.Time, live []*api.PodSandbox, ctrs []*api.Contai
 	return lost
 }
 
-// Alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports
+// alive returns the sandboxes that live. A runtime also lists a pod's dead sandboxes, in no order. containerd reports
 // no state of them, but a dead one has no process. The sandbox of a virtual machine may have none either after a
 // restart of containerd. It lives if one of its containers runs.
-func Alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
+func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbox) {
 	runs := map[string]bool{}
 	for _, ctr := range ctrs {
 		if state := ctr.GetState(); state == api.ContainerState_CONTAINER_RUNNING || state == api.ContainerState_CONTAINER_PAUSED {
@@ -69,7 +68,7 @@ func Alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbo
 }
 
 // adopt adds or updates a container that exists.
-func (p *podState) adopt(ctr *api.Container, now time.Time) {
+func (p *Pod) adopt(ctr *api.Container, now time.Time) {
 	c := p.containers[ctr.GetId()]
 	if c == nil {
 		c = p.create(ctr, now)
@@ -84,7 +83,7 @@ func (p *podState) adopt(ctr *api.Container, now time.Time) {
 	}
 	switch ctr.GetState() {
 	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
-		if !c.running { // else the book knows it, and the wall clock may have been set back since
+		if !c.running { // else the daemon knows it, and the wall clock may have been set back since
 			c.running, c.since = true, at(ctr.GetStartedAt())
 		}
 	case api.ContainerState_CONTAINER_STOPPED:

@@ -1,4 +1,4 @@
-package pods
+package starts
 
 import (
 	"testing"
@@ -6,8 +6,10 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 func TestTheSandboxTellsWhereItsPodComesFrom(t *testing.T) {
@@ -16,7 +18,7 @@ func TestTheSandboxTellsWhereItsPodComesFrom(t *testing.T) {
 		Uid: "u", Namespace: "ns", Name: "web",
 		Labels: map[string]string{"tier": "front", labelTemplateGeneration: "1"}, Annotations: map[string]string{annotationSource: "file"},
 	}
-	p := newPodState(sandbox)
+	p := newPod(Identity{UID: "u"})
 	p.update(sandbox)
 	assert.True(t, p.Static && p.Template)
 	sandbox.Annotations[annotationSource] = sourceAPI
@@ -25,12 +27,12 @@ func TestTheSandboxTellsWhereItsPodComesFrom(t *testing.T) {
 	assert.True(t, !p.Static && !p.Template)
 }
 
-// A kill of the runtime may interrupt a start. The book may then miss that the container began to run, and treat an
+// A kill of the runtime may interrupt a start. The daemon may then miss that the container began to run, and treat an
 // earlier container of its name as running. kubelet's report about the latest container counts.
 func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 	t.Parallel()
 	joined := time.Unix(1000, 0)
-	p := newPodState(&api.PodSandbox{Uid: "u"})
+	p := newPod(Identity{UID: "u"})
 	first := p.create(&api.Container{Id: "first", Name: "app"}, joined.Add(time.Second))
 	pod := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: "second", Running: true}}}
 	p.create(&api.Container{Id: "second", Name: "app"}, joined.Add(2*time.Second))
@@ -53,17 +55,26 @@ func TestProgressGoesByTheLatestContainerOfAName(t *testing.T) {
 func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"old", "refused"}, {"refused", "old"}} {
-		b := NewBook()
-		b.Update(&api.PodSandbox{Id: "old", Uid: "u"})
-		b.SetSandbox("u", "old", "")
-		assert.True(t, b.StopSandbox("u", "old"))
-		b.Refuse("u")
-		for _, id := range order {
-			assert.False(t, b.IsLatest("u", id), id)
+		s := aStarts(standalone)
+		s.configured(t, "spec: {}", oneSlot)
+		s.starts(time.Now(), "holder")
+		sandbox := func(id string) *api.PodSandbox {
+			return &api.PodSandbox{Id: id, Uid: "u", Namespace: "default", Name: "u"}
 		}
-		b.SetSandbox("u", "new", "")
-		assert.False(t, b.IsLatest("u", "old"))
-		assert.True(t, b.IsLatest("u", "new"))
+		p := s.Ledger.entries.atSandbox(sandbox("old"))
+		p.setSandbox("old")
+		s.Runtime.SandboxStopped(sandbox("old"))
+		d, _ := s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("refused"), Refusable: true, SlotFirst: true})
+		require.False(t, d.Admitted)
+		for _, id := range order {
+			s.Runtime.SandboxRemoved(sandbox(id))
+			assert.Equal(t, throttle.Waiting, state(p.ticket), id)
+		}
+		p.setSandbox("new")
+		s.Runtime.SandboxRemoved(sandbox("old"))
+		assert.Equal(t, throttle.Waiting, state(p.ticket), "the pod has another one")
+		s.Runtime.SandboxRemoved(sandbox("new"))
+		assert.Equal(t, throttle.Gone, state(p.ticket))
 	}
 }
 
@@ -73,16 +84,14 @@ func TestAWaitThatEndedWithoutATurnIsNoFailureOfTheNextStart(t *testing.T) {
 	t.Parallel()
 	joined := time.Unix(1000, 0)
 	for _, expired := range []bool{false, true} {
-		b := NewBook()
-		sandbox := &api.PodSandbox{Uid: "u", Id: "s"}
-		b.Update(sandbox)
-		b.Create(joined, sandbox, &api.Container{Id: "first", Name: "app0", PodSandboxId: "s"}, podwatch.Pod{})
+		p := newPod(Identity{UID: "u"})
+		p.isAsked(joined, "s", &api.Container{Id: "first", Name: "app0", PodSandboxId: "s"}, podwatch.Pod{})
 		if expired {
-			b.Expire("u")
+			p.expire()
 		}
-		b.Create(joined.Add(time.Minute), sandbox, &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"}, podwatch.Pod{})
-		b.Start(joined.Add(time.Minute), sandbox, &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"})
-		run := b.Progress("u", joined, podwatch.Pod{Containers: map[string]podwatch.Container{"app0": {ID: "first", CrashLooping: true}}})
+		p.isAsked(joined.Add(time.Minute), "s", &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"}, podwatch.Pod{})
+		p.begins(joined.Add(time.Minute), &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"})
+		run := p.progress(joined, podwatch.Pod{Containers: map[string]podwatch.Container{"app0": {ID: "first", CrashLooping: true}}})
 		assert.Equal(t, !expired, run.CrashLoops, "expired: %t", expired)
 		assert.Contains(t, run.IDs, "app1")
 	}

@@ -1,4 +1,4 @@
-package pods
+package starts
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// The runtime reports times of the wall clock, which may be set afterwards. The book keeps these times on the
-// daemon's clock.
+// The runtime reports times of the wall clock, which may be set afterwards. The daemon keeps these times on its own
+// clock.
 func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -21,7 +21,7 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 		now.Add(-time.Minute).UnixNano(): now.Add(-time.Minute),
 		now.Add(time.Hour).UnixNano():    now, // the clock was set back since
 	} {
-		p := newPodState(&api.PodSandbox{Uid: "u"})
+		p := newPod(Identity{UID: "u"})
 		p.adopt(&api.Container{Id: "c1", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: told}, now)
 		p.adopt(&api.Container{Id: "c2", Name: "init", State: api.ContainerState_CONTAINER_STOPPED, FinishedAt: told}, now)
 		require.True(t, p.containers["c1"].running)
@@ -36,33 +36,33 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 // it.
 func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	t.Parallel()
-	b := NewBook()
+	s := aStarts(standalone)
+	e := &s.Ledger.entries
 	sandbox := func(id string) *api.PodSandbox { return &api.PodSandbox{Id: id, Uid: "u", Pid: 7} }
-	noGate := func() string { p, _ := b.Get("u"); return p.NoGate }
-	rebuild := func(id string) { b.Rebuild(time.Now(), []*api.PodSandbox{sandbox(id)}, nil) }
+	noGate := func() string { return e.pods["u"].noGate }
+	rebuild := func(id string) { e.rebuildPods(time.Now(), []*api.PodSandbox{sandbox(id)}, nil) }
 	rebuild("first")
 	assert.Equal(t, Unseen, noGate())
 	rebuild("first")
 	assert.Equal(t, Unseen, noGate(), "a list says nothing about the shim")
 	for _, why := range []string{"", "the runtime was too old"} {
-		b.SetSandbox("u", "seen", why)
+		s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("seen"), NoGate: why})
 		rebuild("seen")
 		assert.Equal(t, why, noGate())
-		b.Create(time.Now(), sandbox("seen"), &api.Container{Id: "c", Name: "c"}, podwatch.Pod{})
+		e.pods["u"].isAsked(time.Now(), "seen", &api.Container{Id: "c", Name: "c"}, podwatch.Pod{})
 		assert.Equal(t, why, noGate())
 	}
-	b.Create(time.Now(), sandbox("other"), &api.Container{Id: "d", Name: "c"}, podwatch.Pod{})
+	e.pods["u"].isAsked(time.Now(), "other", &api.Container{Id: "d", Name: "c"}, podwatch.Pod{})
 	assert.Equal(t, Unseen, noGate())
 }
 
 // The runtime lists the sandboxes of a pod in no order.
 func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	t.Parallel()
-	b := NewBook()
-	rebuild := func(ctrs []*api.Container, sandboxes ...*api.PodSandbox) (p Pod, lost []string) {
-		lost = b.Rebuild(time.Now(), Alive(sandboxes, ctrs), ctrs)
-		p, _ = b.Get("u")
-		return p, lost
+	e := &aStarts().Ledger.entries
+	rebuild := func(ctrs []*api.Container, sandboxes ...*api.PodSandbox) (p *Pod, lost []*Pod) {
+		lost = e.rebuildPods(time.Now(), alive(sandboxes, ctrs), ctrs)
+		return e.pods["u"], lost
 	}
 	sandbox := func(id string, pid uint32) *api.PodSandbox {
 		return &api.PodSandbox{Id: id, Uid: "u", Pid: pid, Linux: &api.LinuxPodSandbox{CgroupParent: "/" + id}}
@@ -74,15 +74,15 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	} {
 		p, lost := rebuild([]*api.Container{left}, sandboxes...)
 		assert.Empty(t, lost)
-		assert.Equal(t, "present", p.Sandbox)
-		assert.Equal(t, "/present", p.CgroupParent)
-		assert.Empty(t, b.LatestID("u"), "a container in a dead sandbox never starts")
+		assert.Equal(t, "present", p.sandbox)
+		assert.Equal(t, "/present", p.cgroup)
+		assert.Empty(t, p.containers, "a container in a dead sandbox never starts")
 	}
 	inVM := &api.Container{Id: "in-vm", PodSandboxId: "vm", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
 	p, lost := rebuild([]*api.Container{inVM, left}, sandbox("vm", 0), sandbox("dead", 0))
-	assert.Equal(t, []string{"u"}, lost, "its sandbox is another one")
-	assert.Equal(t, "vm", p.Sandbox, "the runtime does not report the sandbox's process")
+	assert.Equal(t, []*Pod{p}, lost, "its sandbox is another one")
+	assert.Equal(t, "vm", p.sandbox, "the runtime does not report the sandbox's process")
 	_, lost = rebuild(nil, sandbox("vm", 0))
-	assert.Equal(t, []string{"u"}, lost)
-	assert.True(t, b.Empty("u"))
+	assert.Equal(t, []*Pod{p}, lost)
+	assert.True(t, p.isEmpty())
 }

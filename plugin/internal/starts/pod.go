@@ -1,0 +1,160 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// Pod is all that the daemon knows of a pod under the lock. There is one for each pod that the runtime, a hook, the
+// waiting room or the API server has told of. An unknown pod is nil. A Pod has no lock, reads no clock and no file.
+//
+// Kept elsewhere, by UID, because no decision under the lock needs it or because it outlives the pod:
+//   - the pod as the API server reports it: package podwatch has it, and a decision gets a copy;
+//   - the pod's counts in its groups, and the last 256 starts that have ended: the limiter;
+//   - what the loop measures of a start: it reads files, and it is learned from after the pod is gone;
+//   - connections of processes that wait, and hooks that failed: package waiting;
+//   - what was last logged of the pod: package observe;
+//   - learned costs: package learning, by kind.
+type Pod struct {
+	Identity
+	reported bool // the runtime or a hook has told of it, and it was not forgotten since
+	fromRoom bool // it came to the waiting room, and was not forgotten since
+
+	// What the runtime has reported.
+	cgroup      string                // the parent of its containers' cgroups
+	sandbox     string                // the ID of the present one; empty if there is none
+	lastSandbox string                // the ID of the latest one; empty if it was refused
+	noGate      string                // why no hook may wait in the present sandbox; empty if one may
+	containers  map[string]*container // by ID
+	exits       map[string]exits      // by the name of the container, in the present sandbox
+	held        []string              // names of containers that the daemon held back in this sandbox and that have not begun to run since
+	undone      bool                  // the container that was made last ended without having run
+
+	// What policies and startAfter say of it.
+	matched  matched
+	selected []string // the entries of startAfter with a selector that select the pod by the labels of its sandbox
+
+	ticket *throttle.Ticket // of the latest start; nil if there was none
+	shadow *shadow          // the latest start that continued at once in the mode Shadow; nil if there was none
+	asks   asking           // how long the limiter has not admitted it
+}
+
+// Identity is who a pod is, as the runtime, a hook or the waiting room says.
+type Identity struct {
+	UID, Namespace, Name string
+	Static               bool // kubelet has the pod from a source of its own, by the sandbox
+	Template             bool // the sandbox has the label of a DaemonSet's pod
+}
+
+// NamespacedName returns "namespace/name".
+func (p Identity) NamespacedName() string { return p.Namespace + "/" + p.Name }
+
+// NameOf returns "namespace/name" of the pod of a sandbox.
+func NameOf(sandbox *api.PodSandbox) string { return sandbox.GetNamespace() + "/" + sandbox.GetName() }
+
+// Key returns the pod's UID, or "namespace/name" if a client of the runtime set no UID.
+func Key(sandbox *api.PodSandbox) string {
+	if uid := sandbox.GetUid(); uid != "" {
+		return uid
+	}
+	return NameOf(sandbox)
+}
+
+// Annotations and labels of kubelet and the DaemonSet controller, seen through NRI before the pod watch knows
+// the pod.
+const (
+	annotationSource        = "kubernetes.io/config.source"
+	sourceAPI               = "api"
+	labelTemplateGeneration = "pod-template-generation"
+)
+
+// identify returns who the pod of a sandbox is. A tenant may set any number of labels and annotations, so it keeps only
+// what those say that pacing needs.
+func identify(sandbox *api.PodSandbox) Identity {
+	source := sandbox.GetAnnotations()[annotationSource]
+	_, template := sandbox.GetLabels()[labelTemplateGeneration]
+	return Identity{
+		UID: Key(sandbox), Namespace: sandbox.GetNamespace(), Name: sandbox.GetName(),
+		Static: source != "" && source != sourceAPI, Template: template,
+	}
+}
+
+func newPod(who Identity) *Pod {
+	return &Pod{Identity: who, containers: map[string]*container{}, exits: map[string]exits{}}
+}
+
+// start returns the state of the pod's latest start and the reason for it, as [throttle.Ticket.Status] does.
+func (p *Pod) start() (throttle.State, reasons.Reason) { return p.ticket.Status() }
+
+// inShadow returns the pod's latest start if it continued at once in the mode Shadow, or nil.
+func (p *Pod) inShadow() *shadow {
+	if p.shadow == nil || p.shadow.ticket != p.ticket {
+		return nil
+	}
+	return p.shadow
+}
+
+// isEmpty reports whether the pod has no sandbox and no container.
+func (p *Pod) isEmpty() bool { return p.sandbox == "" && len(p.containers) == 0 }
+
+// isLeft reports whether anything is left of the pod: a sandbox, a container, or a start that waits or is under way.
+func (p *Pod) isLeft() bool {
+	state, _ := p.start()
+	return state == throttle.Waiting || state == throttle.Starting || !p.isEmpty()
+}
+
+// at returns the pod with this identity. It adds a pod that is unknown.
+func (e *entries) at(who Identity) *Pod {
+	p := e.pods[who.UID]
+	if p == nil {
+		p = newPod(who)
+		p.ticket = e.limiter.Lookup(who.UID) // kubelet may make containers of a pod that was deleted
+		e.pods[who.UID] = p
+	}
+	return p
+}
+
+// atSandbox returns the pod of a sandbox that the runtime reports.
+func (e *entries) atSandbox(sandbox *api.PodSandbox) *Pod {
+	p := e.at(identify(sandbox))
+	p.update(sandbox)
+	return p
+}
+
+// forget forgets a pod, and reports whether nothing of it is left. A pod that was deleted from the API server is
+// forgotten in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal
+// of sandboxes that are older than itself. Any other is kept while something is left of it. What policies match of a pod
+// that the pod watch knows is kept beyond that: the pod counts as running until it has finished. p may be nil.
+func (e *entries) forget(now time.Time, p *Pod, deleted, known bool) bool {
+	switch {
+	case p == nil:
+		return true
+	case deleted:
+		p.end(now, reasons.Deleted)
+	case p.isLeft():
+		return false
+	}
+	for id := range p.containers {
+		p.remove(id)
+	}
+	if !deleted && known {
+		left := newPod(p.Identity)
+		left.matched, left.ticket = p.matched, p.ticket
+		*p = *left
+		return true
+	}
+	delete(e.pods, p.UID)
+	e.limiter.Finished(now, p.UID)
+	return true
+}
+
+// end ends the pod's latest start for a reason, if it has not ended.
+func (p *Pod) end(now time.Time, reason reasons.Reason) {
+	if p.ticket != nil {
+		p.ticket.End(now, reason)
+	}
+}

@@ -1,0 +1,292 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+)
+
+// container is what the runtime has reported of one container.
+type container struct {
+	id, name string
+	sandbox  string    // ID; if it is empty, it is not known and counts as the present one
+	made     time.Time // when the daemon first knew it
+	pid      int       // of its first process, on the host; 0 if it is not known
+	running  bool
+	since    time.Time // when it began to run
+	exited   bool      // it ended, or its sandbox did
+	expired  bool      // its wait ended without a turn, before the pod's start was admitted
+	// gone is closed when the container was removed, or a newer one took its name.
+	gone chan struct{}
+}
+
+// inCreation reports whether the container was made, and has neither begun to run nor ended.
+func (c *container) inCreation() bool { return !c.running && !c.exited }
+
+// inSandbox reports whether a container is in the pod's present sandbox.
+func (p *Pod) inSandbox(c *container) bool { return c.sandbox == "" || c.sandbox == p.sandbox }
+
+// update updates the pod from its sandbox.
+func (p *Pod) update(sandbox *api.PodSandbox) {
+	p.Identity, p.reported = identify(sandbox), true
+	if parent := sandbox.GetLinux().GetCgroupParent(); parent != "" {
+		p.cgroup = parent
+	}
+}
+
+// Unseen is Pod.noGate in a sandbox that the daemon did not see being made. A shim outlives the runtime that started
+// it, so the version of the runtime says nothing about it, unless the sandbox is younger than the runtime.
+const Unseen = "the pod's sandbox may be older than this containerd: its shim may hold up statistics while a hook waits"
+
+// setSandbox makes a sandbox that exists the pod's present one. A new sandbox is a first start: earlier exits no longer
+// count.
+func (p *Pod) setSandbox(sandbox string) {
+	p.lastSandbox = sandbox
+	if p.sandbox != sandbox {
+		p.sandbox, p.noGate = sandbox, Unseen
+		p.sandboxGone()
+	}
+}
+
+// stopSandbox notes that a sandbox and its containers were stopped, and reports whether it was the pod's present one.
+func (p *Pod) stopSandbox(sandbox string) (present bool) {
+	if p.sandbox != sandbox {
+		return false
+	}
+	p.sandbox = ""
+	p.sandboxGone()
+	for _, c := range p.containers {
+		if c.sandbox == "" || c.sandbox == sandbox {
+			c.running, c.exited = false, true
+		}
+	}
+	return true
+}
+
+// sandboxGone forgets what counted in the sandbox that was the present one.
+func (p *Pod) sandboxGone() {
+	clear(p.exits)
+	p.held, p.undone = nil, false
+}
+
+// replace ends the containers that a new one replaces, because they have the same name.
+func (p *Pod) replace(ctr *api.Container, now time.Time) {
+	for _, old := range p.containers {
+		if old.name != ctr.GetName() || old.id == ctr.GetId() {
+			continue
+		}
+		if old.running {
+			// kubelet saw its end. The runtime will report it later.
+			p.exit(old, now)
+			continue
+		}
+		p.remove(old.id)
+	}
+}
+
+// create adds a container, and replaces an older one of the same name.
+func (p *Pod) create(ctr *api.Container, now time.Time) *container {
+	p.replace(ctr, now)
+	c := &container{
+		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
+	}
+	p.containers[c.id], p.undone = c, false
+	return c
+}
+
+func (p *Pod) remove(id string) {
+	if c := p.containers[id]; c != nil {
+		p.undone = p.undone || c.inCreation() && p.sandbox != "" && p.inSandbox(c)
+		close(c.gone)
+		delete(p.containers, id)
+	}
+}
+
+func (p *Pod) exit(c *container, at time.Time) {
+	ran := time.Duration(0)
+	if c.running {
+		ran = at.Sub(c.since)
+	}
+	c.running, c.exited = false, true
+	if p.inSandbox(c) {
+		p.exits[c.name] = p.exits[c.name].and(at, ran)
+	}
+}
+
+// allUndone reports whether the latest try to start the pod is over although no process of it ran (its container was
+// rejected, undone, or could not be started), and no container runs or is in creation. pod is kubelet's report. The end of
+// an init container is no such end.
+func (p *Pod) allUndone(pod podwatch.Pod) bool {
+	undone := p.undone
+	for _, c := range p.containers {
+		switch reported := pod.Containers[c.name]; {
+		case c.running:
+			return false
+		case !c.inCreation():
+		case reported.StartFailed && reported.ID == c.id:
+			undone = true
+		default:
+			return false
+		}
+	}
+	return undone
+}
+
+// Progress is how far a start is. The zero value: it has not begun.
+type Progress struct {
+	IDs      map[string]string // the IDs of the running containers, by name
+	Youngest time.Time         // when the last of them began to run
+	Made     time.Time         // when the daemon first knew that container
+	Begun    bool              // one of them was made for this start
+	// CrashLoops: kubelet holds back one that was made for this start and failed, but for those that expire noted.
+	CrashLoops bool
+	Making     bool // one in the present sandbox is in creation: a report that kubelet cannot make one is older
+}
+
+// progress returns how far the start of the pod is. joined is when it joined the queue, pod kubelet's report of it. A
+// container has failed only if the report is about that container. A container that runs
+// by the report counts as running: a runtime that was killed may not report its start.
+func (p *Pod) progress(joined time.Time, pod podwatch.Pod) Progress {
+	run := Progress{IDs: map[string]string{}}
+	for _, c := range p.containers {
+		if p.replaced(c) {
+			continue
+		}
+		ofStart := !c.made.Before(joined)
+		reported := pod.Containers[c.name]
+		since := c.since
+		if !c.running {
+			if c.exited || !reported.Running || c.id != reported.ID {
+				run.CrashLoops = run.CrashLoops || (ofStart && !c.expired && c.id == reported.ID && reported.CrashLooping)
+				run.Making = run.Making || c.inCreation() && p.inSandbox(c)
+				continue
+			}
+			since = c.made
+		}
+		run.IDs[c.name] = c.id
+		run.Begun = run.Begun || ofStart
+		if since.After(run.Youngest) {
+			run.Youngest, run.Made = since, c.made
+		}
+	}
+	return run
+}
+
+// replaced reports whether a later container has the same name. A runtime that was killed may list both as running.
+func (p *Pod) replaced(c *container) bool {
+	for _, other := range p.containers {
+		if other.name == c.name && other.made.After(c.made) {
+			return true
+		}
+	}
+	return false
+}
+
+// NewContainer is a container that the runtime is about to make, and the state of its pod.
+type NewContainer struct {
+	Identity         // of the pod
+	NoGate    string // why no hook may wait in its sandbox; empty if one may
+	Container string // its name
+	Beside    bool   // another container of the pod runs
+	AppBeside bool   // another app container, or one of an unknown kind, runs
+	AppEnded  bool   // another app container exited in this sandbox
+	Runs      bool   // any container of the pod runs
+	Again     bool   // a container of its name exited in this sandbox
+	Undone    bool   // see allUndone; what is about to be made does not count
+	After     string // a container that the daemon held back, and that kubelet starts before this one; empty if there is none
+	Repeats   int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
+}
+
+// isAsked adds a container that the runtime is about to make, and makes its sandbox the present one. It replaces an
+// older container of the same name. pod is kubelet's report.
+func (p *Pod) isAsked(now time.Time, sandbox string, ctr *api.Container, pod podwatch.Pod) NewContainer {
+	p.setSandbox(sandbox)
+	p.replace(ctr, now)
+	undone := p.allUndone(pod)
+	p.create(ctr, now)
+	name := ctr.GetName()
+	m := NewContainer{
+		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, After: p.heldBefore(name, pod),
+	}
+	_, m.Again = p.exits[name]
+	for of := range p.exits {
+		m.AppEnded = m.AppEnded || of != name && pod.KindOf(of) == podwatch.App
+	}
+	for _, c := range p.containers {
+		m.Runs = m.Runs || c.running
+		if !c.running || c.name == name {
+			continue
+		}
+		m.Beside = true
+		kind := pod.KindOf(c.name)
+		m.AppBeside = m.AppBeside || kind == podwatch.App || kind == podwatch.Unknown
+	}
+	return m
+}
+
+// begins notes that a container's process runs.
+func (p *Pod) begins(now time.Time, ctr *api.Container) {
+	c := p.containers[ctr.GetId()]
+	if c == nil {
+		c = p.create(ctr, now)
+	}
+	// The runtime reports the stop of a process that ends at once before its start.
+	c.running, c.since, c.pid = !c.exited, now, int(ctr.GetPid())
+	p.release(c.name)
+}
+
+// ends notes that a container's process ended. removed reports whether the container was removed, too.
+func (p *Pod) ends(now time.Time, ctr *api.Container, removed bool) {
+	// The runtime reports a stop also of a container that never started, but not with the state stopped.
+	c := p.containers[ctr.GetId()]
+	if c != nil && !c.exited && (c.running || ctr.GetState() == api.ContainerState_CONTAINER_STOPPED) {
+		p.exit(c, now)
+	}
+	if removed {
+		p.remove(ctr.GetId())
+	}
+}
+
+// expire notes that the wait of the containers in creation ended without a turn. kubelet backs off before it makes them
+// again, as after a crash, while the other containers of the pod may start: then its report is not about that start.
+func (p *Pod) expire() {
+	for _, c := range p.containers {
+		c.expired = c.expired || c.inCreation()
+	}
+}
+
+// owner returns the pod of a container, or nil if it is unknown.
+func (e *entries) owner(sandbox *api.PodSandbox, container string) *Pod {
+	if p := e.pods[Key(sandbox)]; p != nil {
+		return p
+	}
+	// If the runtime has forgotten the sandbox, only the container's ID is known.
+	for _, p := range e.pods {
+		if p.containers[container] != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// pids returns the first process of each container that runs, on the host. An unknown one is 0.
+func (p *Pod) pids() (pids []int) {
+	for _, c := range p.containers {
+		if c.running {
+			pids = append(pids, c.pid)
+		}
+	}
+	return pids
+}
+
+// latest returns the container that was made last. It is the zero value if there is none.
+func (p *Pod) latest() (last container) {
+	for _, c := range p.containers {
+		if last.id == "" || c.made.After(last.made) {
+			last = *c
+		}
+	}
+	return last
+}
