@@ -86,7 +86,7 @@ func (a *applier) switchOn() {
 
 // Admit implements admin.Switch.
 func (a *applier) Admit(uid string) bool {
-	return a.starts.Valve.Enforces() && a.starts.Ledger.StartAnyway(time.Now(), uid, reasons.ByHand)
+	return a.starts.Valve.Enforces() && a.starts.StartAnyway(time.Now(), uid, reasons.ByHand)
 }
 
 // offUntil returns until when the daemon is switched off, or zero if it is not.

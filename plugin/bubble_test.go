@@ -202,7 +202,7 @@ func (b *bubble) die() {
 	for _, pod := range b.pods.all() {
 		b.seen.complainf(nothingLeft, "pod %s is still there", pod.Name)
 	}
-	if s := b.d.starts.Ledger.Snapshot(time.Now()); len(s.Waiting)+len(s.Starting) > 0 {
+	if s := b.d.starts.Snapshot(time.Now()); len(s.Waiting)+len(s.Starting) > 0 {
 		b.seen.complainf(nothingLeft, "%d pods wait and %d hold a slot", len(s.Waiting), len(s.Starting))
 	}
 	if n := b.d.waiting.Gate.Waiters(); n > 0 || b.runtime.Hooks() > 0 {

@@ -39,7 +39,7 @@ func TestLimitsFollowTheCPUsThatPodsCanUse(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- d.applier.followCores(ctx, d.options) }()
-		inForce := func() throttle.Settings { return d.starts.Ledger.Snapshot(time.Now()).Settings }
+		inForce := func() throttle.Settings { return d.starts.Snapshot(time.Now()).Settings }
 		for cpus, count := range map[string]int{"0": 1, "0-1": 2} {
 			allow(cpus)
 			time.Sleep(coresEvery)

@@ -39,33 +39,33 @@
 //     calls the method wait of [waiting.Room]. It adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its
 //     turn is near, or, if it cannot wait in the gate, until it has its slot.
 //  2. The runtime creates the sandbox. [handler.RunPodSandbox] calls [waiting.Chooser.Sandbox], and that
-//     [starts.RuntimeEvents.Sandbox]: the pod joins the queue. Without a reservation, or without a
+//     [starts.Starts.Sandbox]: the pod joins the queue. Without a reservation, or without a
 //     slot if the pod may not fail, [waiting.Refusals] may refuse it.
-//  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.RuntimeEvents.Container] whether it may
+//  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.Starts.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
 //  4. A limit holds it. The first way of waiting that does not bar the container takes it. The gate ([waiting.Gate]) asks
 //     for a reservation ([starts.Ticket.ReserveGate]), and gives the container a hook or refuses it.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It waits
 //     until the ticket ([starts.Starts.HookTicket]) is admitted, [starts.Valve] ends the wait, or the deadline comes.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
-//     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.RuntimeEvents.ContainerStarted] notes what
+//     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.Starts.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
 //     containers continue this start: after step 3 they start at once. The end of an init container ends nothing. But
 //     the app of a start whose slot is still lent, or that is stuck, is a start of its own (step 3).
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
-//  8. The slot is free, and the next ticket is admitted. [starts.RuntimeEvents.SandboxRemoved] forgets the pod if nothing is
+//  8. The slot is free, and the next ticket is admitted. [starts.Starts.SandboxRemoved] forgets the pod if nothing is
 //     left of it, and [starts.Starts.PodChanged] in any case, once it is deleted from the API server.
 //
 // If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
-// forecast turn is over. The next daemon finds what exists ([starts.RuntimeEvents.Synchronize]), and freezes admissions
+// forecast turn is over. The next daemon finds what exists ([starts.Starts.Synchronize]), and freezes admissions
 // ([starts.Rejoin.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric
 // report that.
 //
-// One lock lies on the way of a start: that of [starts.Ledger], which guards the limiter and what is known of the
+// One lock lies on the way of a start: that of [starts.Starts], which guards the limiter and what is known of the
 // pods. Under it there is no I/O, no log and no wait: only what computes is called. Packages starts and throttle say more,
 // and test it. Every mutex is a leaf: while it is held, no other one is taken, nothing is logged, read, written or
 // waited for, and no other package is called. TestEveryMutexIsALeaf holds that, and lists what is excepted.
@@ -85,8 +85,8 @@ var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*waiting.Room)(nil), (*waiting.Gate)(nil),
-	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), (*starts.Ledger)(nil),
-	(*starts.RuntimeEvents).Sandbox, (*starts.RuntimeEvents).Container, (*starts.RuntimeEvents).ContainerStarted, (*starts.RuntimeEvents).SandboxRemoved,
-	(*starts.RuntimeEvents).Synchronize, (*starts.Rejoin).Freeze,
+	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil),
+	(*starts.Starts).Sandbox, (*starts.Starts).Container, (*starts.Starts).ContainerStarted, (*starts.Starts).SandboxRemoved,
+	(*starts.Starts).Synchronize, (*starts.Rejoin).Freeze,
 	(*observe.Observer).Report, (*throttle.Ticket).TryStart,
 }

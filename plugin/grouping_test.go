@@ -34,7 +34,7 @@ func factsOf(labels map[string]string, requests map[string]int64) func(*podwatch
 
 // usage returns the usage of a policy's only group.
 func (n *node) usage(policy string) throttle.GroupView {
-	for _, v := range n.d.starts.Ledger.Groups(time.Now()) {
+	for _, v := range n.d.starts.Groups(time.Now()) {
 		if v.Key.Policy == policy {
 			return v
 		}

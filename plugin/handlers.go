@@ -56,7 +56,7 @@ func (h handler) Panicked(part string, fault any, pod *api.PodSandbox) {
 }
 
 func (h handler) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
-	h.starts.Runtime.Synchronize(sandboxes, ctrs)
+	h.starts.Synchronize(sandboxes, ctrs)
 }
 
 func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
@@ -68,12 +68,12 @@ func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 }
 
 func (h handler) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	h.starts.Runtime.SandboxStopped(pod)
+	h.starts.SandboxStopped(pod)
 	return nil
 }
 
 func (h handler) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	h.starts.Runtime.SandboxRemoved(pod)
+	h.starts.SandboxRemoved(pod)
 	return nil
 }
 
@@ -112,18 +112,18 @@ func (h handler) large(pod *api.PodSandbox, listed int, container string) error 
 
 func (h handler) PostStartContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	h.waiting.ContainerStarted(starts.NameOf(pod), ctr.GetId())
-	h.starts.Runtime.ContainerStarted(pod, ctr)
+	h.starts.ContainerStarted(pod, ctr)
 	return nil
 }
 
 func (h handler) StopContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) ([]*api.ContainerUpdate, error) {
 	h.waiting.ContainerGone(starts.NameOf(pod), ctr.GetId())
-	h.starts.Runtime.ContainerStopped(pod, ctr)
+	h.starts.ContainerStopped(pod, ctr)
 	return nil, nil
 }
 
 func (h handler) RemoveContainer(_ context.Context, pod *api.PodSandbox, ctr *api.Container) error {
 	h.waiting.ContainerGone(starts.NameOf(pod), ctr.GetId())
-	h.starts.Runtime.ContainerRemoved(pod, ctr)
+	h.starts.ContainerRemoved(pod, ctr)
 	return nil
 }

@@ -22,7 +22,7 @@ var delays = []string{string(nri.ContainerStops), string(nri.ListingTooLarge), s
 // metrics returns a registry of all metrics of the daemon.
 func (d *Daemon) metrics() *prometheus.Registry {
 	return d.observer.WithScraped(observe.Scraped{
-		Groups: d.starts.Ledger.Groups, Status: d.Status, Policies: d.policyStates, Claims: d.claims,
+		Groups: d.starts.Groups, Status: d.Status, Policies: d.policyStates, Claims: d.claims,
 		Standby: func() bool { return d.standby.Load() != nil }, Delay: func() string { return string(d.connection.Delayed()) }, Delays: delays, LogDropped: d.options.LogDropped,
 	})
 }

@@ -175,7 +175,7 @@ func (n *node) startDaemon() {
 	r.stops = n.stopping
 	n.tune(&r)
 	d := newDaemon(n.options, cores.Of(2), crd.Documents{}, nil, r)
-	n.pods.follow(d.starts.PodChanged)
+	n.pods.follow(func(pod podwatch.Pod, deleted bool) { d.starts.PodChanged(time.Now(), pod, deleted) })
 	d.applier.configure(n.config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -221,7 +221,7 @@ func (n *node) eventually(what string, holds func() bool) {
 
 // names returns the waiting pods and the pods that hold a slot, each in order.
 func (n *node) names() (waiting, starting []string) {
-	s := n.d.starts.Ledger.Snapshot(time.Now())
+	s := n.d.starts.Snapshot(time.Now())
 	for _, v := range s.Waiting {
 		waiting = append(waiting, observe.PodName(v.Name).Name)
 	}
@@ -237,7 +237,7 @@ func (n *node) names() (waiting, starting []string) {
 func (n *node) slotsFree() {
 	n.t.Helper()
 	n.eventually("no pod waits or starts", func() bool {
-		s := n.d.starts.Ledger.Snapshot(time.Now())
+		s := n.d.starts.Snapshot(time.Now())
 		return len(s.Waiting) == 0 && len(s.Starting) == 0
 	})
 }
@@ -250,7 +250,7 @@ func (n *node) noHookIsLeft() {
 
 // view returns the limiter's view of a pod.
 func (n *node) view(uid string) throttle.TicketView {
-	v, _ := n.d.starts.Ledger.View(time.Now(), uid)
+	v, _ := n.d.starts.View(time.Now(), uid)
 	return v
 }
 

@@ -69,8 +69,8 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	n.Conditions = []metav1.Condition{ready, connected}
 	n.Blind = d.signals.Blind()
 	now := time.Now()
-	n.Policies = observe.NodePolicies(d.policyStates(), d.starts.Ledger.Groups(now))
-	countPods(&n, admin.NewStatus(now, d.starts.Ledger.Snapshot(now), nil))
+	n.Policies = observe.NodePolicies(d.policyStates(), d.starts.Groups(now))
+	countPods(&n, admin.NewStatus(now, d.starts.Snapshot(now), nil))
 	return n
 }
 

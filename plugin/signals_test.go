@@ -95,7 +95,7 @@ func TestASignalHoldsStartsUntilItIsLowOrBlind(t *testing.T) {
 	a.succeeds()
 
 	proc.load("9.50")
-	n.eventually("the load is measured again", func() bool { return n.d.starts.Ledger.Snapshot(time.Now()).Held.Reason == reasons.LoadAverage })
+	n.eventually("the load is measured again", func() bool { return n.d.starts.Snapshot(time.Now()).Held.Reason == reasons.LoadAverage })
 	next := n.pod("next").runs().waitsAtGate("app")
 	proc.remove()
 	next.succeeds()

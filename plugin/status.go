@@ -15,7 +15,7 @@ import (
 func (d *Daemon) Status() admin.Status {
 	signals := d.signals.Measure()
 	now := time.Now()
-	snapshot := d.starts.Ledger.Snapshot(now)
+	snapshot := d.starts.Snapshot(now)
 	s := d.podStatus(now, snapshot)
 	s.Signals = admin.NewSignals(signals, snapshot.Settings)
 	s.Node, s.Instance, s.Since = d.options.NodeName, d.options.Instance, d.since
@@ -42,7 +42,7 @@ func (d *Daemon) Status() admin.Status {
 	}
 	pods := d.applier.coresNow()
 	s.Cores = admin.Cores{Usable: pods.Count, Node: pods.Node, Why: pods.From}
-	s.Policies = observe.AdminPolicies(d.policyStates(), d.starts.Ledger.Groups(now))
+	s.Policies = observe.AdminPolicies(d.policyStates(), d.starts.Groups(now))
 	why := d.waiting.Gate.Off()
 	s.Gate = admin.Gate{
 		Use: string(d.options.Gate), Path: d.options.GatePath, Usable: why == "", WhyNot: why,
@@ -59,8 +59,8 @@ func (d *Daemon) Status() admin.Status {
 
 // podStatus returns the part of the status that is about pods and the limiter.
 func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Status {
-	s := admin.NewStatus(now, snapshot, d.starts.Ledger.Recent())
-	shadows, inRoom := d.starts.Ledger.InShadow(), d.waiting.Room.Pods()
+	s := admin.NewStatus(now, snapshot, d.starts.Recent())
+	shadows, inRoom := d.starts.InShadow(), d.waiting.Room.Pods()
 	for _, pods := range [][]admin.Pod{s.Waiting, s.Preparing, s.Starting, s.Ended} {
 		for i := range pods {
 			p := &pods[i]

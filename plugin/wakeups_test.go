@@ -46,7 +46,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}, MaxPulling: 1, FillEvery: time.Hour},
 			func(s *starts.Starts) {
 				for _, uid := range []string{"a", "b", "c"} {
-					s.Runtime.Sandbox(time.Now(), starts.NewSandbox{Sandbox: &api.PodSandbox{Uid: uid, Namespace: "ns", Name: uid}, Refusable: true})
+					s.Sandbox(time.Now(), starts.NewSandbox{Sandbox: &api.PodSandbox{Uid: uid, Namespace: "ns", Name: uid}, Refusable: true})
 				}
 			}, 4,
 		},
@@ -57,7 +57,7 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDaemon(Options{Log: discard(), ProcRoot: proc.root, CgroupRoot: proc.root}, cores.Of(1), crd.Documents{}, nil, defaultTuning())
 				rounds := &atomic.Int64{}
-				d.signals = signals.New(proc.root, proc.root, cores.Of(1), counting{d.starts.Ledger, rounds}, d.observer.Report)
+				d.signals = signals.New(proc.root, proc.root, cores.Of(1), counting{d.starts, rounds}, d.observer.Report)
 				d.starts.Configure(time.Now(), crd.FromFile(&v1alpha1.PacemakerConfig{}), c.settings)
 				c.before(d.starts)
 				ctx, cancel := context.WithCancel(t.Context())

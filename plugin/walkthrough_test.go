@@ -23,7 +23,7 @@ func TestTheWalkThroughOfKubeThrottler(t *testing.T) {
 		return n.pod(name, factsOf(ofT1, map[string]int64{resource: milli}))
 	}
 	throttled := func() []string {
-		told := observe.AdminPolicies(n.d.starts.Policies.State(), n.d.starts.Ledger.Groups(time.Now()))
+		told := observe.AdminPolicies(n.d.starts.Policies.State(), n.d.starts.Groups(time.Now()))
 		require.Len(t, told, 1)
 		require.Len(t, told[0].Groups, 1)
 		return told[0].Groups[0].Throttled

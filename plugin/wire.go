@@ -73,7 +73,7 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 		PoliciesChanged: policiesChanged, Forgotten: func(uid string) { d.waiting.Forget(uid) },
 		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 	})
-	monitor := signals.New(o.ProcRoot, o.CgroupRoot, pods, paced.Ledger, observer.Report)
+	monitor := signals.New(o.ProcRoot, o.CgroupRoot, pods, paced, observer.Report)
 	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: pods, standalone: c == nil, limits: make(chan struct{}), turn: make(chan struct{}, 1)}
 	chooser := waiting.New(waiting.Options{
 		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board, Refused: monitor.Refused,
@@ -92,7 +92,7 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
 		memory: memory, connection: connection, applier: applies, cluster: cl,
 		cni: newCNI(o, connection.Synced(), chooser.Room.Shut), source: newSource(o, c, file, applies),
-		claimer: newClaimer(o, t.leases, paced.Ledger, nodes, observer), listen: t.listen,
+		claimer: newClaimer(o, t.leases, paced, nodes, observer), listen: t.listen,
 	}
 	return d
 }
@@ -109,7 +109,7 @@ func (d *Daemon) round(now time.Time, waiting []throttle.TicketView) (inRoom map
 // podChanged passes a change of a pod on. A pod that makes that panic ends nothing.
 func (d *Daemon) podChanged(pod podwatch.Pod, deleted bool) {
 	defer d.observer.CaughtPod("podChanged", pod.UID, pod.NamespacedName())
-	d.starts.PodChanged(pod, deleted)
+	d.starts.PodChanged(time.Now(), pod, deleted)
 	if !deleted {
 		d.waiting.Gate.PodChanged(pod)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// awaitedPods are the part of entries about the pods that others wait for.
+// awaitedPods are the part of the ledger about the pods that others wait for.
 type awaitedPods struct {
 	awaited []*awaited
 	node    string // the UID of the Node object; empty if it is not known yet
@@ -119,17 +119,17 @@ func (p *awaitedPods) isNew(now time.Time, node string) bool {
 	return true
 }
 
-// lookAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what has changed,
-// what is to be kept, or nil if nothing is new, and whether pods wait.
-func (e *entries) lookAfter(now time.Time, on nodePods) (changes []observe.StartAfter, once *ReadyOnce, holds bool) {
-	after := &e.after
+// lookAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what is to be
+// kept, or nil if nothing is new, and whether pods wait.
+func (l *ledger) lookAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+	after := &l.after
 	keep := after.isNew(now, on.node)
-	if !on.listed && !e.hasReported() { // kubelet has no pods yet: it waits for the API server, too
+	if !on.listed && !l.hasReported() { // kubelet has no pods yet: it waits for the API server, too
 		after.restart(now)
 	}
 	var missing []*awaited
 	for _, a := range after.awaited {
-		found := e.afterState(now, a, on)
+		found := l.afterState(now, a, on)
 		if a.again && a.state == observe.AfterReady && found != observe.AfterReady {
 			a.from = now
 		}
@@ -147,22 +147,22 @@ func (e *entries) lookAfter(now time.Time, on nodePods) (changes []observe.Start
 			found = observe.AfterTimedOut
 		}
 		if found != a.state && after.paces {
-			changes = append(changes, observe.StartAfter{For: a.text, State: found, Took: now.Sub(a.from)})
+			l.report(observe.StartAfter{For: a.text, State: found, Took: now.Sub(a.from)})
 		}
 		a.state = found
 	}
 	held := hold(missing)
-	held.Put(now, e.limiter)
+	held.Put(now, l.limiter)
 	if keep && after.paces {
 		once = after.readyOnce()
 	}
-	return changes, once, len(missing) > 0
+	return once, len(missing) > 0
 }
 
 // afterState returns whether a pod of an entry is ready (AfterReady), none is on the node (AfterAbsent), or neither
 // (AfterWaiting). Without the API server, a pod is known by its sandbox, and seems to be ready once all its containers
 // have run for seemsUpAfter.
-func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.AfterState {
+func (l *ledger) afterState(now time.Time, a *awaited, on nodePods) observe.AfterState {
 	known, absent := make(map[string]bool, len(on.pods)), on.listed && on.settled
 	for _, pod := range on.pods {
 		known[pod.UID] = true
@@ -172,7 +172,7 @@ func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.Aft
 		}
 		absent = false
 		var run Progress
-		if p := e.pods[pod.UID]; p != nil {
+		if p := l.pods[pod.UID]; p != nil {
 			run = p.progress(time.Time{}, pod)
 		}
 		ready := pod.ContainersReady && pod.Describes(run.IDs) && len(run.IDs) > 0
@@ -180,7 +180,7 @@ func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.Aft
 			return observe.AfterReady
 		}
 	}
-	for uid, p := range e.pods {
+	for uid, p := range l.pods {
 		if !p.reported || known[uid] || on.healthy || !a.seemsToSelect(p) {
 			continue
 		}
@@ -196,8 +196,8 @@ func (e *entries) afterState(now time.Time, a *awaited, on nodePods) observe.Aft
 }
 
 // hasReported reports whether the runtime has told of any pod.
-func (e *entries) hasReported() bool {
-	for _, p := range e.pods {
+func (l *ledger) hasReported() bool {
+	for _, p := range l.pods {
 		if p.reported {
 			return true
 		}

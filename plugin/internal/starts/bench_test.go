@@ -50,13 +50,13 @@ func herd(b *testing.B, now time.Time) *Starts {
 			s.adopts(now, throttle.Request{UID: uid, Flow: fmt.Sprint(i % 10), Arrived: now.Add(-time.Second)}, now.Add(-time.Second))
 			continue
 		}
-		s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandboxOf(i)})
-		s.Ledger.entries.limiter.Lookup(uid).Wait(now)
+		s.Sandbox(now, NewSandbox{Sandbox: sandboxOf(i)})
+		s.ledger.limiter.Lookup(uid).Wait(now)
 	}
-	s.Ledger.setProfiles(now, profiles)
-	snapshot := s.Ledger.Snapshot(now)
+	s.setProfiles(now, profiles)
+	snapshot := s.Snapshot(now)
 	require.Equal(b, []int{starting, 500}, []int{len(snapshot.Starting), len(snapshot.Waiting)})
-	s.Ledger.drain()
+	s.drain()
 	return s
 }
 
@@ -64,35 +64,35 @@ func sandboxOf(i int) *api.PodSandbox {
 	return &api.PodSandbox{Id: fmt.Sprint("s", i), Uid: fmt.Sprint(i), Namespace: fmt.Sprint(i % 10), Name: fmt.Sprint(i), Pid: 7}
 }
 
-// How long each event, and the look at the state, hold the Ledger's lock at the longest, with what they do beside.
+// How long each event, and the look at the state, hold the lock at the longest, with what they do beside.
 func BenchmarkHold(b *testing.B) {
 	for name, do := range map[string]func(s *Starts, now time.Time, i int){
 		"sandbox": func(s *Starts, now time.Time, i int) {
-			s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandboxOf(200 + i%300), Refusable: true})
+			s.Sandbox(now, NewSandbox{Sandbox: sandboxOf(200 + i%300), Refusable: true})
 		},
 		"container": func(s *Starts, now time.Time, i int) {
 			ctr := &api.Container{Id: fmt.Sprint("c", i), Name: "app", PodSandboxId: fmt.Sprint("s", 200+i%300)}
-			s.Runtime.Container(now, sandboxOf(200+i%300), ctr, podwatch.Pod{}, false)
+			s.Container(now, sandboxOf(200+i%300), ctr, podwatch.Pod{}, false)
 		},
 		"gate": func(s *Starts, now time.Time, i int) {
-			Ticket{s, s.Ledger.entries.limiter.Lookup(fmt.Sprint(200 + i%300))}.ReserveGate(now, throttle.RetriedSoon)
+			Ticket{s, s.ledger.limiter.Lookup(fmt.Sprint(200 + i%300))}.ReserveGate(now, throttle.RetriedSoon)
 		},
 		"hook": func(s *Starts, now time.Time, i int) {
-			Ticket{s, s.Ledger.entries.limiter.Lookup(fmt.Sprint(200 + i%300))}.Wait(now)()
+			Ticket{s, s.ledger.limiter.Lookup(fmt.Sprint(200 + i%300))}.Wait(now)()
 		},
 		"ready": func(s *Starts, now time.Time, i int) {
 			uid := fmt.Sprint(i % starting)
-			s.Ledger.podChanged(now, podwatch.Pod{
+			s.PodChanged(now, podwatch.Pod{
 				UID: uid, Namespace: "default", Name: uid, Probed: true, ContainersReady: true,
 				Containers: map[string]podwatch.Container{"app": {ID: uid}},
 			}, false)
 		},
 		"signals": func(s *Starts, now time.Time, _ int) {
 			r := throttle.Reading{Value: 50, From: now.Add(-2 * time.Second), To: now}
-			s.Ledger.Observe(now, throttle.Signals{throttle.SignalCPU: r, throttle.SignalCPUPressure: r, throttle.SignalIOPressure: r})
+			s.Observe(now, throttle.Signals{throttle.SignalCPU: r, throttle.SignalCPUPressure: r, throttle.SignalIOPressure: r})
 		},
-		"tick":   func(s *Starts, now time.Time, _ int) { s.Ledger.advance(now) },
-		"status": func(s *Starts, now time.Time, _ int) { s.Ledger.Snapshot(now) },
+		"tick":   func(s *Starts, now time.Time, _ int) { s.advance(now) },
+		"status": func(s *Starts, now time.Time, _ int) { s.Snapshot(now) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			runtime.LockOSThread()

@@ -14,7 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// With -race, this finds a read or a change of the limiter or of a pod without the Ledger's lock.
+// With -race, this finds a read or a change of the limiter or of a pod without the lock.
 func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
@@ -41,17 +41,17 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 		},
 		func(now time.Time, _ string) { s.loop.round(now) },
 		// Each alone, or a lock that one takes would hide that the next takes none.
-		func(now time.Time, _ string) { s.Ledger.Snapshot(now) },
-		func(now time.Time, _ string) { s.Ledger.Groups(now) },
-		func(time.Time, string) { s.Ledger.Recent() },
-		func(now time.Time, uid string) { s.Ledger.View(now, uid) },
-		func(time.Time, string) { s.Ledger.InShadow() },
+		func(now time.Time, _ string) { s.Snapshot(now) },
+		func(now time.Time, _ string) { s.Groups(now) },
+		func(time.Time, string) { s.Recent() },
+		func(now time.Time, uid string) { s.View(now, uid) },
+		func(time.Time, string) { s.InShadow() },
 		func(time.Time, string) { s.AnyCgroup() },
-		func(now time.Time, _ string) { s.Ledger.Busy(now) },
-		func(now time.Time, _ string) { s.Ledger.Observe(now, throttle.Signals{}) },
-		func(now time.Time, _ string) { s.Ledger.SetClaims(now, throttle.GroupKey{Policy: "t1"}, 1) },
-		func(now time.Time, uid string) { s.Ledger.StartAnyway(now, uid, reasons.ByHand) },
-		func(now time.Time, _ string) { s.Ledger.setFrozen(now, false) },
+		func(now time.Time, _ string) { s.Busy(now) },
+		func(now time.Time, _ string) { s.Observe(now, throttle.Signals{}) },
+		func(now time.Time, _ string) { s.SetClaims(now, throttle.GroupKey{Policy: "t1"}, 1) },
+		func(now time.Time, uid string) { s.StartAnyway(now, uid, reasons.ByHand) },
+		func(time.Time, string) { s.Hooks.freeze(false) },
 		func(now time.Time, _ string) {
 			for _, mode := range []v1alpha1.Mode{v1alpha1.ModeShadow, v1alpha1.ModeEnforce} {
 				e := s.Config()
@@ -78,14 +78,14 @@ func (s *Starts) lives(now time.Time, uid string) {
 	sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7, Labels: ofT1}
 	ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
 	pod := podwatch.Pod{UID: uid, Namespace: "default", Name: uid}
-	s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
-	s.Runtime.Container(now, sandbox, ctr, pod, true)
-	s.Runtime.ContainerStarted(sandbox, ctr)
-	s.PodChanged(pod, false)
-	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
-	s.Runtime.ContainerStopped(sandbox, ctr)
-	s.Runtime.SandboxStopped(sandbox)
-	s.Runtime.ContainerRemoved(sandbox, ctr)
-	s.Runtime.SandboxRemoved(sandbox)
-	s.PodChanged(pod, true)
+	s.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
+	s.Container(now, sandbox, ctr, pod, true)
+	s.ContainerStarted(sandbox, ctr)
+	s.PodChanged(time.Now(), pod, false)
+	s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
+	s.ContainerStopped(sandbox, ctr)
+	s.SandboxStopped(sandbox)
+	s.ContainerRemoved(sandbox, ctr)
+	s.SandboxRemoved(sandbox)
+	s.PodChanged(time.Now(), pod, true)
 }

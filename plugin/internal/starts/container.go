@@ -36,28 +36,27 @@ type ContainerStart struct {
 
 // Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what
 // the pod watch knows of its pod, if known.
-func (r *RuntimeEvents) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) ContainerStart {
-	valve, _ := r.s.Valve.Now()
-	a, t, unpaced := r.s.Ledger.container(now, sandbox, ctr, pod, known, valve)
-	a.Ticket = Ticket{r.s, t}
-	if unpaced != nil {
-		r.s.o.Observer.Report(unpaced)
+func (s *Starts) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) (a ContainerStart) {
+	p := s.lockPod(now, subjectOf(sandbox, pod))
+	defer s.unlock()
+	p.update(sandbox)
+	a.Valve = s.Valve.stateLocked()
+	a.NewContainer = p.isAsked(now, sandbox.GetId(), ctr, pod)
+	kind := s.ledger.containerKind(now, p, a, pod, known)
+	a.Ticket = Ticket{s, p.ticket}
+	s.ledger.decide(now, p, &a, kind)
+	if a.Decision.Admitted {
+		p.release(a.Container)
+	} else {
+		p.hold(a.Container)
+		a.Since = p.ticket.Since(now)
 	}
 	return a
 }
 
-// container adds the container to its pod and the pod to the queue, and decides whether the container may start. It
-// returns the pod's ticket, or nil if the container continues a start that has none, and what is to be reported, or nil.
-func (l *Ledger) container(
-	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool, valve ValveState,
-) (a ContainerStart, t *throttle.Ticket, unpaced observe.Event) {
-	p := l.lockMatching(now, subjectOf(sandbox, pod))[0]
-	defer l.unlock()
-	p.update(sandbox)
-	a = ContainerStart{NewContainer: p.isAsked(now, sandbox.GetId(), ctr, pod), Valve: valve}
-	enforces := !valve.HoldsNone
-	kind := l.entries.containerKind(now, p, a, pod, known, enforces)
-	t = p.ticket
+// decide decides whether a container of a kind may start now.
+func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind) {
+	t, enforces := p.ticket, !a.Valve.HoldsNone
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
@@ -66,7 +65,7 @@ func (l *Ledger) container(
 		a.Decision.Admitted = true
 	case kind == never:
 		a.Decision = barred(reasons.Deleted)
-	case enforces && valve.Shutdown:
+	case enforces && a.Valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
 	case enforces && a.After != "":
 		a.Decision = barred(gate.Order)
@@ -75,33 +74,26 @@ func (l *Ledger) container(
 		switch {
 		case a.Decision.Admitted:
 		case !enforces:
-			unpaced = l.entries.goOn(now, p, a.Decision.Reason)
+			l.goOn(now, p, a.Decision.Reason)
 			a.Decision.Admitted = true
-		case l.entries.startAsLastResort(now, p, a.Decision.Reason):
+		case l.startAsLastResort(now, p, a.Decision.Reason):
 			a.Decision = t.TryStart(now)
 		}
 		a.MayWait = !a.Decision.Admitted
 	}
-	if a.Decision.Admitted {
-		p.release(a.Container)
-		return a, t, unpaced
-	}
-	p.hold(a.Container)
-	a.Since = t.Since(now)
-	return a, t, nil
 }
 
 // containerKind returns what a new container means for the start of its pod. It joins the pod if the container begins a
 // start.
-func (e *entries) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod, known, enforces bool) startKind {
+func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod, known bool) startKind {
 	p.endTry(now, pod, a.Undone, a.Again)
-	t := p.ticket
+	t, enforces := p.ticket, !a.Valve.HoldsNone
 	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
 	lapses := enforces && known && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck)
 	if t != nil && t.Stalled() {
-		e.limiter.SetStalled(now, a.UID, now) // it goes on
+		l.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
 	if lapses {
 		// Its slot is lent beyond the limit, or it was stuck and has none. The pods of such starts may all make their app at
@@ -109,22 +101,22 @@ func (e *entries) containerKind(now time.Time, p *Pod, a ContainerStart, pod pod
 		t.End(now, reasons.Lapsed)
 		request.Arrived, request.Since = t.Arrived(), now // it keeps its place, and waits anew
 	} else {
-		kind = e.kind(a, p, pod, known, enforces)
+		kind = l.kind(a, p, pod, known, enforces)
 	}
 	if kind == continues || kind == never {
 		return kind
 	}
-	e.join(now, p, pod, request)
-	if isExempt(e.config.Load().Spec.Exemptions, p.Identity, pod, known) {
+	l.join(now, p, pod, request)
+	if l.isExempt(p, pod, known) {
 		kind = atOnce
 	}
 	return kind
 }
 
 // kind returns what the container starts.
-func (e *entries) kind(a ContainerStart, p *Pod, pod podwatch.Pod, known, enforces bool) startKind {
+func (l *ledger) kind(a ContainerStart, p *Pod, pod podwatch.Pod, known, enforces bool) startKind {
 	state, reason := p.start()
-	again := a.Again && !e.config.Load().Spec.PacesRestarts()
+	again := a.Again && !l.config.Load().Spec.PacesRestarts()
 	switch {
 	case known && pod.KindOf(a.Container) == podwatch.Ephemeral:
 		return continues
@@ -163,39 +155,28 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 	}
 }
 
-// ContainerStarted handles a container whose process runs.
-func (r *RuntimeEvents) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
-	defer r.s.Hooks.Back(ctr.GetId()) // once it is counted
-	pod, known := r.s.Known(Key(sandbox))
-	unasked, again := r.s.Ledger.containerStarted(time.Now(), sandbox, ctr, pod, known)
-	if unasked {
-		r.s.o.Observer.Report(observe.Unpaced{Pod: observe.Pod{UID: Key(sandbox), Name: NameOf(sandbox)}, Reason: observe.NotAsked})
-	}
-	if unasked || !again.IsZero() {
-		r.s.Wake()
-	}
-}
-
-// containerStarted is RuntimeEvents.ContainerStarted. A start that was not admitted, because its hook left by
-// itself or the daemon was not asked, is unasked. It holds a slot from now on, even over the limit. again is when to
-// judge the start again even without a change, or zero if that is not needed.
-func (l *Ledger) containerStarted(
-	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool,
-) (unasked bool, again time.Time) {
-	p := l.lockMatching(now, subjectOf(sandbox, pod))[0]
-	defer l.unlock()
+// ContainerStarted handles a container whose process runs. A start that was not admitted, because its hook left by itself
+// or the daemon was not asked, holds a slot from now on, even over the limit.
+func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
+	now := time.Now()
+	pod, known := s.Known(Key(sandbox))
+	p := s.lockPod(now, subjectOf(sandbox, pod))
+	defer s.unlock()
+	l := &s.ledger
+	s.Hooks.backLocked(ctr.GetId())
 	p.update(sandbox)
 	p.begins(now, ctr)
 	if known {
-		l.entries.recount(now, p, pod, false)
+		l.recount(now, p, pod, false)
 	}
-	if unasked = pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && p.isUnasked(); unasked {
-		l.entries.adopt(now, p, pod, false)
+	if pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && p.isUnasked() {
+		l.adopt(now, p, pod, false)
+		l.effects.wakes = true
+		l.report(observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.NotAsked})
 	}
-	if known {
-		_, again = l.entries.judge(now, p, pod)
+	if known && !l.judge(now, p, pod).IsZero() {
+		l.effects.wakes = true
 	}
-	return unasked, again
 }
 
 // isUnasked reports whether a pod that has a running process has no start that was admitted, and none that continued at
@@ -206,50 +187,44 @@ func (p *Pod) isUnasked() bool {
 }
 
 // ContainerStopped handles a container whose process ended.
-func (r *RuntimeEvents) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
-	r.containerEnded(sandbox, ctr, false)
+func (s *Starts) ContainerStopped(sandbox *api.PodSandbox, ctr *api.Container) {
+	s.containerEnded(sandbox, ctr, false)
 }
 
 // ContainerRemoved handles a container that was removed.
-func (r *RuntimeEvents) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
-	r.s.Hooks.Back(ctr.GetId())
-	r.containerEnded(sandbox, ctr, true)
+func (s *Starts) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
+	s.containerEnded(sandbox, ctr, true)
 }
 
 // containerEnded ends the start of a pod if this was the last of its containers to exit, or if it never ran and was the
-// last of them. removed reports whether the container was removed, too.
-func (r *RuntimeEvents) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
-	now := time.Now()
-	pod, _ := r.s.Known(Key(sandbox))
-	uid := r.s.Ledger.endContainer(now, sandbox, pod, ctr, removed)
-	if uid != Key(sandbox) { // the runtime has forgotten the sandbox
-		pod, _ = r.s.Known(uid)
-		r.s.Ledger.endEmpty(now, uid, pod)
+// last of them, and forgets the pod if nothing is left of it. removed reports whether the container was removed, too.
+func (s *Starts) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
+	for uid := Key(sandbox); uid != ""; {
+		pod, known := s.Known(uid)
+		uid = s.endContainer(uid, ctr, removed, pod, known)
 	}
-	r.s.forgetEmpty(uid)
 }
 
-// endContainer is containerEnded, and returns the UID of the container's pod. pod is what the pod watch knows of the
-// sandbox's.
-func (l *Ledger) endContainer(now time.Time, sandbox *api.PodSandbox, pod podwatch.Pod, ctr *api.Container, removed bool) (uid string) {
-	l.lock()
-	defer l.unlock() // also after a panic
-	p := l.entries.owner(sandbox, ctr.GetId())
-	if p == nil {
+// endContainer is containerEnded for a container that seems to be of this pod. If the runtime has forgotten the sandbox, it
+// may be of another. Then endContainer does nothing, and returns that one's UID.
+func (s *Starts) endContainer(uid string, ctr *api.Container, removed bool, pod podwatch.Pod, known bool) (other string) {
+	now := time.Now()
+	s.lock()
+	defer s.unlock()
+	if removed {
+		s.Hooks.backLocked(ctr.GetId())
+	}
+	p := s.ledger.owner(uid, ctr.GetId())
+	switch {
+	case p == nil:
 		return ""
+	case p.UID != uid:
+		return p.UID
 	}
 	p.ends(now, ctr, removed)
 	p.endTry(now, pod, p.allUndone(pod), false)
-	return p.UID
-}
-
-// endEmpty ends the start of a pod if its containers have all ended.
-func (l *Ledger) endEmpty(now time.Time, uid string, pod podwatch.Pod) {
-	l.lock()
-	defer l.unlock()
-	if p := l.entries.pods[uid]; p != nil {
-		p.endTry(now, pod, p.allUndone(pod), false)
-	}
+	s.ledger.forget(now, uid, false, known)
+	return ""
 }
 
 // endTry ends a start that was admitted or, in the mode Shadow, that continued, if nothing of it is left: no process ran,

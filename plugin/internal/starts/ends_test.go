@@ -62,9 +62,9 @@ func TestAPodWithoutProbesEndsAfterTheSettleTime(t *testing.T) {
 		p := n.pod("unprobed", unprobed).runs()
 		p.starts("app")
 		due := time.Now().Add(7 * time.Second)
-		<-n.Ledger.woken // the pod was admitted
+		<-n.woken // the pod was admitted
 		p.reports()
-		require.Len(t, n.Ledger.woken, 1, "the loop looks when to judge again")
+		require.Len(t, n.woken, 1, "the loop looks when to judge again")
 		assert.Equal(t, due, n.loop.round(time.Now()))
 		n.passes(time.Until(due) - 1)
 		p.is(throttle.Starting, reasons.WithinLimits)

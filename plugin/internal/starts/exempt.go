@@ -5,6 +5,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
+// isExempt reports whether a pod does not wait, by the configuration in force. pod is what the pod watch knows of it, if
+// known.
+func (l *ledger) isExempt(p *Pod, pod podwatch.Pod, known bool) bool {
+	return isExempt(l.config.Load().Spec.Exemptions, p.Identity, pod, known)
+}
+
 // isExempt reports whether a pod does not wait. pod is what the pod watch knows, if known. Otherwise only the runtime's
 // report p counts, and pod is the zero value.
 func isExempt(exempt v1alpha1.Exemptions, p Identity, pod podwatch.Pod, known bool) bool {

@@ -121,8 +121,8 @@ func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, standalone)
 		for i, name := range []string{"first", "second"} {
-			n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: &api.PodSandbox{Id: name, Namespace: "default", Name: name}, Refusable: true})
-			v, _ := n.Ledger.View(time.Now(), "default/"+name)
+			n.Sandbox(time.Now(), NewSandbox{Sandbox: &api.PodSandbox{Id: name, Namespace: "default", Name: name}, Refusable: true})
+			v, _ := n.View(time.Now(), "default/"+name)
 			assert.Equal(t, throttle.Waiting, v.State)
 			assert.Equal(t, i, v.Ahead)
 		}
@@ -155,7 +155,7 @@ func TestAHookOfAnExemptPodDoesNotWait(t *testing.T) {
 		n.occupies("holder")
 		n.pod("daemon", isDaemon)
 		n.HookTicket(Identity{UID: "daemon", Namespace: "default", Name: "daemon"}, "container", time.Now())
-		v, _ := n.Ledger.View(time.Now(), "daemon")
+		v, _ := n.View(time.Now(), "daemon")
 		assert.Equal(t, throttle.Starting, v.State)
 		assert.Equal(t, reasons.Exempt, v.Reason)
 	})

@@ -124,8 +124,8 @@ func TestATryThatEndedHoldsNoSlot(t *testing.T) {
 
 // isRejected makes a later plugin reject the latest container "app": the runtime takes it back.
 func (p *testPod) isRejected() {
-	p.n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
-	p.n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+	p.n.ContainerStopped(p.sandbox, p.latest["app"])
+	p.n.ContainerRemoved(p.sandbox, p.latest["app"])
 }
 
 func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 			p.reports(crashLoops)
 			earlier := p.latest["app"]
 			p.starts("app") // kubelet has not reported since
-			n.Runtime.ContainerRemoved(p.sandbox, earlier)
+			n.ContainerRemoved(p.sandbox, earlier)
 			n.passes(time.Minute)
 			p.is(throttle.Starting, reasons.WithinLimits, "the crash loop belongs to the earlier start")
 			p.starts(crashed[1:]...)
@@ -163,7 +163,7 @@ func TestTheExitOfAContainerWhoseSandboxIsForgotten(t *testing.T) {
 		p := n.occupies("crashes")
 		ctr := p.latest["app"]
 		ctr.State = api.ContainerState_CONTAINER_STOPPED
-		n.Runtime.ContainerStopped(nil, ctr)
+		n.ContainerStopped(nil, ctr)
 		p.is(throttle.Started, reasons.Exited)
 	})
 }

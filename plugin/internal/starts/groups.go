@@ -64,44 +64,44 @@ func (m matched) toLimiter() throttle.PodGroups {
 }
 
 // put replaces the groups of a pod. A pod without news keeps its groups.
-func (e *entries) put(now time.Time, p *Pod, m matched) {
+func (l *ledger) put(now time.Time, p *Pod, m matched) {
 	if p.matched.UID != "" && m.unknown {
 		return
 	}
-	p.matched, e.version = m, e.version+1
-	e.limiter.SetGroups(now, m.toLimiter())
+	p.matched, l.version = m, l.version+1
+	l.limiter.SetGroups(now, m.toLimiter())
 }
 
 // regroup replaces the groups of pods, and the limits of the policies, in one step. Otherwise, a pod that waits could be
 // admitted to a group that some pods have left already while others have yet to join it. Pods may be unknown by now.
-func (e *entries) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
+func (l *ledger) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
 	changed := make([]throttle.PodGroups, 0, len(all))
 	for _, m := range all {
-		if p := e.pods[m.UID]; p != nil {
+		if p := l.pods[m.UID]; p != nil {
 			p.matched = m
 			changed = append(changed, m.toLimiter())
 		}
 	}
-	e.limiter.SetPolicies(now, limits, changed...)
+	l.limiter.SetPolicies(now, limits, changed...)
 }
 
 // recount updates how a pod counts in its groups, by what the pod watch knows now. mirror reports whether the mirror of
 // a static pod was deleted.
-func (e *entries) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
+func (l *ledger) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
 	switch {
 	case mirror && !p.reported: // where the runtime has the pod, it is forgotten with its sandbox
-		e.forget(now, p, false, false)
+		l.forget(now, p.UID, false, false)
 	case pod.Terminal():
-		e.limiter.Finished(now, p.UID)
-	case !e.countRunning(now, p, pod):
-		e.limiter.NotReady(now, p.UID)
+		l.limiter.Finished(now, p.UID)
+	case !l.countRunning(now, p, pod):
+		l.limiter.NotReady(now, p.UID)
 	}
 }
 
 // countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
 // report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come. A pod that
 // the watch does not know counts as ready once its start is over.
-func (e *entries) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
+func (l *ledger) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
 	run := p.progress(time.Time{}, pod)
 	if len(run.IDs) == 0 || pod.Terminal() {
 		return false
@@ -115,7 +115,7 @@ func (e *entries) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
 	if pod.UID == "" { // nothing reports whether it is ready
 		ready = p.seemsReady()
 	}
-	e.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: p.matched.groups, Running: true, Ready: ready})
+	l.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: p.matched.groups, Running: true, Ready: ready})
 	return true
 }
 

@@ -43,7 +43,7 @@ func cpu(milli int64) func(*podwatch.Pod) { return factsOf(ofT1, map[string]int6
 // usage returns the usage of the only group.
 func (n *node) usage() throttle.GroupView {
 	n.t.Helper()
-	groups := n.Ledger.entries.limiter.Groups(time.Now())
+	groups := n.ledger.limiter.Groups(time.Now())
 	require.LessOrEqual(n.t, len(groups), 1)
 	if len(groups) == 0 {
 		return throttle.GroupView{}
@@ -95,7 +95,7 @@ func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
 		p.sandbox.Id, p.sandbox.Pid = "s", 7
 		ctr := p.isMade("app")
 		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
-		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{ctr})
+		n.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{ctr})
 		p.is(throttle.Starting, reasons.Adopted)
 		n.enforce(t, t1)
 		assert.EqualValues(t, 200, n.usage().Running.Requests["cpu"])
@@ -115,7 +115,7 @@ func TestAPodThatHasEndedDoesNotCount(t *testing.T) {
 			p.reports(inPhase(phase))
 			assert.Zero(t, n.usage().Running.Pods)
 			p.latest["app"].State = api.ContainerState_CONTAINER_RUNNING
-			n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{p.latest["app"]})
+			n.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{p.latest["app"]})
 			assert.Zero(t, n.usage().Running.Pods, "the runtime still lists it")
 		})
 	}
@@ -142,14 +142,14 @@ func TestAPodThatHasEndedIsForgotten(t *testing.T) {
 			}
 			if name != "never ran" {
 				p.exits("app")
-				n.Runtime.SandboxStopped(p.sandbox)
-				n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-				n.Runtime.SandboxRemoved(p.sandbox)
+				n.SandboxStopped(p.sandbox)
+				n.ContainerRemoved(p.sandbox, p.latest["app"])
+				n.SandboxRemoved(p.sandbox)
 			}
 			if reversed {
 				ends()
 			}
-			assert.Empty(t, n.Ledger.entries.pods, name)
+			assert.Empty(t, n.ledger.pods, name)
 		})
 	}
 }

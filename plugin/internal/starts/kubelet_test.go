@@ -1,6 +1,8 @@
 package starts
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -23,7 +25,7 @@ func (p *testPod) told(changes ...func(*podwatch.Pod)) {
 		change(&known)
 	}
 	p.n.watch.pods[p.uid] = known
-	p.n.PodChanged(known, false)
+	p.n.PodChanged(time.Now(), known, false)
 }
 
 // reports makes kubelet report the containers that have begun to run, and the changes.

@@ -35,8 +35,8 @@ func newLastResort(now time.Time) *lastResort {
 // take, and for as long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see
 // "Deadlines" in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has
 // a time limit of its own. It reports whether it started the pod.
-func (e *entries) startAsLastResort(now time.Time, p *Pod, reason reasons.Reason) bool {
-	return e.resort.isDue(now, p, reason) && e.limiter.StartAnyway(now, p.UID, reasons.LastResort)
+func (l *ledger) startAsLastResort(now time.Time, p *Pod, reason reasons.Reason) bool {
+	return l.resort.isDue(now, p, reason) && l.limiter.StartAnyway(now, p.UID, reasons.LastResort)
 }
 
 // isDue notes that a pod asks, and that the limiter does not admit it for a reason. It reports whether the last resort is

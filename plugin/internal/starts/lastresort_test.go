@@ -18,7 +18,7 @@ func newBrokenNode(t *testing.T) *node {
 	t.Helper()
 	n := newNode(t)
 	n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 5, MaxWait: 10 * time.Minute, StartTimeout: 5 * time.Minute})
-	n.Ledger.entries.limiter.SetFrozen(time.Now(), true)
+	n.ledger.limiter.SetFrozen(time.Now(), true)
 	return n
 }
 
@@ -66,7 +66,7 @@ func TestASandboxIsMadeAsALastResort(t *testing.T) {
 		p := n.pod("job")
 		begin, admitted := time.Now(), false
 		for !admitted && time.Since(begin) < time.Hour {
-			d, _ := n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: p.sandbox, Refusable: true, SlotFirst: true})
+			d, _ := n.Sandbox(time.Now(), NewSandbox{Sandbox: p.sandbox, Refusable: true, SlotFirst: true})
 			if admitted = d.Admitted; !admitted {
 				n.passes(15 * time.Second)
 			}
@@ -106,10 +106,10 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // kubelet pulls an image for an hour, and is then away
 		n := newBrokenNode(t)
-		n.Ledger.entries.limiter.SetFrozen(time.Now(), false)
+		n.ledger.limiter.SetFrozen(time.Now(), false)
 		p := n.pod("pulls").runs()
 		n.passes(time.Hour)
-		n.Ledger.entries.limiter.SetFrozen(time.Now(), true)
+		n.ledger.limiter.SetFrozen(time.Now(), true)
 		require.False(t, p.asks("app").Decision.Admitted)
 		n.passes(time.Hour)
 		p.is(throttle.Waiting, reasons.NotPresent)

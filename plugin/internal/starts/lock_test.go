@@ -1,9 +1,6 @@
 package starts
 
 import (
-	"path"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// lockWatch fails a test if the Ledger's lock is held during a call that must not be made under it.
+// lockWatch fails a test if the lock is held during a call that must not be made under it.
 type lockWatch struct {
 	t     *testing.T
 	s     *Starts
@@ -32,11 +29,11 @@ func (l *lockWatch) free(who string) {
 	if l.s == nil {
 		return
 	}
-	if !l.s.Ledger.mu.TryLock() {
-		assert.Fail(l.t, "the Ledger's lock is held", who)
+	if !l.s.mu.TryLock() {
+		assert.Fail(l.t, "the lock is held", who)
 		return
 	}
-	l.s.Ledger.mu.Unlock()
+	l.s.mu.Unlock()
 }
 
 func (l *lockWatch) Levels() []logrus.Level { return logrus.AllLevels }
@@ -44,9 +41,9 @@ func (l *lockWatch) Levels() []logrus.Level { return logrus.AllLevels }
 // Fire implements logrus.Hook.
 func (l *lockWatch) Fire(*logrus.Entry) error { l.free("log"); return nil }
 
-// Under the Ledger's lock, only the limiter is called. The log, the pod watch and the callbacks of Options are
+// Under the lock, only the limiter is called. The log, the pod watch and the callbacks of Options are
 // not.
-func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
+func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 	t.Parallel()
 	l := &lockWatch{t: t, calls: map[string]int{}}
 	log := discard()
@@ -74,19 +71,19 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	for _, uid := range []string{"first", "second"} {
 		sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7}
 		ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
-		s.Runtime.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
-		a := s.Runtime.Container(now, sandbox, ctr, podwatch.Pod{}, false)
+		s.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
+		a := s.Container(now, sandbox, ctr, podwatch.Pod{}, false)
 		a.Ticket.TryStart(now)
 		a.Ticket.StartNotHeld(now)
-		s.Runtime.ContainerStarted(sandbox, ctr)
-		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
+		s.ContainerStarted(sandbox, ctr)
+		s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
 		s.loop.round(now)
-		s.PodChanged(podwatch.Pod{UID: uid, Namespace: "default", Name: uid}, false)
-		s.Runtime.ContainerStopped(sandbox, ctr)
-		s.Runtime.ContainerRemoved(sandbox, ctr)
-		s.Runtime.SandboxStopped(sandbox)
-		s.PodChanged(podwatch.Pod{UID: uid}, true)
-		s.Runtime.SandboxRemoved(sandbox)
+		s.PodChanged(time.Now(), podwatch.Pod{UID: uid, Namespace: "default", Name: uid}, false)
+		s.ContainerStopped(sandbox, ctr)
+		s.ContainerRemoved(sandbox, ctr)
+		s.SandboxStopped(sandbox)
+		s.PodChanged(time.Now(), podwatch.Pod{UID: uid}, true)
+		s.SandboxRemoved(sandbox)
 	}
 	s.Valve.SetShutdown(true)
 	s.Valve.SetShutdown(false)
@@ -95,45 +92,6 @@ func TestLedgerLockIsFreeDuringOtherCalls(t *testing.T) {
 	for _, who := range []string{"log", "pod watch", "forgotten", "round", "policies changed"} {
 		assert.Positive(t, l.calls[who], who)
 	}
-}
-
-// The data under the Ledger's lock has no other lock, and can call nothing but the limiter.
-func TestLedgerCanCallOnlyTheLimiter(t *testing.T) {
-	t.Parallel()
-	var problems []string
-	seen := map[reflect.Type]bool{}
-	var walk func(name string, of reflect.Type)
-	walk = func(name string, of reflect.Type) {
-		switch of {
-		case reflect.TypeFor[*throttle.Limiter](), reflect.TypeFor[*throttle.Ticket]():
-			return
-		}
-		switch of.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Array:
-			walk(name, of.Elem())
-		case reflect.Map:
-			walk(name, of.Key())
-			walk(name, of.Elem())
-		case reflect.Func, reflect.Interface:
-			problems = append(problems, name+" is a "+of.String())
-		case reflect.Struct:
-			if strings.HasPrefix(of.PkgPath(), "sync") && !strings.HasPrefix(of.String(), "atomic.") {
-				problems = append(problems, name+" is a "+of.String())
-			}
-			pkg := path.Base(of.PkgPath())
-			if seen[of] || pkg != "starts" && pkg != "policies" {
-				return // types of other packages
-			}
-			seen[of] = true
-			for field := range of.Fields() {
-				walk(of.String()+"."+field.Name, field.Type)
-			}
-		}
-	}
-	walk("", reflect.TypeFor[Ledger]())
-	assert.Equal(t, []string{"starts.Ledger.mu is a sync.Mutex"}, problems)
-	assert.Contains(t, seen, reflect.TypeFor[matched]())
-	assert.Contains(t, seen, reflect.TypeFor[Pod]())
 }
 
 const t1 = "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}"
@@ -151,18 +109,18 @@ func TestAFoundStartEndsWithItsPod(t *testing.T) {
 	s := aStarts()
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "ends", Pid: 1 << 22}
 	runs := &api.Container{Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING}
-	s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-	ticket := s.Ledger.entries.limiter.Lookup("u")
+	s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
+	ticket := s.ledger.limiter.Lookup("u")
 	state, reason := ticket.Status()
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, reasons.Adopted, reason)
 
-	s.Ledger.forget(time.Now(), "u", true, true)
+	s.forget(time.Now(), "u", true, true)
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
-	s.locked(func(l *Ledger) { l.entries.adopt(time.Now(), l.entries.at(Identity{UID: "u"}), podwatch.Pod{}, false) })
-	state, _ = s.Ledger.entries.limiter.Lookup("u").Status()
+	s.locked(func(l *ledger) { l.adopt(time.Now(), l.at(Identity{UID: "u"}), podwatch.Pod{}, false) })
+	state, _ = s.ledger.limiter.Lookup("u").Status()
 	assert.Equal(t, throttle.Gone, state, "no start of a removed pod is found")
 }
 
@@ -179,13 +137,13 @@ func TestAPodThatRanBeforeTheDaemonConnectsCounts(t *testing.T) {
 		runs := &api.Container{
 			Id: "c", PodSandboxId: "s", Name: "app", State: api.ContainerState_CONTAINER_RUNNING, StartedAt: time.Now().Add(-24 * time.Hour).UnixNano(),
 		}
-		s.Runtime.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
-		require.Nil(t, s.Ledger.entries.limiter.Lookup("u"))
+		s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{runs})
+		require.Nil(t, s.ledger.limiter.Lookup("u"))
 		if !policyFirst {
-			s.PodChanged(podwatch.Pod{UID: "u", Namespace: "default", Name: "old", Facts: &startpolicy.Facts{Labels: ofT1}}, false)
+			s.PodChanged(time.Now(), podwatch.Pod{UID: "u", Namespace: "default", Name: "old", Facts: &startpolicy.Facts{Labels: ofT1}}, false)
 			s.enforce(t, t1)
 		}
-		groups := s.Ledger.Groups(time.Now())
+		groups := s.Groups(time.Now())
 		require.Len(t, groups, 1)
 		assert.EqualValues(t, 1, groups[0].Running.Pods)
 	}
@@ -197,35 +155,35 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	s := aStarts()
 	s.enforce(t, t1)
 	sandbox := &api.PodSandbox{Id: "s", Uid: "u", Namespace: "default", Name: "forced", Labels: map[string]string{"throttle": "t1"}}
-	s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox})
-	s.Runtime.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
+	s.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox})
+	s.ContainerStarted(sandbox, &api.Container{Id: "c", PodSandboxId: "s", Name: "app"})
 	running := func() (pods int64) {
-		for _, g := range s.Ledger.entries.limiter.Groups(time.Now()) {
+		for _, g := range s.ledger.limiter.Groups(time.Now()) {
 			pods += g.Running.Pods
 		}
 		return pods
 	}
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
-	s.locked(func(l *Ledger) { l.entries.countRunning(time.Now(), l.entries.pods["u"], pod) }) // the runtime reports the pod in between
-	s.Ledger.forget(time.Now(), "u", true, true)
+	s.locked(func(l *ledger) { l.countRunning(time.Now(), l.pods["u"], pod) }) // the runtime reports the pod in between
+	s.forget(time.Now(), "u", true, true)
 	assert.Zero(t, running())
 }
 
 func TestAPanicReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
-	s.Ledger.entries.pods = nil // what adds a pod panics without the map
+	s.ledger.pods = nil // what adds a pod panics without the map
 	require.Panics(t, func() {
-		s.Runtime.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
+		s.ContainerStarted(&api.PodSandbox{Uid: "uid"}, &api.Container{Id: "id"})
 	})
-	require.True(t, s.Ledger.mu.TryLock())
-	s.Ledger.mu.Unlock()
+	require.True(t, s.mu.TryLock())
+	s.mu.Unlock()
 
 	s = aStarts()
-	s.Ledger.entries.pods = nil // a sandbox needs it when the lock is held
+	s.ledger.pods = nil // a sandbox needs it when the lock is held
 	sandbox := &api.PodSandbox{Uid: "uid"}
-	require.Panics(t, func() { s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
-	require.True(t, s.Ledger.mu.TryLock())
-	s.Ledger.mu.Unlock()
+	require.Panics(t, func() { s.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox, Refusable: true}) })
+	require.True(t, s.mu.TryLock())
+	s.mu.Unlock()
 }

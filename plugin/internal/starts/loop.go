@@ -56,7 +56,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.s.Ledger.woken:
+		case <-l.s.woken:
 		case asked = <-l.pulse:
 		case <-timer.C:
 		}
@@ -76,24 +76,24 @@ func (l *loop) run(ctx context.Context) error {
 // round does one round, and returns the time of the next, or zero if it waits until something happens.
 func (l *loop) round(now time.Time) (next time.Time) {
 	s := l.s
-	next = sooner(s.After.look(now), sooner(s.Ledger.advance(now), s.Policies.advance(now)))
+	next = sooner(s.After.look(now), sooner(s.advance(now), s.Policies.advance(now)))
 	l.publish(now)
 	l.followShadows(now)
 	next = sooner(next, l.measure(now))
 	next = sooner(next, l.review(now))
-	snapshot := s.Ledger.Snapshot(now)
+	snapshot := s.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
 		v := &snapshot.Waiting[i]
 		v.Present = v.Present || inRoom[v.UID] // so that it gets a forecast
 	}
-	s.Ledger.keepAlive(now, inRoom)
+	s.keepAlive(now, inRoom)
 	next = sooner(sooner(next, again), s.o.Board.Update(now, snapshot))
 	if s.Valve.Enforces() {
-		s.Ledger.lastResort(now, snapshot.Waiting)
+		s.lastResort(now, snapshot.Waiting)
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
-	l.sweep(now)
+	s.sweep(now)
 	return next
 }
 
@@ -123,7 +123,7 @@ func (l *loop) alive(ctx context.Context) error {
 
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
-	for _, e := range l.s.Ledger.drain() {
+	for _, e := range l.s.drain() {
 		l.track(now, e.Event, e.shadowed)
 		if e.shadowed {
 			l.s.o.Observer.Report(observe.ShadowEvent{Event: e.Event, HeldBy: e.heldBy})
@@ -142,13 +142,13 @@ type startEvent struct {
 }
 
 // drain returns the events since the last call.
-func (l *Ledger) drain() (all []startEvent) {
-	l.lock()
-	defer l.unlock()
-	for _, of := range l.entries.limiter.Drain() {
-		l.entries.resort.note(of)
+func (s *Starts) drain() (all []startEvent) {
+	s.lock()
+	defer s.unlock()
+	for _, of := range s.ledger.limiter.Drain() {
+		s.ledger.resort.note(of)
 		e := startEvent{Event: of}
-		if p := l.entries.pods[of.Ticket.UID()]; p != nil {
+		if p := s.ledger.pods[of.Ticket.UID()]; p != nil {
 			e.container = p.latest().id
 			if p.shadow != nil && p.shadow.ticket == of.Ticket {
 				e.shadowed, e.heldBy = true, p.shadow.reason
@@ -161,30 +161,30 @@ func (l *Ledger) drain() (all []startEvent) {
 
 // advance ends the starts and waits whose time is over, and returns when to call it next, or zero if something has to
 // happen first.
-func (l *Ledger) advance(now time.Time) (next time.Time) {
-	l.lock()
-	defer l.unlock()
-	return l.entries.limiter.Advance(now)
+func (s *Starts) advance(now time.Time) (next time.Time) {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.limiter.Advance(now)
 }
 
 // keepAlive keeps the tickets of pods that wait in the waiting room.
-func (l *Ledger) keepAlive(now time.Time, inRoom map[string]bool) {
-	l.lock()
-	defer l.unlock()
+func (s *Starts) keepAlive(now time.Time, inRoom map[string]bool) {
+	s.lock()
+	defer s.unlock()
 	for uid := range inRoom {
-		if p := l.entries.pods[uid]; p != nil && p.ticket != nil {
+		if p := s.ledger.pods[uid]; p != nil && p.ticket != nil {
 			p.ticket.KeepAlive(now)
 		}
 	}
 }
 
 // lastResort starts pods that wait as a last resort. A pod without a process that waits asks again.
-func (l *Ledger) lastResort(now time.Time, waiting []throttle.TicketView) {
-	l.lock()
-	defer l.unlock()
+func (s *Starts) lastResort(now time.Time, waiting []throttle.TicketView) {
+	s.lock()
+	defer s.unlock()
 	for _, v := range waiting {
-		if p := l.entries.pods[v.UID]; v.Present && p != nil {
-			l.entries.startAsLastResort(now, p, v.Reason)
+		if p := s.ledger.pods[v.UID]; v.Present && p != nil {
+			s.ledger.startAsLastResort(now, p, v.Reason)
 		}
 	}
 }
@@ -203,9 +203,9 @@ func (l *loop) reviewOne(now time.Time, t *throttle.Ticket) (next time.Time) {
 	defer l.s.o.Observer.CaughtPod("review", t.UID(), t.Name())
 	pod, known := l.s.Known(t.UID())
 	if known && len(pod.Containers) > 0 && l.s.o.Pods.Healthy() {
-		return l.s.Ledger.review(now, pod)
+		return l.s.judge(now, pod)
 	}
-	l.s.Ledger.reviewSigns(now, t, pod, l.s.o.Timing, l.measured.Quiet(t.UID()))
+	l.s.judgeBySigns(now, t, pod, l.measured.Quiet(t.UID()))
 	return time.Time{}
 }
 
@@ -238,19 +238,20 @@ func (l *loop) forget(uid string) {
 	l.measured.Forget(uid)
 }
 
-// sweep forgets the pods that are gone. Pods with a sandbox keep their places in the queue, however long their images
-// take to pull.
-func (l *loop) sweep(now time.Time) {
-	for _, uid := range l.s.Ledger.sweep(now) {
-		l.s.forgetEmpty(uid)
+// sweep forgets the pods of which nothing is left. Pods with a sandbox keep their places in the queue, however long their
+// images take to pull.
+func (s *Starts) sweep(now time.Time) {
+	for _, uid := range s.empty(now) {
+		_, known := s.Known(uid)
+		s.forget(now, uid, false, known)
 	}
 }
 
-// sweep returns the pods that may have to be forgotten.
-func (l *Ledger) sweep(now time.Time) (empty []string) {
-	l.lock()
-	defer l.unlock()
-	for uid, p := range l.entries.pods {
+// empty returns the pods of which nothing is left.
+func (s *Starts) empty(now time.Time) (empty []string) {
+	s.lock()
+	defer s.unlock()
+	for uid, p := range s.ledger.pods {
 		if p.sandbox != "" && p.ticket != nil {
 			p.ticket.KeepAlive(now)
 		}

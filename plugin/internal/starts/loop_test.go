@@ -35,7 +35,7 @@ func proc(t *testing.T, root string, ticks string) {
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
 	s.loop.measure(now)
-	v, _ := s.Ledger.entries.limiter.View(now, uid)
+	v, _ := s.ledger.limiter.View(now, uid)
 	return v.StalledSince
 }
 
@@ -71,7 +71,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	waits.End(now.Add(25*time.Second), reasons.Deleted)
 	assert.Zero(t, s.stalled(now.Add(26*time.Second), "holder"), "no pod waits any more")
 	s.joins(now.Add(27*time.Second), throttle.Request{UID: "other"})
-	s.Ledger.entries.limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
+	s.ledger.limiter.Configure(now.Add(27*time.Second), throttle.Settings{MaxConcurrent: 1, NoProgressAfter: -1})
 	assert.Zero(t, s.stalled(now.Add(40*time.Second), "holder"), "no slot is lent")
 }
 
@@ -123,7 +123,7 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	broken = true
 	require.NotPanics(t, func() { s.loop.review(now.Add(time.Minute)) })
 	for _, uid := range uids {
-		_, reason := s.Ledger.entries.limiter.Lookup(uid).Status()
+		_, reason := s.ledger.limiter.Lookup(uid).Status()
 		if uid == "broken" {
 			assert.Equal(t, reasons.Adopted, reason)
 			continue
@@ -143,22 +143,20 @@ func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
 	pod := s.starts(now, "pod")
 	Ticket{s, pod}.StartNotHeld(now)
 	report := podwatch.Pod{UID: "pod", Namespace: "default", Name: "pod", Phase: corev1.PodSucceeded}
-	s.Ledger.podChanged(now.Add(30*time.Second), report, false)
-	s.Ledger.podChanged(now.Add(50*time.Second), report, false)
+	s.PodChanged(now.Add(30*time.Second), report, false)
+	s.PodChanged(now.Add(50*time.Second), report, false)
 	require.Equal(t, throttle.Waiting, state(pod))
 
 	admitted := now.Add(time.Minute)
 	holder.End(admitted, reasons.Ready)
 	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
 	over := admitted.Add(30 * time.Second)
-	goesOn, wakes := s.Ledger.podChanged(over.Add(-1), report, false)
-	assert.Equal(t, pod, goesOn)
-	assert.True(t, wakes)
-	assert.Equal(t, over, s.Ledger.review(over.Add(-1), report))
+	<-s.woken // the pod was admitted
+	s.PodChanged(over.Add(-1), report, false)
+	assert.Len(t, s.woken, 1, "the loop looks when to judge again")
+	assert.Equal(t, over, s.judge(over.Add(-1), report))
 	assert.Equal(t, throttle.Starting, state(pod))
-	goesOn, wakes = s.Ledger.podChanged(over, report, false)
-	assert.Nil(t, goesOn)
-	assert.False(t, wakes)
+	s.PodChanged(over, report, false)
 	assert.Equal(t, throttle.Started, state(pod))
 }
 
@@ -171,12 +169,12 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	now := time.Now()
 	gone, _ := s.Arrive(now, Identity{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
 	s.Arrive(now, Identity{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
-	s.loop.sweep(now)
-	require.Len(t, s.Ledger.entries.pods, 2, "both pods wait")
+	s.sweep(now)
+	require.Len(t, s.ledger.pods, 2, "both pods wait")
 	gone.t.End(now, reasons.Deleted)
-	s.loop.sweep(now)
-	assert.NotContains(t, s.Ledger.entries.pods, "gone")
-	assert.Contains(t, s.Ledger.entries.pods, "waits")
+	s.sweep(now)
+	assert.NotContains(t, s.ledger.pods, "gone")
+	assert.Contains(t, s.ledger.pods, "waits")
 }
 
 // The runtime may not have reported the container of a hook, as after a restart of the daemon.
@@ -187,11 +185,11 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	ticket, gone := s.HookTicket(Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
 	assert.Nil(t, gone)
 	known := func() (is bool) {
-		s.locked(func(l *Ledger) { is = l.entries.pods["stranger"] != nil })
+		s.locked(func(l *ledger) { is = l.pods["stranger"] != nil })
 		return is
 	}
-	s.locked(func(l *Ledger) {
-		assert.Empty(t, l.entries.pods["stranger"].containers, "only the runtime adds containers")
+	s.locked(func(l *ledger) {
+		assert.Empty(t, l.pods["stranger"].containers, "only the runtime adds containers")
 	})
 	s.loop.round(now)
 	assert.True(t, known(), "its hook waits")

@@ -59,47 +59,47 @@ func (s *Starts) configured(t *testing.T, spec string, settings throttle.Setting
 	s.Configure(time.Now(), crd.FromFile(parsed.Config), settings)
 }
 
-// locked calls f with the Ledger under its lock.
-func (s *Starts) locked(f func(l *Ledger)) {
-	s.Ledger.mu.Lock()
-	defer s.Ledger.mu.Unlock()
-	f(s.Ledger)
+// locked calls f with the ledger under its lock.
+func (s *Starts) locked(f func(l *ledger)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.ledger)
 }
 
 // runs starts a container in a sandbox of its own. Both have the name of the pod.
 func (s *Starts) runs(now time.Time, uid string, pid int) {
-	s.Ledger.mu.Lock()
-	defer s.Ledger.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	sandbox := &api.PodSandbox{Id: uid, Uid: uid, Namespace: "default", Name: uid}
-	p := s.Ledger.entries.atSandbox(sandbox)
+	p := s.ledger.atSandbox(sandbox)
 	p.setSandbox(uid)
 	p.begins(now, &api.Container{Id: uid, Name: "app", PodSandboxId: uid, Pid: uint32(pid)})
 }
 
 // exits ends that container.
 func (s *Starts) exits(now time.Time, uid string) {
-	s.Ledger.mu.Lock()
-	defer s.Ledger.mu.Unlock()
-	s.Ledger.entries.pods[uid].ends(now, &api.Container{Id: uid}, false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.pods[uid].ends(now, &api.Container{Id: uid}, false)
 }
 
 // joins makes a pod join the queue.
 func (s *Starts) joins(now time.Time, request throttle.Request) *throttle.Ticket {
-	p := s.Ledger.entries.at(Identity{UID: request.UID, Namespace: "default", Name: request.UID})
-	p.ticket = s.Ledger.entries.limiter.Join(now, request)
+	p := s.ledger.at(Identity{UID: request.UID, Namespace: "default", Name: request.UID})
+	p.ticket = s.ledger.limiter.Join(now, request)
 	return p.ticket
 }
 
 // adopts makes a pod start since a time.
 func (s *Starts) adopts(now time.Time, request throttle.Request, since time.Time) *throttle.Ticket {
-	p := s.Ledger.entries.at(Identity{UID: request.UID, Namespace: "default", Name: request.UID})
-	p.ticket = s.Ledger.entries.limiter.Adopt(now, request, since)
+	p := s.ledger.at(Identity{UID: request.UID, Namespace: "default", Name: request.UID})
+	p.ticket = s.ledger.limiter.Adopt(now, request, since)
 	return p.ticket
 }
 
 // uids returns the pods that the runtime has reported.
-func (l *Ledger) uids() (all []string) {
-	for uid, p := range l.entries.pods {
+func (l *ledger) uids() (all []string) {
+	for uid, p := range l.pods {
 		if p.reported {
 			all = append(all, uid)
 		}

@@ -73,17 +73,35 @@ func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) 
 // updateProfiles updates in the limiter what all starts that wait or are under way are expected to take.
 func (s *Starts) updateProfiles(now time.Time) {
 	of := map[string]throttle.Profile{}
-	for _, t := range s.Ledger.live() {
+	for _, t := range s.live() {
 		if pod, known := s.Known(t.UID()); known {
 			of[t.UID()] = s.profile(pod, t.Repeats() > 0)
 		}
 	}
-	s.Ledger.setProfiles(now, of)
+	s.setProfiles(now, of)
+}
+
+// setProfiles sets what pods are expected to take, by UID.
+func (s *Starts) setProfiles(now time.Time, of map[string]throttle.Profile) {
+	s.lock()
+	defer s.unlock()
+	s.ledger.limiter.SetProfiles(now, of)
+}
+
+// setProgress sets what a start has used since its admission, unless use is nil, and since when it makes no progress, or
+// zero if it makes some.
+func (s *Starts) setProgress(now time.Time, uid string, use *adaptive.Use, stalledSince time.Time) {
+	s.lock()
+	defer s.unlock()
+	if use != nil {
+		s.ledger.limiter.SetUse(uid, *use)
+	}
+	s.ledger.limiter.SetStalled(now, uid, stalledSince)
 }
 
 // updateProfile updates in the limiter what the start of a pod is expected to take.
 func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, t *throttle.Ticket) {
-	s.Ledger.setProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, t.Repeats() > 0)})
+	s.setProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, t.Repeats() > 0)})
 }
 
 // profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports
@@ -105,7 +123,7 @@ func killed(after, patience time.Duration) bool {
 // followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
 // their tickets.
 func (l *loop) followShadows(now time.Time) {
-	shadows := l.s.Ledger.shadowsUnderWay()
+	shadows := l.s.shadowsUnderWay()
 	for uid, sh := range shadows {
 		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
 			l.s.review(now, uid, sh.ticket.Name())
@@ -127,11 +145,11 @@ func (l *loop) followShadows(now time.Time) {
 }
 
 // shadowsUnderWay returns a copy of the starts that continued at once and whose tickets have not ended.
-func (l *Ledger) shadowsUnderWay() map[string]shadow {
-	l.lock()
-	defer l.unlock()
+func (s *Starts) shadowsUnderWay() map[string]shadow {
+	s.lock()
+	defer s.unlock()
 	all := map[string]shadow{}
-	for uid, p := range l.entries.pods {
+	for uid, p := range s.ledger.pods {
 		if p.shadow == nil {
 			continue
 		}
@@ -156,7 +174,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	for uid := range l.courses {
 		uids[uid] = nil // only the UID counts
 	}
-	after, waiting := l.s.Ledger.noProgress()
+	after, waiting := l.s.noProgress()
 	for uid := range uids {
 		made, under := l.measureOne(now, uid)
 		var use *adaptive.Use
@@ -173,22 +191,22 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		if !waiting {
 			since = time.Time{}
 		}
-		l.s.Ledger.setProgress(now, uid, use, since)
+		l.s.setProgress(now, uid, use, since)
 	}
 	return next
 }
 
 // noProgress returns after which time without progress a slot is lent, and whether a pod waits, perhaps for a policy.
-func (l *Ledger) noProgress() (after time.Duration, waiting bool) {
-	l.lock()
-	defer l.unlock()
-	return l.entries.limiter.Settings().NoProgressAfter, len(l.entries.limiter.Waiting()) > 0
+func (s *Starts) noProgress() (after time.Duration, waiting bool) {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.limiter.Settings().NoProgressAfter, len(s.ledger.limiter.Waiting()) > 0
 }
 
 // measureOne measures one start. It returns what underWay does. A panic does not affect the others.
 func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool) {
 	defer l.s.o.Observer.Caught("measure")
-	name, target, made, under := l.s.Ledger.underWay(uid)
+	name, target, made, under := l.s.underWay(uid)
 	defer l.s.o.Observer.CaughtPod("measure", uid, name)
 	if !under {
 		return made, false
@@ -201,10 +219,10 @@ func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool
 
 // underWay returns the name of a pod, what to measure of it, and when its last container was made, or zero if none was.
 // under is false if the pod is unknown, or if, in the mode Shadow, its start is over and only keeps its slot.
-func (l *Ledger) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
-	l.lock()
-	defer l.unlock()
-	p := l.entries.pods[uid]
+func (s *Starts) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
+	s.lock()
+	defer s.unlock()
+	p := s.ledger.pods[uid]
 	if p == nil {
 		return "", usage.Target{}, time.Time{}, false
 	}

@@ -163,7 +163,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	Ticket{l.Starts, ticket}.StartNotHeld(l.now)
 	l.loop.round(l.now)
 	l.burns(0, 3)
-	l.locked(func(ledger *Ledger) { ledger.entries.pods["web"].shadow.end(l.now, reasons.Ready) })
+	l.locked(func(ledger *ledger) { ledger.pods["web"].shadow.end(l.now, reasons.Ready) })
 	l.loop.round(l.now)
 	assert.Equal(t, throttle.Waiting, state(ticket))
 	e := l.expected()
@@ -171,7 +171,7 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	assert.InDelta(t, 3, e.CPU.Mean, 1e-6)
 
 	l.now = l.now.Add(time.Minute)
-	l.Ledger.entries.limiter.Lookup("holder").End(l.now, reasons.Ready)
+	l.ledger.limiter.Lookup("holder").End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	ticket.End(l.now.Add(time.Minute), reasons.Ready)
 	l.loop.round(l.now.Add(time.Minute))
@@ -207,11 +207,11 @@ func paced(t *testing.T) (l *learner, watch *asked) {
 	l = newLearner(t)
 	watch, ok := l.o.Pods.(*asked)
 	require.True(t, ok)
-	l.Ledger.entries.limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
+	l.ledger.limiter.Configure(l.now, throttle.Settings{Adaptive: &adaptive.Settings{Cores: 2}})
 	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
 		l.signals[signal] = throttle.Reading{From: l.now.Add(-2 * time.Second), To: l.now}
 	}
-	l.Ledger.entries.limiter.Observe(l.now, l.signals)
+	l.ledger.limiter.Observe(l.now, l.signals)
 	for i := range 8 {
 		web := l.web
 		web.UID = strconv.Itoa(i)
@@ -238,7 +238,7 @@ func (l *learner) learns(at time.Time, cpu time.Duration) {
 	l.o.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
 }
 
-func (l *learner) underWay() int { return len(l.Ledger.entries.limiter.Snapshot(l.now).Starting) }
+func (l *learner) underWay() int { return len(l.ledger.limiter.Snapshot(l.now).Starting) }
 
 func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			l.loop.round(l.now)
 			watch.pods = pods
 			for _, pod := range pods {
-				l.PodChanged(pod, false)
+				l.PodChanged(time.Now(), pod, false)
 			}
 		},
 	} {
@@ -263,7 +263,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			learn(l, watch)
 			l.loop.round(l.now)
 			wait()
-			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
+			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.ledger.limiter.Snapshot(l.now).Adaptive)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 		wait := l.join(others...)
 		l.loop.round(l.now)
 		wait()
-		assert.Equal(t, want, l.underWay(), l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, want, l.underWay(), l.ledger.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -301,8 +301,8 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 			return ticket.t
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			l.Runtime.Sandbox(l.now, NewSandbox{Sandbox: &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, Pod: pod, Known: true})
-			return l.Ledger.entries.limiter.Lookup(pod.UID)
+			l.Sandbox(l.now, NewSandbox{Sandbox: &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, Pod: pod, Known: true})
+			return l.ledger.limiter.Lookup(pod.UID)
 		},
 	} {
 		l, watch := paced(t)
@@ -314,7 +314,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		for _, ticket := range tickets {
 			ticket.Wait(l.now)
 		}
-		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.ledger.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -329,12 +329,12 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	watch.pods["web"] = l.web
 	l.loop.round(l.now)
 	wait()
-	assert.Equal(t, 3, l.underWay(), l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), l.ledger.limiter.Snapshot(l.now).Adaptive)
 	l.burns(0, 1)
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	l.loop.round(l.now)
-	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -349,13 +349,13 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	watch.pods = pods
 	for _, pod := range pods {
-		l.PodChanged(pod, false)
+		l.PodChanged(time.Now(), pod, false)
 	}
 	wait := l.join("3", "4", "5")
 	l.loop.round(l.now)
 	wait()
 	l.loop.round(l.now)
-	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.Ledger.entries.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
 // The pod watch may know a pod only while it waits. What its start takes may allow it, but not against its policies.
@@ -371,9 +371,9 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	under := l.underWay()
 	require.Less(t, under, len(known))
 	for uid, pod := range known {
-		if l.Ledger.entries.limiter.Lookup(uid) != nil && state(l.Ledger.entries.limiter.Lookup(uid)) == throttle.Waiting {
+		if l.ledger.limiter.Lookup(uid) != nil && state(l.ledger.limiter.Lookup(uid)) == throttle.Waiting {
 			pod.Facts = &startpolicy.Facts{Labels: ofT1}
-			l.PodChanged(pod, false)
+			l.PodChanged(time.Now(), pod, false)
 		}
 	}
 	assert.Equal(t, under, l.underWay())
@@ -389,7 +389,7 @@ func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
 		var all []*throttle.Ticket
 		for uid, pod := range watch.pods {
 			all = append(all, l.joins(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
-			l.PodChanged(pod, false)
+			l.PodChanged(time.Now(), pod, false)
 		}
 		for _, ticket := range all {
 			ticket.Wait(l.now)

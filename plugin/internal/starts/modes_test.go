@@ -110,7 +110,7 @@ func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, func(o *Options) { o.Timing.RoomReturns = time.Minute })
 		n.configured(t, offMode, throttle.Settings{})
-		n.Runtime.Synchronize(nil, nil)
+		n.Synchronize(nil, nil)
 		n.Hooks.Freeze()
 		p := n.pod("p").runs()
 		p.starts("app")

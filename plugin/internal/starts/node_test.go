@@ -48,7 +48,7 @@ func (n *node) passes(d time.Duration) {
 
 // names returns the pods that wait and those that hold a slot, each in order.
 func (n *node) names() (waiting, starting []string) {
-	s := n.Ledger.entries.limiter.Snapshot(time.Now())
+	s := n.ledger.limiter.Snapshot(time.Now())
 	for _, v := range s.Waiting {
 		waiting = append(waiting, v.UID)
 	}

@@ -25,7 +25,7 @@ func TestAContainerDoesNotStartBeforeOneThatWaits(t *testing.T) {
 	for name, held := range map[string]func(n *node, p *testPod){
 		"refused": func(_ *node, p *testPod) {
 			assert.True(p.n.t, p.asks("proxy").MayWait)
-			p.n.Runtime.ContainerRemoved(p.sandbox, p.latest["proxy"])
+			p.n.ContainerRemoved(p.sandbox, p.latest["proxy"])
 		},
 		"its wait in the gate ended": func(_ *node, p *testPod) {
 			p.waits("proxy").t.StopWaiting(time.Now())
@@ -48,7 +48,7 @@ func TestAContainerDoesNotStartBeforeOneThatWaits(t *testing.T) {
 				app := p.asks("app")
 				assert.False(t, app.Decision.Admitted || app.MayWait, "though the slot is free")
 				assert.Equal(t, gate.Order, app.Decision.Reason)
-				n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+				n.ContainerRemoved(p.sandbox, p.latest["app"])
 				p.starts("proxy", "app")
 				p.is(throttle.Starting, reasons.WithinLimits)
 			})
@@ -74,7 +74,7 @@ func TestAContainerDoesNotWaitForOneThatKubeletDoesNotStart(t *testing.T) {
 				holder := n.occupies("holder")
 				p := n.pod("proxied", proxyAndApp).runs()
 				p.asks("proxy")
-				n.Runtime.ContainerRemoved(p.sandbox, p.latest["proxy"])
+				n.ContainerRemoved(p.sandbox, p.latest["proxy"])
 				p.told(change)
 				holder.getsReady()
 				p.starts("app")
@@ -93,9 +93,9 @@ func TestTheOrderOfAnUnknownPodIsThatOfItsContainers(t *testing.T) {
 		p := n.stranger("proxied").runs()
 		for _, name := range []string{"proxy", "app"} {
 			assert.False(t, p.asks(name).Decision.Admitted)
-			n.Runtime.ContainerRemoved(p.sandbox, p.latest[name])
+			n.ContainerRemoved(p.sandbox, p.latest[name])
 		}
-		n.Runtime.SandboxStopped(holder.sandbox)
+		n.SandboxStopped(holder.sandbox)
 		assert.Equal(t, gate.Order, p.asks("app").Decision.Reason)
 		p.starts("proxy", "app")
 	})

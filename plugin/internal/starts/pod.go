@@ -101,55 +101,61 @@ func (p *Pod) inShadow() *shadow {
 // isEmpty reports whether the pod has no sandbox and no container.
 func (p *Pod) isEmpty() bool { return p.sandbox == "" && len(p.containers) == 0 }
 
-// isLeft reports whether anything is left of the pod: a sandbox, a container, or a start that waits or is under way.
-func (p *Pod) isLeft() bool {
+// lives reports whether the pod's latest start waits or is under way.
+func (p *Pod) lives() bool {
 	state, _ := p.start()
-	return state == throttle.Waiting || state == throttle.Starting || !p.isEmpty()
+	return state == throttle.Waiting || state == throttle.Starting
 }
 
+// isLeft reports whether anything is left of the pod: a sandbox, a container, or a start that waits or is under way.
+func (p *Pod) isLeft() bool { return p.lives() || !p.isEmpty() }
+
 // at returns the pod with this identity. It adds a pod that is unknown.
-func (e *entries) at(who Identity) *Pod {
-	p := e.pods[who.UID]
+func (l *ledger) at(who Identity) *Pod {
+	p := l.pods[who.UID]
 	if p == nil {
 		p = newPod(who)
-		p.ticket = e.limiter.Lookup(who.UID) // kubelet may make containers of a pod that was deleted
-		e.pods[who.UID] = p
+		p.ticket = l.limiter.Lookup(who.UID) // kubelet may make containers of a pod that was deleted
+		l.pods[who.UID] = p
 	}
 	return p
 }
 
 // atSandbox returns the pod of a sandbox that the runtime reports.
-func (e *entries) atSandbox(sandbox *api.PodSandbox) *Pod {
-	p := e.at(identify(sandbox))
+func (l *ledger) atSandbox(sandbox *api.PodSandbox) *Pod {
+	p := l.at(identify(sandbox))
 	p.update(sandbox)
 	return p
 }
 
-// forget forgets a pod, and reports whether nothing of it is left. A pod that was deleted from the API server is
-// forgotten in any case, and its start ends: kubelet has removed all of it, and the runtime does not report the removal
-// of sandboxes that are older than itself. Any other is kept while something is left of it. What policies match of a pod
-// that the pod watch knows is kept beyond that: the pod counts as running until it has finished. p may be nil.
-func (e *entries) forget(now time.Time, p *Pod, deleted, known bool) bool {
+// forget forgets a pod. A pod that was deleted from the API server is forgotten in any case, and its start ends: kubelet
+// has removed all of it, and the runtime does not report the removal of sandboxes that are older than itself. Any other is
+// kept while something is left of it. Beyond that, a pod that the pod watch knows keeps what policies match, and its
+// latest start: it counts as running until it has finished.
+func (l *ledger) forget(now time.Time, uid string, deleted, known bool) {
+	p := l.pods[uid]
 	switch {
 	case p == nil:
-		return true
 	case deleted:
 		p.end(now, reasons.Deleted)
 	case p.isLeft():
-		return false
+		return
+	}
+	l.effects.forgotten = append(l.effects.forgotten, uid)
+	if p == nil {
+		return
 	}
 	for id := range p.containers {
 		p.remove(id)
 	}
 	if !deleted && known {
-		left := newPod(p.Identity)
-		left.matched, left.ticket = p.matched, p.ticket
-		*p = *left
-		return true
+		kept := newPod(p.Identity)
+		kept.matched, kept.ticket = p.matched, p.ticket
+		*p = *kept
+		return
 	}
-	delete(e.pods, p.UID)
-	e.limiter.Finished(now, p.UID)
-	return true
+	delete(l.pods, uid)
+	l.limiter.Finished(now, uid)
 }
 
 // end ends the pod's latest start for a reason, if it has not ended.

@@ -26,13 +26,13 @@ func (p *Policies) SetNamespaces(now time.Time, labels map[string]map[string]str
 }
 
 // State returns the policies in force.
-func (p *Policies) State() []policies.State { return p.s.Ledger.inForce.Load().State() }
+func (p *Policies) State() []policies.State { return p.s.inForce.Load().State() }
 
 // advance begins and ends the temporary overrides that are due, and returns when the next one is due, or zero if none
 // will be.
 func (p *Policies) advance(now time.Time) (next time.Time) {
 	p.change(now, func(s *policies.Set) (*policies.Set, *policies.Changes) { return s.Advance(now) })
-	return p.s.Ledger.inForce.Load().Next()
+	return p.s.inForce.Load().Next()
 }
 
 // suspend takes all policies out of force, or puts them back.
@@ -44,15 +44,40 @@ func (p *Policies) suspend(now time.Time, suspended bool) {
 // something else has changed while it matched the pods.
 func (p *Policies) change(now time.Time, f func(*policies.Set) (*policies.Set, *policies.Changes)) {
 	for {
-		before := p.s.Ledger.inForce.Load()
+		before := p.s.inForce.Load()
 		next, c := f(before)
 		if next == before {
 			return
 		}
-		if p.s.Ledger.enforce(now, before, next) {
+		if p.enforce(now, before, next) {
 			p.s.o.Observer.Report(observe.PolicyChanges{Changes: *c})
 			p.s.o.PoliciesChanged(*c)
 			return
 		}
 	}
+}
+
+// enforce replaces the policies in force, and the groups of all pods by what matches them, in one step. It finds the
+// groups before it takes the lock, and does nothing and returns false if the policies or what is known of pods have
+// changed in between.
+func (p *Policies) enforce(now time.Time, before, next *policies.Set) bool {
+	s := p.s
+	s.lock()
+	version, found := s.ledger.version, make([]matched, 0, len(s.ledger.pods))
+	for _, pod := range s.ledger.pods {
+		found = append(found, matched{Pod: pod.matched.Pod})
+	}
+	s.unlock()
+	for i := range found {
+		found[i].groups = next.Groups(found[i].Pod)
+	}
+	limits := next.Limits()
+	s.lock()
+	defer s.unlock()
+	if s.inForce.Load() != before || s.ledger.version != version {
+		return false
+	}
+	s.inForce.Store(next)
+	s.ledger.regroup(now, limits, found)
+	return true
 }

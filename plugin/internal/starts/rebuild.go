@@ -8,11 +8,11 @@ import (
 
 // rebuildPods updates the pods to what exists: the sandboxes that live, which alive returned, and their containers. It
 // returns the pods whose sandbox is gone, also those that have another one now.
-func (e *entries) rebuildPods(now time.Time, live []*api.PodSandbox, ctrs []*api.Container) (lost []*Pod) {
+func (l *ledger) rebuildPods(now time.Time, live []*api.PodSandbox, ctrs []*api.Container) (lost []*Pod) {
 	listed := map[string]bool{}
 	bySandbox := map[string]*Pod{}
 	for _, sandbox := range live {
-		bySandbox[sandbox.GetId()] = e.atSandbox(sandbox)
+		bySandbox[sandbox.GetId()] = l.atSandbox(sandbox)
 	}
 	for _, sandbox := range live {
 		p := bySandbox[sandbox.GetId()]
@@ -30,7 +30,7 @@ func (e *entries) rebuildPods(now time.Time, live []*api.PodSandbox, ctrs []*api
 			p.adopt(ctr, now)
 		}
 	}
-	for _, p := range e.pods {
+	for _, p := range l.pods {
 		if p.sandbox != "" && bySandbox[p.sandbox] == nil {
 			p.sandbox = ""
 			p.sandboxGone()

@@ -37,7 +37,7 @@ func TestTheTimesOfContainersThatExistAreOnTheDaemonsClock(t *testing.T) {
 func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	t.Parallel()
 	s := aStarts(standalone)
-	e := &s.Ledger.entries
+	e := &s.ledger
 	sandbox := func(id string) *api.PodSandbox { return &api.PodSandbox{Id: id, Uid: "u", Pid: 7} }
 	noGate := func() string { return e.pods["u"].noGate }
 	rebuild := func(id string) { e.rebuildPods(time.Now(), []*api.PodSandbox{sandbox(id)}, nil) }
@@ -46,7 +46,7 @@ func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	rebuild("first")
 	assert.Equal(t, Unseen, noGate(), "a list says nothing about the shim")
 	for _, why := range []string{"", "the runtime was too old"} {
-		s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("seen"), NoGate: why})
+		s.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("seen"), NoGate: why})
 		rebuild("seen")
 		assert.Equal(t, why, noGate())
 		e.pods["u"].isAsked(time.Now(), "seen", &api.Container{Id: "c", Name: "c"}, podwatch.Pod{})
@@ -59,7 +59,7 @@ func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 // The runtime lists the sandboxes of a pod in no order.
 func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	t.Parallel()
-	e := &aStarts().Ledger.entries
+	e := &aStarts().ledger
 	rebuild := func(ctrs []*api.Container, sandboxes ...*api.PodSandbox) (p *Pod, lost []*Pod) {
 		lost = e.rebuildPods(time.Now(), alive(sandboxes, ctrs), ctrs)
 		return e.pods["u"], lost

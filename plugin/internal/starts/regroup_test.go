@@ -40,7 +40,7 @@ func TestPodsAreRegroupedInOneStep(t *testing.T) {
 		for i := range 8 {
 			p := n.pod(fmt.Sprint("waits-", i), values)
 			require.False(t, p.run().Admitted)
-			n.Ledger.entries.limiter.Lookup(p.uid).Wait(time.Now())
+			n.ledger.limiter.Lookup(p.uid).Wait(time.Now())
 			waiting = append(waiting, p)
 		}
 		groupedBy(".spec.hostname")
@@ -56,9 +56,9 @@ func TestOnlyLabelsThatPoliciesNameAreKept(t *testing.T) {
 	t.Parallel()
 	s := aStarts()
 	sandbox := &api.PodSandbox{Uid: "u", Labels: map[string]string{"throttle": "front", "team": strings.Repeat("x", 1<<18)}}
-	assert.Nil(t, subjectOf(sandbox, podwatch.Pod{}).match(s.Ledger.inForce.Load()).Facts.Labels)
+	assert.Nil(t, subjectOf(sandbox, podwatch.Pod{}).match(s.inForce.Load()).Facts.Labels)
 	s.enforce(t, t1)
-	assert.Equal(t, map[string]string{"throttle": "front"}, subjectOf(sandbox, podwatch.Pod{}).match(s.Ledger.inForce.Load()).Facts.Labels)
+	assert.Equal(t, map[string]string{"throttle": "front"}, subjectOf(sandbox, podwatch.Pod{}).match(s.inForce.Load()).Facts.Labels)
 }
 
 func TestTheWeightOfAPodsCgroupGivesItsCPURequest(t *testing.T) {
@@ -105,8 +105,8 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 			require.True(t, waits)
 		}
 		groups := func() (all []throttle.GroupKey) {
-			n.locked(func(l *Ledger) {
-				for _, g := range l.entries.pods[p.uid].matched.groups {
+			n.locked(func(l *ledger) {
+				for _, g := range l.pods[p.uid].matched.groups {
 					all = append(all, g.Key)
 				}
 			})
@@ -120,9 +120,9 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 		assert.Equal(t, inT1, groups())
 		arrive()
 		assert.Equal(t, inT1, groups(), "an arrival says nothing new")
-		n.PodChanged(podwatch.Pod{UID: p.uid, Namespace: "default", Name: "p"}, false)
+		n.PodChanged(time.Now(), podwatch.Pod{UID: p.uid, Namespace: "default", Name: "p"}, false)
 		assert.Equal(t, inT1, groups(), "the watch has no facts yet")
-		n.PodChanged(podwatch.Pod{UID: p.uid, Namespace: "default", Name: "p", Facts: &startpolicy.Facts{}}, false)
+		n.PodChanged(time.Now(), podwatch.Pod{UID: p.uid, Namespace: "default", Name: "p", Facts: &startpolicy.Facts{}}, false)
 		assert.Empty(t, groups(), "the label is gone")
 	})
 }
@@ -165,7 +165,7 @@ func TestAStartThatWasNotAskedForCountsInItsGroups(t *testing.T) {
 		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {starting: {pods: 1}}}")
 		p := n.stranger("p")
 		p.sandbox.Labels = ofT1
-		n.Runtime.ContainerStarted(p.sandbox, p.isMade("app"))
+		n.ContainerStarted(p.sandbox, p.isMade("app"))
 		p.is(throttle.Starting, reasons.Adopted)
 		assert.EqualValues(t, 1, n.usage().Starting.Pods)
 	})
@@ -184,7 +184,7 @@ func TestAChangeOfPoliciesDuringAnotherIsKept(t *testing.T) {
 		return set.WithPolicies(now, set.State())
 	})
 	assert.Equal(t, 2, calls)
-	assert.Empty(t, s.Ledger.inForce.Load().Limits(), "they are suspended")
+	assert.Empty(t, s.inForce.Load().Limits(), "they are suspended")
 }
 
 // Pods are matched without a lock. Whatever changes meanwhile, each pod is in its groups by the policies in force.
@@ -198,34 +198,34 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 	change(1)
 	for round := range 300 {
 		var all sync.WaitGroup
-		s.Ledger.mu.Lock() // all find groups, and wait for the lock
+		s.mu.Lock() // all find groups, and wait for the lock
 		all.Go(func() { change(round) })
 		for i := range 3 {
 			uid := fmt.Sprint(round, "-", i)
 			all.Go(func() {
-				s.PodChanged(podwatch.Pod{UID: uid, Namespace: "default", Name: uid, Facts: facts}, false)
+				s.PodChanged(time.Now(), podwatch.Pod{UID: uid, Namespace: "default", Name: uid, Facts: facts}, false)
 			})
 		}
 		for range 20 {
 			runtime.Gosched()
 		}
-		s.Ledger.mu.Unlock()
+		s.mu.Unlock()
 		all.Wait()
 		want := throttle.GroupKey{Policy: "t1", Group: []string{"even", "odd"}[round%2]}
-		s.locked(func(l *Ledger) {
-			require.Len(t, l.entries.pods, 3)
-			for uid, p := range l.entries.pods {
+		s.locked(func(l *ledger) {
+			require.Len(t, l.pods, 3)
+			for uid, p := range l.pods {
 				require.Len(t, p.matched.groups, 1)
 				require.Equal(t, want, p.matched.groups[0].Key, uid)
 			}
 		})
 		for i := range 3 {
-			s.Ledger.forget(time.Now(), fmt.Sprint(round, "-", i), true, true)
+			s.forget(time.Now(), fmt.Sprint(round, "-", i), true, true)
 		}
 	}
-	s.locked(func(l *Ledger) { // a pod may be gone when its groups are found
+	s.locked(func(l *ledger) { // a pod may be gone when its groups are found
 		gone := matched{Pod: policies.Pod{UID: "gone"}, groups: []throttle.Membership{{}}}
-		l.entries.regroup(time.Now(), map[string]throttle.GroupLimits{}, []matched{gone})
-		require.Empty(t, l.entries.pods)
+		l.regroup(time.Now(), map[string]throttle.GroupLimits{}, []matched{gone})
+		require.Empty(t, l.pods)
 	})
 }

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,28 +10,21 @@ import (
 
 // Rejoin waits for the hooks that outlived an earlier daemon. They reconnect in any order. Until all have, the
 // limiter is frozen: otherwise the first would take a free slot from another that has waited longer and
-// reconnects a moment later. It is safe for concurrent use.
+// reconnects a moment later. It is part of a Starts, and safe for concurrent use.
 type Rejoin struct {
-	ledger *Ledger
-	// within is how long the limiter waits for hooks at most: they reconnect within a quarter of a second, on a
-	// busy node later.
-	within      time.Duration
-	roomReturns time.Duration // Timing.RoomReturns
-	frozen      atomic.Bool
+	s      *Starts
+	frozen atomic.Bool
+	back   chan struct{} // closed when no hook is missing
 
-	mu      sync.Mutex
-	missing map[string]struct{} // containers that were made and have not started, whose hooks may wait; nil until they are known
-	back    chan struct{}       // closed when none is missing
+	// The lock of the Starts guards missing: the containers that were made and have not started, whose hooks may wait. It is
+	// nil until they are known.
+	missing map[string]struct{}
 }
 
-func newRejoin(l *Ledger, within, roomReturns time.Duration) *Rejoin {
-	return &Rejoin{ledger: l, within: within, roomReturns: roomReturns, back: make(chan struct{})}
-}
+func newRejoin(s *Starts) *Rejoin { return &Rejoin{s: s, back: make(chan struct{})} }
 
-// expect notes which containers' hooks may wait, the first time that the runtime lists its containers.
-func (r *Rejoin) expect(ctrs []*api.Container) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// expectLocked notes which containers' hooks may wait, the first time that the runtime lists its containers.
+func (r *Rejoin) expectLocked(ctrs []*api.Container) {
 	if r.missing != nil {
 		return
 	}
@@ -47,10 +39,15 @@ func (r *Rejoin) expect(ctrs []*api.Container) {
 	}
 }
 
-// Back notes that the hook of a container reconnected, or never will: the container started, or is gone.
+// Back notes that the hook of a container reconnected.
 func (r *Rejoin) Back(containerID string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.s.lock()
+	defer r.s.unlock()
+	r.backLocked(containerID)
+}
+
+// backLocked notes that the hook of a container reconnected, or never will: the container started, or is gone.
+func (r *Rejoin) backLocked(containerID string) {
 	if _, is := r.missing[containerID]; !is {
 		return
 	}
@@ -66,14 +63,20 @@ func (r *Rejoin) Back(containerID string) {
 func (r *Rejoin) Freeze() bool {
 	select {
 	case <-r.back:
-		if r.roomReturns == 0 {
+		if r.s.o.Timing.RoomReturns == 0 {
 			return false
 		}
 	default:
 	}
-	r.frozen.Store(true)
-	r.ledger.setFrozen(time.Now(), true)
+	r.freeze(true)
 	return true
+}
+
+func (r *Rejoin) freeze(frozen bool) {
+	r.frozen.Store(frozen)
+	r.s.lock()
+	defer r.s.unlock()
+	r.s.ledger.limiter.SetFrozen(time.Now(), frozen)
 }
 
 // Frozen reports whether admissions are stopped.
@@ -82,13 +85,10 @@ func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
 // Thaw blocks until Timing.RoomReturns is over and all hooks are back, and then allows admissions again. It blocks for
 // Timing.Rejoin or Timing.RoomReturns at most, whichever is longer, and not after ctx has ended. It returns nil.
 func (r *Rejoin) Thaw(ctx context.Context) error {
-	defer func() {
-		r.frozen.Store(false)
-		r.ledger.setFrozen(time.Now(), false)
-	}()
-	timeout := time.After(max(r.within, r.roomReturns))
+	defer r.freeze(false)
+	timeout := time.After(max(r.s.o.Timing.Rejoin, r.s.o.Timing.RoomReturns))
 	select {
-	case <-time.After(r.roomReturns):
+	case <-time.After(r.s.o.Timing.RoomReturns):
 	case <-ctx.Done():
 	}
 	select {

@@ -20,14 +20,14 @@ func created(id string) *api.Container {
 // frozen returns a Starts whose gate has just opened, and two tickets that wait for one slot.
 func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Ticket) {
 	p = aStarts()
-	p.Ledger.configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
+	p.limit(time.Now(), throttle.Settings{MaxConcurrent: 1})
 	arrives := func(uid string) Ticket {
 		ticket, waits := p.Arrive(time.Now(), Identity{UID: uid}, podwatch.Pod{}, false, time.Now())
 		assert.True(t, waits)
 		return ticket
 	}
 	first, second = arrives("a"), arrives("b")
-	p.Hooks.expect(ctrs)
+	p.Hooks.expectLocked(ctrs)
 	assert.True(t, p.Hooks.Freeze())
 	go func() { assert.NoError(t, p.Hooks.Thaw(t.Context())) }()
 	return p, first, second
@@ -48,7 +48,7 @@ func TestNoPodIsAdmittedUntilAllHooksAreBack(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, throttle.Starting, statusOf(first), "it is before the second in the queue")
 		assert.Equal(t, throttle.Waiting, statusOf(second))
-		p.Hooks.expect([]*api.Container{created("z")}) // the runtime was restarted, and the waiting pods are here
+		p.Hooks.expectLocked([]*api.Container{created("z")}) // the runtime was restarted, and the waiting pods are here
 		assert.Empty(t, p.Hooks.missing)
 	})
 }
@@ -69,9 +69,9 @@ func TestTheWaitForHooksThatDoNotComeBackIsShort(t *testing.T) {
 
 func TestWithoutWaitingContainersThereIsNoWait(t *testing.T) {
 	t.Parallel()
-	r := newRejoin(nil, time.Second, 0)
+	r := aStarts().Hooks
 	assert.False(t, closed(r.back), "the runtime has not listed its containers yet")
-	r.expect(nil)
+	r.expectLocked(nil)
 	assert.True(t, closed(r.back))
 }
 

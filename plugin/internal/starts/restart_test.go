@@ -60,7 +60,7 @@ func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
 		n := newNode(t)
 		p := n.pod("crashes").hasStarted("app")
 		p.exits("app")
-		n.Ledger.entries.limiter.Advance(time.Now().Add(10 * time.Millisecond))
+		n.ledger.limiter.Advance(time.Now().Add(10 * time.Millisecond))
 		p.starts("app")
 		p.getsReady()
 		p.is(throttle.Started, reasons.Ready)
@@ -124,7 +124,7 @@ func TestANewSandboxIsAFirstStart(t *testing.T) {
 			p.starts("app")
 			p.exits("app")
 			if stopped {
-				n.Runtime.SandboxStopped(p.sandbox)
+				n.SandboxStopped(p.sandbox)
 			}
 			p.runs().starts("app")
 			p.is(throttle.Starting, reasons.WithinLimits)
@@ -143,12 +143,12 @@ func TestALateReportOfAnExitChangesNothing(t *testing.T) {
 		holder := n.occupies("holder")
 		p.waits("app")
 		late.State = api.ContainerState_CONTAINER_STOPPED
-		n.Runtime.ContainerStopped(p.sandbox, late)
+		n.ContainerStopped(p.sandbox, late)
 		p.is(throttle.Waiting, reasons.Concurrency)
 		holder.getsReady()
 		p.begins("app")
-		n.Runtime.ContainerStopped(p.sandbox, late)
-		n.Runtime.ContainerRemoved(p.sandbox, late)
+		n.ContainerStopped(p.sandbox, late)
+		n.ContainerRemoved(p.sandbox, late)
 		p.is(throttle.Starting, reasons.WithinLimits)
 		p.exits("app")
 		p.starts("app")

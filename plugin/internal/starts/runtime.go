@@ -257,13 +257,12 @@ func (p *Pod) expire() {
 	}
 }
 
-// owner returns the pod of a container, or nil if it is unknown.
-func (e *entries) owner(sandbox *api.PodSandbox, container string) *Pod {
-	if p := e.pods[Key(sandbox)]; p != nil {
+// owner returns the pod with this UID or, if it is unknown, the pod of a container. It returns nil if both are unknown.
+func (l *ledger) owner(uid, container string) *Pod {
+	if p := l.pods[uid]; p != nil {
 		return p
 	}
-	// If the runtime has forgotten the sandbox, only the container's ID is known.
-	for _, p := range e.pods {
+	for _, p := range l.pods {
 		if p.containers[container] != nil {
 			return p
 		}

@@ -61,19 +61,19 @@ func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 		sandbox := func(id string) *api.PodSandbox {
 			return &api.PodSandbox{Id: id, Uid: "u", Namespace: "default", Name: "u"}
 		}
-		p := s.Ledger.entries.atSandbox(sandbox("old"))
+		p := s.ledger.atSandbox(sandbox("old"))
 		p.setSandbox("old")
-		s.Runtime.SandboxStopped(sandbox("old"))
-		d, _ := s.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("refused"), Refusable: true, SlotFirst: true})
+		s.SandboxStopped(sandbox("old"))
+		d, _ := s.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("refused"), Refusable: true, SlotFirst: true})
 		require.False(t, d.Admitted)
 		for _, id := range order {
-			s.Runtime.SandboxRemoved(sandbox(id))
+			s.SandboxRemoved(sandbox(id))
 			assert.Equal(t, throttle.Waiting, state(p.ticket), id)
 		}
 		p.setSandbox("new")
-		s.Runtime.SandboxRemoved(sandbox("old"))
+		s.SandboxRemoved(sandbox("old"))
 		assert.Equal(t, throttle.Waiting, state(p.ticket), "the pod has another one")
-		s.Runtime.SandboxRemoved(sandbox("new"))
+		s.SandboxRemoved(sandbox("new"))
 		assert.Equal(t, throttle.Gone, state(p.ticket))
 	}
 }

@@ -23,37 +23,37 @@ type NewSandbox struct {
 
 // Sandbox adds the pod of a sandbox to the queue, and asks for a reservation, or for a slot. It refuses the sandbox
 // only in the mode Enforce. since is when a pod that is refused began to wait.
-func (r *RuntimeEvents) Sandbox(now time.Time, s NewSandbox) (d throttle.Decision, since time.Time) {
+func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, since time.Time) {
 	var request throttle.Request
-	if s.Known {
-		request.Profile = r.s.profile(s.Pod, false)
+	if n.Known {
+		request.Profile = s.profile(n.Pod, false)
 	}
-	selected := r.s.After.selecting(s.Sandbox)
-	refusable, shutdown := s.Refusable && r.s.Valve.Enforces(), r.s.Valve.RefusesWaits()
-	l := r.s.Ledger
-	p := l.lockMatching(now, subjectOf(s.Sandbox, s.Pod))[0]
-	defer l.unlock()
-	p.update(s.Sandbox)
+	selected := s.After.selecting(n.Sandbox)
+	p := s.lockPod(now, subjectOf(n.Sandbox, n.Pod))
+	defer s.unlock()
+	l, valve := &s.ledger, s.Valve.stateLocked()
+	refusable, shutdown := n.Refusable && !valve.HoldsNone, valve.Shutdown && !valve.HoldsNone
+	p.update(n.Sandbox)
 	p.selected = selected
-	if !isExempt(l.entries.config.Load().Spec.Exemptions, p.Identity, s.Pod, s.Known) {
-		t := l.entries.join(now, p, s.Pod, request)
+	if !l.isExempt(p, n.Pod, n.Known) {
+		t := l.join(now, p, n.Pod, request)
 		switch {
 		case shutdown:
 			d = barred(gate.NodeShutdown)
-		case refusable && s.SlotFirst:
+		case refusable && n.SlotFirst:
 			d = startBeforeSandbox(now, t)
 		default:
-			d = t.Reserve(now, l.entries.waitable, throttle.RetriedSoon)
+			d = t.Reserve(now, l.waitable, throttle.RetriedSoon)
 		}
-		if !d.Admitted && refusable && (shutdown || !l.entries.startAsLastResort(now, p, d.Reason)) {
+		if !d.Admitted && refusable && (shutdown || !l.startAsLastResort(now, p, d.Reason)) {
 			p.lastSandbox = "" // that it is removed says nothing of the pod
 			return d, t.Since(now)
 		}
 		t.Prepare(now, true)
 	}
 	p.asks = asking{} // kubelet pulls its images
-	p.setSandbox(s.Sandbox.GetId())
-	p.noGate = s.NoGate
+	p.setSandbox(n.Sandbox.GetId())
+	p.noGate = n.NoGate
 	return throttle.Decision{Admitted: true}, time.Time{}
 }
 
@@ -73,14 +73,14 @@ func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod
 // that is known to be deleted ends: nothing may report that again.
-func (e *entries) join(now time.Time, p *Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
+func (l *ledger) join(now time.Time, p *Pod, pod podwatch.Pod, request throttle.Request) *throttle.Ticket {
 	request.UID, request.Name, request.Flow = p.UID, p.NamespacedName(), p.Namespace
 	request.Priority, request.MaxWait = pod.Priority, pod.ActiveDeadline/10
 	request.Groups = p.matched.groups
 	if request.Arrived.IsZero() {
 		request.Arrived = now // the limiter may know a later time, and a container that is made now is of this start
 	}
-	p.ticket = e.limiter.Join(now, request)
+	p.ticket = l.limiter.Join(now, request)
 	if pod.Deleting {
 		p.ticket.End(now, reasons.Deleted)
 	}
@@ -89,64 +89,45 @@ func (e *entries) join(now time.Time, p *Pod, pod podwatch.Pod, request throttle
 
 // SandboxStopped handles the end of a sandbox, and ends the start of its pod. The end of a refused
 // sandbox changes nothing: its pod keeps its place in the queue.
-func (r *RuntimeEvents) SandboxStopped(sandbox *api.PodSandbox) {
-	pod, _ := r.s.Known(Key(sandbox))
-	r.s.Ledger.endSandbox(time.Now(), Key(sandbox), sandbox.GetId(), pod, false)
-}
+func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) { s.sandboxEnded(sandbox, false) }
 
-// SandboxRemoved handles a sandbox that was removed. Without an API server, which would report that the pod was
-// deleted, the pod is gone with its latest sandbox. Another sandbox of the pod may be removed while the pod lives.
-func (r *RuntimeEvents) SandboxRemoved(sandbox *api.PodSandbox) {
-	uid := Key(sandbox)
-	pod, _ := r.s.Known(uid)
-	r.s.Ledger.endSandbox(time.Now(), uid, sandbox.GetId(), pod, r.s.o.Pods == nil)
-	r.s.forgetEmpty(uid)
-}
+// SandboxRemoved handles a sandbox that was removed, and forgets its pod if nothing is left of that. Without an API
+// server, which would report that the pod was deleted, the pod is gone with its latest sandbox. Another sandbox of the pod
+// may be removed while the pod lives.
+func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) { s.sandboxEnded(sandbox, true) }
 
-// endSandbox handles the end of a sandbox. The runtime has not reported the exits of its containers yet. pod is what the
-// pod watch knows of the pod: one that gets another sandbox has not finished, and still counts as running. gone reports
-// whether the pod is gone if this was its latest sandbox.
-func (l *Ledger) endSandbox(now time.Time, uid, sandbox string, pod podwatch.Pod, gone bool) {
-	l.lock()
-	defer l.unlock()
-	p := l.entries.pods[uid]
-	if p == nil {
+// sandboxEnded handles the end of a sandbox. The runtime has not reported the exits of its containers yet. A pod that gets
+// another sandbox has not finished, and still counts as running.
+func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
+	now, uid := time.Now(), Key(sandbox)
+	pod, known := s.Known(uid)
+	s.lock()
+	defer s.unlock()
+	l := &s.ledger
+	p := l.pods[uid]
+	if p != nil && p.stopSandbox(sandbox.GetId()) {
+		if pod.GetsSandboxes() {
+			l.limiter.NotReady(now, uid)
+		} else {
+			l.limiter.Finished(now, uid)
+		}
+		p.loseSandbox(now)
+	}
+	if !removed {
 		return
 	}
-	if p.stopSandbox(sandbox) {
-		if pod.GetsSandboxes() {
-			l.entries.limiter.NotReady(now, uid)
-		} else {
-			l.entries.limiter.Finished(now, uid)
-		}
-		p.sandboxEnded(now)
-	}
-	if gone && p.lastSandbox == sandbox {
+	if p != nil && s.o.Pods == nil && p.lastSandbox == sandbox.GetId() {
 		p.end(now, reasons.SandboxGone)
 	}
+	l.forget(now, uid, false, known)
 }
 
-// sandboxEnded ends a start whose sandbox is gone. A pod that waits keeps its place in the queue.
-func (p *Pod) sandboxEnded(now time.Time) {
+// loseSandbox ends a start whose sandbox is gone. A pod that waits keeps its place in the queue.
+func (p *Pod) loseSandbox(now time.Time) {
 	switch state, _ := p.start(); state {
 	case throttle.Starting:
 		p.end(now, reasons.SandboxGone)
 	case throttle.Waiting:
 		p.ticket.Unreserve(now)
 	}
-}
-
-// forgetEmpty forgets a pod if nothing is left of it.
-func (s *Starts) forgetEmpty(uid string) {
-	_, known := s.Known(uid)
-	if s.Ledger.forget(time.Now(), uid, false, known) {
-		s.forgotten(uid)
-	}
-}
-
-// forget forgets a pod, as the entries do.
-func (l *Ledger) forget(now time.Time, uid string, deleted, known bool) bool {
-	l.lock()
-	defer l.unlock()
-	return l.entries.forget(now, l.entries.pods[uid], deleted, known)
 }

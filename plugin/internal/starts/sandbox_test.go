@@ -37,7 +37,7 @@ func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		bad := n.pod("bad")
-		d, _ := n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: bad.sandbox, Refusable: true, SlotFirst: true})
+		d, _ := n.Sandbox(time.Now(), NewSandbox{Sandbox: bad.sandbox, Refusable: true, SlotFirst: true})
 		require.True(t, d.Admitted)
 		bad.is(throttle.Starting, reasons.WithinLimits)
 		bad.reports(func(pod *podwatch.Pod) { pod.CannotMake = true })
@@ -70,7 +70,7 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
 		p := n.occupies("restarted")
-		n.Runtime.SandboxStopped(p.sandbox)
+		n.SandboxStopped(p.sandbox)
 		p.is(throttle.Gone, reasons.SandboxGone)
 		p.runs()
 		p.is(throttle.Waiting, "", "a new sandbox is a first start")
@@ -87,8 +87,8 @@ func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 			p := n.stranger("moved").runs()
 			older := p.sandbox
 			p.runs().starts("app")
-			n.Runtime.SandboxStopped(older)
-			n.Runtime.SandboxRemoved(older)
+			n.SandboxStopped(older)
+			n.SandboxRemoved(older)
 			n.passes(0)
 			p.is(throttle.Starting, reasons.WithinLimits, name)
 		})
@@ -104,8 +104,8 @@ func TestAWaitingPodKeepsItsPlaceWhenItsSandboxEnds(t *testing.T) {
 		p.waits("app")
 		arrived := p.view().Arrived
 		n.pod("later").runs().waits("app")
-		n.Runtime.SandboxStopped(p.sandbox)
-		n.Runtime.SandboxRemoved(p.sandbox)
+		n.SandboxStopped(p.sandbox)
+		n.SandboxRemoved(p.sandbox)
 		p.is(throttle.Waiting, "")
 		p.runs().waits("app")
 		assert.Equal(t, arrived, p.view().Arrived)
@@ -123,7 +123,7 @@ func TestAPodWhoseSandboxEndsGivesItsReservationBack(t *testing.T) {
 		first := n.pod("first").runs()
 		refused := n.crowd()
 		assert.False(t, refused.run().Admitted)
-		n.Runtime.SandboxStopped(first.sandbox)
+		n.SandboxStopped(first.sandbox)
 		assert.True(t, refused.run().Admitted)
 	})
 }
@@ -135,15 +135,15 @@ func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 		holder := n.stranger("holder").runs()
 		holder.starts("app")
 		p := n.stranger("removed").runs()
-		n.Runtime.SandboxRemoved(p.sandbox)
+		n.SandboxRemoved(p.sandbox)
 		p.is(throttle.Gone, reasons.SandboxGone)
-		n.Runtime.SandboxRemoved(holder.sandbox)
+		n.SandboxRemoved(holder.sandbox)
 		holder.is(throttle.Gone, reasons.SandboxGone)
 		n.passes(0)
-		n.locked(func(l *Ledger) {
+		n.locked(func(l *ledger) {
 			assert.Equal(t, []string{"holder"}, l.uids(), "its container is not removed yet")
 		})
-		n.Runtime.ContainerRemoved(holder.sandbox, holder.latest["app"])
+		n.ContainerRemoved(holder.sandbox, holder.latest["app"])
 		n.nothingIsLeft()
 	})
 }
@@ -155,12 +155,12 @@ func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsRemoved(t *testin
 		p := n.stranger("restarted").runs()
 		p.starts("app")
 		old := p.sandbox
-		n.Runtime.SandboxStopped(old)
+		n.SandboxStopped(old)
 		p.is(throttle.Gone, reasons.SandboxGone)
 		n.stranger("holder").runs().starts("app")
 		n.crowd()
 		assert.False(t, p.run().Admitted)
-		n.Runtime.SandboxRemoved(old)
+		n.SandboxRemoved(old)
 		p.is(throttle.Waiting, "")
 	})
 }
@@ -174,10 +174,10 @@ func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 		for _, p := range []*testPod{starts, waits} {
 			p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
 			p.is(throttle.Gone, reasons.Deleted)
-			n.Runtime.SandboxStopped(p.sandbox)
-			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-			n.locked(func(l *Ledger) { assert.NotContains(t, l.uids(), p.uid) })
-			n.Runtime.SandboxRemoved(p.sandbox)
+			n.SandboxStopped(p.sandbox)
+			n.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.locked(func(l *ledger) { assert.NotContains(t, l.uids(), p.uid) })
+			n.SandboxRemoved(p.sandbox)
 		}
 		n.nothingIsLeft()
 	})
@@ -188,9 +188,9 @@ func (n *node) nothingIsLeft() {
 	n.t.Helper()
 	waiting, starting := n.names()
 	assert.Empty(n.t, append(waiting, starting...))
-	n.locked(func(l *Ledger) {
+	n.locked(func(l *ledger) {
 		assert.Empty(n.t, l.uids())
-		for _, p := range l.entries.pods {
+		for _, p := range l.pods {
 			kept := newPod(p.Identity)
 			kept.matched, kept.ticket = p.matched, p.ticket
 			assert.Equal(n.t, kept, p)
@@ -229,6 +229,6 @@ func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 		}
 		time.Sleep(11 * time.Second)
 		p.runs()
-		assert.Equal(t, 1, n.Ledger.entries.limiter.Snapshot(time.Now()).Pulling)
+		assert.Equal(t, 1, n.ledger.limiter.Snapshot(time.Now()).Pulling)
 	})
 }

@@ -30,23 +30,22 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 }
 
 // goOn lets a start continue though its ticket waits, because the mode holds no pod. why is the limit that would have held
-// it. It returns what is to be reported, or nil. In the mode Disabled, only admissions that are frozen hold a start.
-func (e *entries) goOn(now time.Time, p *Pod, why reasons.Reason) observe.Event {
+// it. In the mode Disabled, only admissions that are frozen hold a start.
+func (l *ledger) goOn(now time.Time, p *Pod, why reasons.Reason) {
 	switch {
-	case e.config.Load().Spec.GetMode() == v1alpha1.ModeDisabled:
+	case l.config.Load().Spec.GetMode() == v1alpha1.ModeDisabled:
 		if p.ticket.StartExempt(now) {
-			return observe.Unpaced{Reason: observe.Disabled}
+			l.report(observe.Unpaced{Reason: observe.Disabled})
 		}
-	case e.beginShadow(now, p, why):
-		return observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.Shadow, HeldBy: why}
+	case l.beginShadow(now, p, why):
+		l.report(observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.Shadow, HeldBy: why})
 	}
-	return nil
 }
 
 // beginShadow notes that a start continues at once, and that it is admitted when its turn comes. It returns false if that
 // is known already, or the mode has changed: then the start counts once its process runs.
-func (e *entries) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins bool) {
-	if state, _ := p.start(); state != throttle.Waiting || !p.reported || p.inShadow() != nil || e.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
+func (l *ledger) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins bool) {
+	if state, _ := p.start(); state != throttle.Waiting || !p.reported || p.inShadow() != nil || l.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
 		return false
 	}
 	p.shadow = &shadow{ticket: p.ticket, reason: why, began: now}
@@ -54,26 +53,13 @@ func (e *entries) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins
 	return true
 }
 
-// InShadow returns the pods whose latest start continued at once in the mode Shadow, by UID.
-func (l *Ledger) InShadow() map[string]bool {
-	l.lock()
-	defer l.unlock()
-	all := map[string]bool{}
-	for uid, p := range l.entries.pods {
-		if p.inShadow() != nil {
-			all[uid] = true
-		}
-	}
-	return all
-}
-
 // endShadows ends the mode Shadow. If the ticket of a start that continued at once still waits, the start counts as
 // starting from now on. known is what the pod watch knows of the pods.
-func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
-	l.lock()
-	defer l.unlock()
+func (s *Starts) endShadows(now time.Time, known map[string]podwatch.Pod) {
+	s.lock()
+	defer s.unlock()
 	var waiting []*Pod
-	for _, p := range l.entries.pods {
+	for _, p := range s.ledger.pods {
 		if p.shadow == nil {
 			continue
 		}
@@ -83,14 +69,14 @@ func (l *Ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 		p.shadow.ticket.StopWaiting(now)
 	}
 	ended := map[*Pod]reasons.Reason{}
-	for _, p := range l.entries.pods {
+	for _, p := range s.ledger.pods {
 		if p.shadow != nil {
 			ended[p], p.shadow = p.shadow.ended, nil // adopt takes no shadow
 		}
 	}
 	for _, p := range waiting {
 		how := ended[p]
-		if l.entries.adopt(now, p, known[p.UID], how != "") && (how == reasons.Ready || how == reasons.Settled) {
+		if s.ledger.adopt(now, p, known[p.UID], how != "") && (how == reasons.Ready || how == reasons.Settled) {
 			p.end(now, how) // it may not be ready at this moment
 		}
 	}

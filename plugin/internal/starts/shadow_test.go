@@ -79,8 +79,8 @@ func TestAShadowEndsWithItsPod(t *testing.T) {
 		for _, p := range []*testPod{p, holder} {
 			p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
 			p.is(throttle.Gone, reasons.Deleted)
-			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-			n.Runtime.SandboxRemoved(p.sandbox)
+			n.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.SandboxRemoved(p.sandbox)
 		}
 		n.passes(0)
 		n.nothingIsLeft()
@@ -95,9 +95,13 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
 		n.configured(t, "spec: {}", oneSlot)
-		a, _, unpaced := n.Ledger.container(time.Now(), p.sandbox, p.isMade("app"), n.watch.pods["p"], true, ValveState{HoldsNone: true})
-		assert.True(t, a.Decision.Admitted)
-		assert.Nil(t, unpaced)
+		n.locked(func(l *ledger) {
+			known, report := l.pods["p"], n.watch.pods["p"]
+			a := ContainerStart{NewContainer: known.isAsked(time.Now(), p.sandbox.GetId(), p.isMade("app"), report), Valve: ValveState{HoldsNone: true}}
+			l.decide(time.Now(), known, &a, l.containerKind(time.Now(), known, a, report, true))
+			assert.True(t, a.Decision.Admitted)
+			assert.Empty(t, l.effects.reports)
+		})
 		assert.False(t, p.view().Present, "nothing waits for it")
 		p.begins("app")
 		p.is(throttle.Starting, reasons.Adopted, "it counts, as any start that was not asked for")
@@ -141,7 +145,7 @@ func TestAnOldShadowThatIsReadyIsNotStuckInEnforce(t *testing.T) {
 		q.getsReady()
 		n.passes(2 * time.Minute)
 		q.is(throttle.Waiting, "", "p has its turn")
-		n.watch.get = func(string) { n.Ledger.entries.limiter.Advance(time.Now()) }
+		n.watch.get = func(string) { n.ledger.limiter.Advance(time.Now()) }
 		n.configured(t, "spec: {}", oneSlot)
 		q.is(throttle.Started, reasons.Ready)
 	})
@@ -182,7 +186,7 @@ func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
 			for _, p := range []*testPod{second, first} {
 				n.passes(took)
 				p.reports(inPhase(phase))
-				n.Runtime.SandboxStopped(p.sandbox)
+				n.SandboxStopped(p.sandbox)
 			}
 			n.passes(20 * time.Minute)
 			assert.NotEqual(t, throttle.Waiting, second.view().State)
@@ -274,9 +278,9 @@ func TestAShadowWhoseTicketIsOverIsFollowedNoMore(t *testing.T) {
 		n.passes(20 * time.Minute)
 		never.is(throttle.Started, reasons.Stuck)
 		killed.is(throttle.Started, reasons.Exited)
-		assert.Empty(t, n.Ledger.shadowsUnderWay())
+		assert.Empty(t, n.shadowsUnderWay())
 		killed.starts("app")
-		_, _, _, under := n.Ledger.underWay(killed.uid)
+		_, _, _, under := n.underWay(killed.uid)
 		assert.True(t, under, "another start, which has its turn")
 	})
 }
@@ -292,7 +296,7 @@ func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
 		p.exits("app")
 		assert.True(t, p.asks("app").Decision.Admitted)
 		assert.Empty(t, n.counted("pod_pacemaker_unpaced_total"))
-		assert.Empty(t, n.Ledger.shadowsUnderWay())
+		assert.Empty(t, n.shadowsUnderWay())
 	})
 }
 

@@ -38,10 +38,9 @@ type ReadyOnce struct {
 // Begin notes that this daemon paces pods from now on: the timeouts count from now at the earliest. once is what an
 // earlier daemon of this boot has seen.
 func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
-	a.s.Ledger.lock()
-	after := &a.s.Ledger.entries.after
-	after.beginPacing(now, once)
-	a.s.Ledger.unlock()
+	a.s.lock()
+	a.s.ledger.after.beginPacing(now, once)
+	a.s.unlock()
 	a.look(now)
 }
 
@@ -61,10 +60,9 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 			text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
 		})
 	}
-	a.s.Ledger.lock()
-	after := &a.s.Ledger.entries.after
-	after.replace(next)
-	a.s.Ledger.unlock()
+	a.s.lock()
+	a.s.ledger.after.replace(next)
+	a.s.unlock()
 	watch, before := a.s.o.Pods, a.selectors.Swap(&selectors)
 	if watch != nil && !(before == nil && len(selectors) == 0) && (before == nil || !reflect.DeepEqual(*before, selectors)) {
 		watch.SelectBy(selectors.function(), a.s.o.Relist())
@@ -75,21 +73,16 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 // look looks at the pods that others wait for, and holds pods while they have to wait. It returns when to look again at
 // the latest, or zero if something has to happen first.
 func (a *StartAfter) look(now time.Time) (next time.Time) {
-	ledger := a.s.Ledger
-	ledger.lock()
-	after := &ledger.entries.after
-	has, open := after.has()
-	ledger.unlock()
+	a.s.lock()
+	has, open := a.s.ledger.after.has()
+	a.s.unlock()
 	var on nodePods
 	if has {
 		on = a.nodePods(now, open)
 	}
-	ledger.lock()
-	changes, once, holds := ledger.entries.lookAfter(now, on)
-	ledger.unlock()
-	for _, c := range changes {
-		a.s.o.Observer.Report(c)
-	}
+	a.s.lock()
+	once, holds := a.s.ledger.lookAfter(now, on)
+	a.s.unlock()
 	if once != nil && a.s.o.KeepReady != nil {
 		a.s.o.KeepReady(*once)
 	}
@@ -133,10 +126,9 @@ type AfterView struct {
 
 // View returns the entries in force, and how far their pods are.
 func (a *StartAfter) View() []AfterView {
-	a.s.Ledger.lock()
-	defer a.s.Ledger.unlock()
-	after := &a.s.Ledger.entries.after
-	return after.view()
+	a.s.lock()
+	defer a.s.unlock()
+	return a.s.ledger.after.view()
 }
 
 // afterSelector is an entry of startAfter with a selector.

@@ -58,7 +58,7 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 func (o *order) pass(d time.Duration) {
 	o.now = o.now.Add(d)
 	o.After.look(o.now)
-	o.Ledger.entries.limiter.Advance(o.now)
+	o.ledger.limiter.Advance(o.now)
 }
 
 // requireHeld checks whether the app waits, and the state of the first entry.
@@ -71,9 +71,9 @@ func (o *order) requireHeld(held bool, as observe.AfterState) {
 
 // sandbox makes the sandbox of a pod with a container that runs from now on.
 func (o *order) sandbox(namespace, name string, labels map[string]string) {
-	o.locked(func(l *Ledger) {
+	o.locked(func(l *ledger) {
 		sandbox := &api.PodSandbox{Id: name, Uid: name, Namespace: namespace, Name: name, Labels: labels}
-		p := l.entries.atSandbox(sandbox)
+		p := l.atSandbox(sandbox)
 		p.setSandbox(name)
 		p.begins(o.now, &api.Container{Id: name, Name: "app", PodSandboxId: name})
 		p.selected = o.After.selecting(sandbox)
@@ -96,7 +96,7 @@ func TestPodsWaitUntilADaemonSetIsReady(t *testing.T) {
 	o.requireHeld(true, observe.AfterWaiting)
 	require.Equal(t, throttle.Held{
 		Reason: reasons.StartAfter, For: "kube-system/agent", Measured: 120, Threshold: 120, Until: o.now.Add(2 * time.Minute),
-	}, o.Ledger.Snapshot(o.now).Held)
+	}, o.Snapshot(o.now).Held)
 	o.sandbox("kube-system", "agent-abcde", template)
 	o.pass(time.Minute)
 	o.requireHeld(true, observe.AfterWaiting) // the report is about another container
@@ -112,7 +112,7 @@ func TestPodsWaitUntilADaemonSetIsReady(t *testing.T) {
 
 	o.watch.pods["agent-abcde"] = agent(false, "agent-abcde")
 	o.pass(time.Second)
-	require.Empty(t, o.Ledger.Snapshot(o.now).Held, "it was ready once")
+	require.Empty(t, o.Snapshot(o.now).Held, "it was ready once")
 }
 
 func TestADaemonSetWithoutAPodOnTheNodeHoldsNothing(t *testing.T) {
@@ -142,9 +142,9 @@ func TestPodsStartWithoutADaemonSetThatDoesNotBecomeReady(t *testing.T) {
 		other.UID, other.Like.Owner = "other", "DaemonSet/other"
 		o.watch.pods["other"] = other
 	})
-	require.Equal(t, "kube-system/agent, kube-system/other", o.Ledger.Snapshot(o.now).Held.For)
+	require.Equal(t, "kube-system/agent, kube-system/other", o.Snapshot(o.now).Held.For)
 	o.pass(time.Minute)
-	require.Equal(t, "kube-system/other", o.Ledger.Snapshot(o.now).Held.For)
+	require.Equal(t, "kube-system/other", o.Snapshot(o.now).Held.For)
 	spec := o.Config().Spec
 	spec.StartAfter = slices.Clone(spec.StartAfter)
 	spec.StartAfter[1].Timeout = new(v1alpha1.Duration("2m"))
@@ -244,7 +244,7 @@ func TestAnEntryHoldsAgainOnlyIfAsked(t *testing.T) {
 	o.pass(time.Hour)
 	o.watch.pods["agent-abcde"] = agent(false, "agent-abcde")
 	o.pass(0)
-	require.InDelta(t, 60, o.Ledger.Snapshot(o.now).Held.Measured, 0)
+	require.InDelta(t, 60, o.Snapshot(o.now).Held.Measured, 0)
 	o.pass(time.Minute)
 	o.requireHeld(false, observe.AfterTimedOut)
 }
@@ -257,9 +257,9 @@ func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 
 	shadow := anOrder(t, "spec: {mode: Shadow, startAfter: [{daemonSet: kube-system/agent}]}", ReadyOnce{}, func(o *order) { o.watch.away = true })
 	web := &api.PodSandbox{Id: "web", Uid: "web", Namespace: "default", Name: "web"}
-	d := shadow.Runtime.Container(shadow.now, web, &api.Container{Id: "c", Name: "app", PodSandboxId: "web"}, podwatch.Pod{}, false)
+	d := shadow.Container(shadow.now, web, &api.Container{Id: "c", Name: "app", PodSandboxId: "web"}, podwatch.Pod{}, false)
 	assert.Equal(t, []any{true, reasons.StartAfter}, []any{d.Decision.Admitted, d.Decision.Reason})
-	assert.Equal(t, throttle.Waiting, state(shadow.Ledger.entries.limiter.Lookup("web")))
+	assert.Equal(t, throttle.Waiting, state(shadow.ledger.limiter.Lookup("web")))
 
 	// A change to the mode Disabled ends the wait.
 	shadow.configured(t, "spec: {mode: Disabled, startAfter: [{daemonSet: kube-system/agent}]}", throttle.Settings{})
@@ -270,7 +270,7 @@ func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 func TestANewEntryHoldsBeforeTheNewLimitsAdmit(t *testing.T) {
 	t.Parallel()
 	o := anOrder(t, "spec: {}", ReadyOnce{}, func(o *order) { o.watch.away = true })
-	o.Ledger.entries.limiter.Configure(o.now, throttle.Settings{MaxConcurrent: 1})
+	o.ledger.limiter.Configure(o.now, throttle.Settings{MaxConcurrent: 1})
 	late := o.joins(o.now, throttle.Request{UID: "late"})
 	late.Wait(o.now)
 	require.Equal(t, throttle.Waiting, state(late))

@@ -64,7 +64,7 @@ func TestAnEphemeralContainerNeverWaitsAndIsNoStart(t *testing.T) {
 
 			p.exits("app")
 			assert.True(t, p.asks("app").MayWait, "the debug container is no app that runs")
-			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.ContainerRemoved(p.sandbox, p.latest["app"])
 			p.exits("debug")
 			p.starts("debug")
 			p.is(throttle.Waiting, reasons.Concurrency, "an ephemeral container does not let the pod start")
@@ -153,9 +153,9 @@ func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 		p.is(throttle.Started, reasons.Exited)
 		p.begins("app")
 		p.is(throttle.Started, reasons.Exited)
-		n.locked(func(l *Ledger) {
-			assert.Empty(t, l.entries.pods[p.uid].progress(time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
-			assert.True(t, l.entries.pods[p.uid].exitedSince(time.Time{}))
+		n.locked(func(l *ledger) {
+			assert.Empty(t, l.pods[p.uid].progress(time.Time{}, podwatch.Pod{}).IDs, "nothing runs")
+			assert.True(t, l.pods[p.uid].exitedSince(time.Time{}))
 		})
 	})
 }
@@ -189,13 +189,13 @@ func TestAContainerThatCouldNotBeMadeIsPacedWhenItIsTriedAgain(t *testing.T) {
 		n := newNode(t)
 		p := n.pod("misspelt").runs()
 		p.mayStart("app")
-		n.Runtime.ContainerStopped(p.sandbox, p.latest["app"])
+		n.ContainerStopped(p.sandbox, p.latest["app"])
 		p.told(func(pod *podwatch.Pod) {
 			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: p.latest["app"].GetId()}}
 		}, crashLoops)
 		p.is(throttle.Started, reasons.CrashLoop)
 		holder := n.occupies("holder")
-		n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
+		n.ContainerRemoved(p.sandbox, p.latest["app"])
 		p.waits("app")
 		holder.getsReady()
 		p.is(throttle.Starting, reasons.WithinLimits)
@@ -235,8 +235,8 @@ func TestTheAppOfAStuckStartIsAStartOfItsOwn(t *testing.T) {
 func (n *node) lends(idle string) {
 	since := time.Now()
 	time.Sleep(time.Minute)
-	n.Ledger.entries.limiter.SetStalled(time.Now(), idle, since)
-	n.Ledger.entries.limiter.Advance(time.Now())
+	n.ledger.limiter.SetStalled(time.Now(), idle, since)
+	n.ledger.limiter.Advance(time.Now())
 }
 
 // Slots are lent while starts do nothing, as while images are pulled after an init container. The apps may come together.
@@ -363,7 +363,7 @@ func TestAnInitContainerThatBeganWithoutTheDaemonIsAStartUnderWay(t *testing.T) 
 		time.Sleep(time.Second)
 		holds := holder.latest["app"]
 		holds.State = api.ContainerState_CONTAINER_RUNNING
-		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox, holder.sandbox}, []*api.Container{init, holds})
+		n.Synchronize([]*api.PodSandbox{p.sandbox, holder.sandbox}, []*api.Container{init, holds})
 		p.is(throttle.Starting, reasons.Adopted)
 	})
 }
@@ -379,10 +379,10 @@ func TestAnAppThatWaitsBesideASidecarIsNotTakenForAdmitted(t *testing.T) {
 		n.lends("holder")
 		p.begins("proxy")
 		require.False(t, p.asks("app").Decision.Admitted)
-		n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"]) // it was refused
+		n.ContainerRemoved(p.sandbox, p.latest["app"]) // it was refused
 		proxy := p.latest["proxy"]
 		proxy.State = api.ContainerState_CONTAINER_RUNNING
-		n.Runtime.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{proxy})
+		n.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{proxy})
 		p.is(throttle.Waiting, "")
 	})
 }

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -86,10 +87,8 @@ func DefaultTiming() Timing {
 // concurrent use. They do not block, except for Run, Alive and Hooks.Thaw.
 type Starts struct {
 	o        Options
-	Runtime  *RuntimeEvents // handles the events of the runtime
 	Policies *Policies
-	Ledger   *Ledger // the limiter and the pods, under one lock
-	Valve    *Valve  // ends all waits
+	Valve    *Valve // ends all waits
 	After    *StartAfter
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
 	loop     *loop
@@ -97,20 +96,21 @@ type Starts struct {
 	// SettledBusy counts the starts that ended as Settled while their pod kept a CPU busy: they needed a probe.
 	SettledBusy atomic.Uint64
 
-	config atomic.Pointer[crd.Effective]
-}
+	config  atomic.Pointer[crd.Effective]
+	inForce atomic.Pointer[policies.Set] // replaced only while mu is held
+	woken   chan struct{}                // holds at most one: the loop is to do a round
 
-// RuntimeEvents handles the events of the runtime about sandboxes and containers: it writes them into the pods,
-// and joins and ends tickets. It is part of a Starts. Its methods are safe for concurrent use and do not block.
-type RuntimeEvents struct{ s *Starts }
+	mu     sync.Mutex
+	ledger ledger // guarded by mu
+}
 
 // New returns a Starts with no limit in force. It makes the limiter.
 func New(o Options) *Starts {
-	s := &Starts{o: o}
+	s := &Starts{o: o, woken: make(chan struct{}, 1)}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
-	s.Ledger = newLedger(time.Now(), o.Server, o.Waitable, &s.config)
-	s.Hooks, s.Valve = newRejoin(s.Ledger, o.Timing.Rejoin, o.Timing.RoomReturns), newValve(o, s.Ledger, &s.config)
-	s.Runtime, s.Policies, s.After = &RuntimeEvents{s: s}, &Policies{s: s}, &StartAfter{s: s}
+	s.inForce.Store(policies.New(o.Server))
+	s.ledger = newLedger(time.Now(), o.Waitable, &s.config)
+	s.Hooks, s.Valve, s.Policies, s.After = newRejoin(s), newValve(s), &Policies{s: s}, &StartAfter{s: s}
 	s.loop = newLoop(s)
 	return s
 }
@@ -118,11 +118,11 @@ func New(o Options) *Starts {
 // Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
 // overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before, waiting := s.Valve.Mode(), s.Ledger.waiting()
+	before, waiting := s.Valve.Mode(), s.waiting()
 	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
 	s.After.configure(now, e.Spec)
 	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
-	s.Ledger.configure(now, settings)
+	s.limit(now, settings)
 	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeDisabled)
 	if s.Valve.Mode() != before {
 		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
@@ -136,8 +136,16 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 func (s *Starts) review(now time.Time, uid, name string) {
 	defer s.o.Observer.CaughtPod("review", uid, name)
 	if pod, known := s.Known(uid); known {
-		s.Ledger.review(now, pod)
+		s.judge(now, pod)
 	}
+}
+
+// limit puts settings of the limiter in force.
+func (s *Starts) limit(now time.Time, settings throttle.Settings) {
+	s.lock()
+	defer s.unlock()
+	s.ledger.limiter.Configure(now, settings)
+	s.ledger.resort.configure(settings)
 }
 
 // Config returns the configuration in force.
@@ -151,51 +159,9 @@ func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
 	return s.o.Pods.Get(uid)
 }
 
-// AnyCgroup returns the cgroup of one of the pods that the runtime has reported, as the runtime names it; "" if it knows
-// none.
-func (s *Starts) AnyCgroup() string {
-	s.Ledger.lock()
-	defer s.Ledger.unlock()
-	for _, p := range s.Ledger.entries.pods {
-		if p.cgroup != "" {
-			return p.cgroup
-		}
-	}
-	return ""
-}
-
-// PodChanged handles a change of a pod in the API server. deleted reports whether the pod was deleted.
-func (s *Starts) PodChanged(pod podwatch.Pod, deleted bool) {
-	now := time.Now()
-	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
-		s.Ledger.forget(now, pod.UID, true, true)
-		s.forgotten(pod.UID)
-		return
-	}
-	t, wakes := s.Ledger.podChanged(now, pod, deleted)
-	if t != nil {
-		s.updateProfile(now, pod, t) // it may have joined before the watch knew the pod
-	}
-	if wakes {
-		s.Wake()
-	}
-	if pod.Terminal() && s.Ledger.forget(now, pod.UID, false, false) { // the pod watch forgets it, too
-		s.forgotten(pod.UID)
-	}
-}
-
-// forgotten informs others that a pod is forgotten.
-func (s *Starts) forgotten(uid string) {
-	s.o.Observer.Forget(uid)
-	s.o.Forgotten(uid)
-}
-
 // Run is the loop. It returns nil when ctx ends. It may be called again after a panic, but only one call may run at a
 // time.
 func (s *Starts) Run(ctx context.Context) error { return s.loop.run(ctx) }
 
 // Alive blocks until Run completes another round. It returns an error if ctx ends before.
 func (s *Starts) Alive(ctx context.Context) error { return s.loop.alive(ctx) }
-
-// Wake makes Run do a round soon.
-func (s *Starts) Wake() { s.Ledger.wake() }

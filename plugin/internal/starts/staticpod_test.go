@@ -3,6 +3,7 @@ package starts
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,15 +22,15 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
 			p.starts("app")
 			isGrouped := func(is bool, why string) {
-				n.locked(func(l *Ledger) {
-					_, has := l.entries.pods[p.uid]
+				n.locked(func(l *ledger) {
+					_, has := l.pods[p.uid]
 					assert.Equal(t, is, has, why)
 				})
 			}
 			mirrorIsDeleted := func() {
 				mirror := n.watch.pods[p.uid]
 				delete(n.watch.pods, p.uid)
-				n.PodChanged(mirror, true)
+				n.PodChanged(time.Now(), mirror, true)
 			}
 			isGrouped(true, "it runs")
 			if mirrorFirst {
@@ -37,10 +38,10 @@ func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 				isGrouped(true, "it still runs")
 				p.is(throttle.Starting, reasons.Exempt)
 			}
-			n.Runtime.SandboxStopped(p.sandbox)
-			n.Runtime.ContainerRemoved(p.sandbox, p.latest["app"])
-			n.Runtime.SandboxRemoved(p.sandbox)
-			n.locked(func(l *Ledger) { require.Empty(t, l.uids()) })
+			n.SandboxStopped(p.sandbox)
+			n.ContainerRemoved(p.sandbox, p.latest["app"])
+			n.SandboxRemoved(p.sandbox)
+			n.locked(func(l *ledger) { require.Empty(t, l.uids()) })
 			if !mirrorFirst {
 				isGrouped(true, "the API server still has it")
 				mirrorIsDeleted()

@@ -12,62 +12,52 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Synchronize finds what exists. Pods whose containers began to run less than a start timeout
-// ago count as starting, even over the limit. The next review ends the starts that are over.
-func (r *RuntimeEvents) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
-	known, selected := map[string]podwatch.Pod{}, map[string][]string{}
+// Synchronize finds what exists. Pods whose containers began to run less than a start timeout ago count as starting, even
+// over the limit. The next review ends the starts that are over.
+func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
+	now := time.Now()
+	known, selected, hooks := map[string]podwatch.Pod{}, map[string][]string{}, map[string]bool{}
 	for _, sandbox := range sandboxes {
 		uid := Key(sandbox)
-		known[uid], _ = r.s.Known(uid)
-		selected[uid] = r.s.After.selecting(sandbox)
+		known[uid], _ = s.Known(uid)
+		selected[uid] = s.After.selecting(sandbox)
 	}
-	for range r.s.Ledger.rebuild(time.Now(), sandboxes, ctrs, known, selected) {
-		r.s.o.Observer.Report(observe.Unpaced{Reason: reasons.Adopted})
-	}
-	r.s.Wake()
-	r.s.Hooks.expect(ctrs)
-}
-
-// rebuild is RuntimeEvents.Synchronize, and returns how many starts it found under way. known is what the pod watch knows
-// of the pods, and selected which entries of startAfter select them, both by UID.
-func (l *Ledger) rebuild(
-	now time.Time, sandboxes []*api.PodSandbox, ctrs []*api.Container, known map[string]podwatch.Pod, selected map[string][]string,
-) (adopted int) {
 	live := alive(sandboxes, ctrs)
 	subjects := make([]subject, len(live))
 	for i, sandbox := range live {
 		subjects[i] = subjectOf(sandbox, known[Key(sandbox)])
 	}
-	for _, p := range l.lockMatching(now, subjects...) {
-		p.selected = selected[p.UID]
-	}
-	defer l.unlock()
-	lost := l.entries.rebuildPods(now, live, ctrs)
-	for _, p := range lost {
-		p.sandboxEnded(now)
-	}
-	hooks := map[string]bool{} // sandboxes with a container whose hook may wait
 	for _, ctr := range ctrs {
 		if ctr.GetState() == api.ContainerState_CONTAINER_CREATED {
-			hooks[ctr.GetPodSandboxId()] = true
+			hooks[ctr.GetPodSandboxId()] = true // one that may wait
 		}
 	}
-	for uid, p := range l.entries.pods {
+	for _, p := range s.lockPods(now, subjects...) {
+		p.selected = selected[p.UID]
+	}
+	defer s.unlock()
+	l := &s.ledger
+	l.effects.wakes = true
+	s.Hooks.expectLocked(ctrs)
+	lost := l.rebuildPods(now, live, ctrs)
+	for _, p := range lost {
+		p.loseSandbox(now)
+	}
+	for uid, p := range l.pods {
 		if !p.reported {
 			continue
 		}
 		p.endTry(now, known[uid], p.allUndone(known[uid]), false)
 		// The containers of a pod that run beside a hook are sidecars of a start that waits.
-		if !hooks[p.sandbox] && l.entries.adopt(now, p, known[uid], true) {
-			adopted++
+		if !hooks[p.sandbox] && l.adopt(now, p, known[uid], true) {
+			l.report(observe.Unpaced{Reason: reasons.Adopted})
 		}
 	}
-	for uid, p := range l.entries.pods {
-		if p.reported && !l.entries.countRunning(now, p, known[uid]) && slices.Contains(lost, p) {
-			l.entries.limiter.Finished(now, uid) // not if it runs on: another would get its place in a group
+	for uid, p := range l.pods {
+		if p.reported && !l.countRunning(now, p, known[uid]) && slices.Contains(lost, p) {
+			l.limiter.Finished(now, uid) // not if it runs on: another would get its place in a group
 		}
 	}
-	return adopted
 }
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
@@ -79,13 +69,13 @@ func (l *Ledger) rebuild(
 //
 // over reports whether the start may be over, as after a time without the daemon. Then one that began so long ago counts
 // from now: its timeout would report that it is stuck, before the review ends it.
-func (e *entries) adopt(now time.Time, p *Pod, pod podwatch.Pod, over bool) bool {
+func (l *ledger) adopt(now time.Time, p *Pod, pod podwatch.Pod, over bool) bool {
 	run := p.progress(time.Time{}, podwatch.Pod{})
 	if len(run.IDs) == 0 || pod.CrashLooping && pod.Describes(run.IDs) {
 		return false
 	}
 	began := run.Youngest
-	old := now.Sub(began) >= e.config.Load().Spec.GetStartTimeout()
+	old := now.Sub(began) >= l.config.Load().Spec.GetStartTimeout()
 	t := p.ticket
 	switch state, _ := p.start(); {
 	case state == throttle.Starting:
@@ -101,6 +91,6 @@ func (e *entries) adopt(now time.Time, p *Pod, pod podwatch.Pod, over bool) bool
 		return false
 	}
 	request := throttle.Request{UID: p.UID, Name: p.NamespacedName(), Flow: p.Namespace, Arrived: run.Made, Groups: p.matched.groups}
-	p.ticket = e.limiter.Adopt(now, request, began)
+	p.ticket = l.limiter.Adopt(now, request, began)
 	return true
 }

@@ -29,7 +29,7 @@ func (n *node) lists(pods []*testPod, ctrs ...*api.Container) {
 	for _, p := range pods {
 		sandboxes = append(sandboxes, p.sandbox)
 	}
-	n.Runtime.Synchronize(sandboxes, ctrs)
+	n.Synchronize(sandboxes, ctrs)
 }
 
 // A sidecar of the pod has just begun to run, and its app crashed and waits in the gate.

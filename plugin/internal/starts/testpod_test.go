@@ -39,7 +39,7 @@ func (p *testPod) run() throttle.Decision {
 		Labels: p.sandbox.GetLabels(), Annotations: p.sandbox.GetAnnotations(), Linux: p.sandbox.GetLinux(),
 	}
 	known, is := p.n.Known(p.uid)
-	d, _ := p.n.Runtime.Sandbox(time.Now(), NewSandbox{Sandbox: next, Pod: known, Known: is, Refusable: true})
+	d, _ := p.n.Sandbox(time.Now(), NewSandbox{Sandbox: next, Pod: known, Known: is, Refusable: true})
 	if d.Admitted {
 		p.sandbox = next
 	}
@@ -65,7 +65,7 @@ func (p *testPod) asks(name string) ContainerStart {
 	p.step()
 	ctr := p.isMade(name)
 	known, is := p.n.Known(p.uid)
-	return p.n.Runtime.Container(time.Now(), p.sandbox, ctr, known, is)
+	return p.n.Container(time.Now(), p.sandbox, ctr, known, is)
 }
 
 // mayStart makes a container, which must not wait.
@@ -77,7 +77,7 @@ func (p *testPod) mayStart(name string) {
 // begins makes the process of the latest container of a name begin, as that of an admitted start or of another.
 func (p *testPod) begins(name string) {
 	p.step()
-	p.n.Runtime.ContainerStarted(p.sandbox, p.latest[name])
+	p.n.ContainerStarted(p.sandbox, p.latest[name])
 	p.running[name] = p.latest[name].GetId()
 }
 
@@ -107,7 +107,7 @@ func (p *testPod) exits(names ...string) {
 	for _, name := range names {
 		p.step()
 		p.latest[name].State = api.ContainerState_CONTAINER_STOPPED
-		p.n.Runtime.ContainerStopped(p.sandbox, p.latest[name])
+		p.n.ContainerStopped(p.sandbox, p.latest[name])
 	}
 }
 
@@ -122,7 +122,7 @@ func (p *testPod) hasStarted(names ...string) *testPod {
 
 // view returns the limiter's view of the start. It is the zero value if there is none.
 func (p *testPod) view() throttle.TicketView {
-	v, _ := p.n.Ledger.View(time.Now(), p.uid)
+	v, _ := p.n.View(time.Now(), p.uid)
 	return v
 }
 

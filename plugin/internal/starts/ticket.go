@@ -3,14 +3,13 @@ package starts
 import (
 	"time"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Ticket is the ticket of a pod, for package waiting: a process or a handler waits for it, or asks for its slot. Only a
-// Starts makes one. Its methods take the Ledger's lock, so they are safe for concurrent use. They do not block.
+// Starts makes one. Its methods take the lock, so they are safe for concurrent use. They do not block.
 type Ticket struct {
 	s *Starts
 	t *throttle.Ticket
@@ -24,90 +23,78 @@ func (t Ticket) Decided() <-chan struct{} { return t.t.Decided() }
 
 // Status returns the state of the ticket, and why it has that state; the reason is empty while the ticket waits.
 func (t Ticket) Status() (throttle.State, reasons.Reason) {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	return t.t.Status()
 }
 
 // Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not
 // block: see Decided. The caller must call stop when it no longer waits.
 func (t Ticket) Wait(now time.Time) (stop func()) {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	t.t.Wait(now)
 	return t.stopWaiting
 }
 
 func (t Ticket) stopWaiting() {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	t.t.StopWaiting(time.Now())
 }
 
 // TryStart asks for a slot for a process or a handler that cannot wait any longer.
 func (t Ticket) TryStart(now time.Time) throttle.Decision {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	return t.t.TryStart(now)
 }
 
 // DeadlineReached decides on the ticket because its process can wait no longer. A pod that may not start now keeps its
 // place in the queue. See [throttle.Ticket.DeadlineReached].
 func (t Ticket) DeadlineReached(now time.Time) throttle.Decision {
-	l := t.s.Ledger
-	l.lock()
-	defer l.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	d := t.t.DeadlineReached(now)
-	if !d.Admitted {
-		if p := l.entries.pods[t.UID()]; p != nil {
-			p.expire()
-		}
+	if p := t.s.ledger.pods[t.UID()]; !d.Admitted && p != nil {
+		p.expire()
 	}
 	return d
 }
 
 // Yield sets whether the pod lets those behind it in the queue start first. See [throttle.Ticket.Yield].
 func (t Ticket) Yield(now time.Time, yields bool) {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	t.t.Yield(now, yields)
 }
 
 // LeaveRoom decides whether the pod may leave the waiting room to wait in the gate, for at most waitable.
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
-	t.s.Ledger.lock()
-	defer t.s.Ledger.unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
 }
 
 // ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket. refusal is
 // what a refusal means for the container.
 func (t Ticket) ReserveGate(now time.Time, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
-	l := t.s.Ledger
-	l.lock()
-	defer l.unlock()
-	d = t.t.Reserve(now, l.entries.waitable, refusal)
-	v, _ = l.entries.limiter.View(now, t.UID())
+	t.s.lock()
+	defer t.s.unlock()
+	d = t.t.Reserve(now, t.s.ledger.waitable, refusal)
+	v, _ = t.s.ledger.limiter.View(now, t.UID())
 	return d, v
 }
 
 // StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
 func (t Ticket) StartNotHeld(now time.Time) {
-	if unpaced := t.s.Ledger.startNotHeld(now, t.t); unpaced != nil {
-		t.s.o.Observer.Report(unpaced)
+	t.s.lock()
+	defer t.s.unlock()
+	l := &t.s.ledger
+	v, _ := l.limiter.View(now, t.UID())
+	if p := l.pods[t.UID()]; p != nil && p.ticket == t.t {
+		l.goOn(now, p, v.Reason)
 	}
-}
-
-// startNotHeld lets a start continue, and returns what is to be reported, or nil.
-func (l *Ledger) startNotHeld(now time.Time, t *throttle.Ticket) observe.Event {
-	l.lock()
-	defer l.unlock()
-	v, _ := l.entries.limiter.View(now, t.UID())
-	p := l.entries.pods[t.UID()]
-	if p == nil || p.ticket != t {
-		return nil
-	}
-	return l.entries.goOn(now, p, v.Reason)
 }
 
 // Arrive returns the ticket of a pod that waits in the waiting room; waits is false if the pod is exempt. since is when
@@ -117,17 +104,16 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, known boo
 	if known {
 		request.Profile = s.profile(pod, false)
 	}
-	l := s.Ledger
-	p := l.lockMatching(now, subject{Identity: who, facts: pod.Facts})[0]
-	defer l.unlock()
+	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
+	defer s.unlock()
 	if !p.reported {
 		p.Identity = who
 	}
-	if isExempt(l.entries.config.Load().Spec.Exemptions, p.Identity, pod, known) {
+	if s.ledger.isExempt(p, pod, known) {
 		return Ticket{}, false
 	}
 	p.fromRoom = true
-	return Ticket{s, l.entries.join(now, p, pod, request)}, true
+	return Ticket{s, s.ledger.join(now, p, pod, request)}, true
 }
 
 // HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
@@ -135,10 +121,10 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, known boo
 // hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at
 // once.
 func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (Ticket, <-chan struct{}) {
-	now, l := time.Now(), s.Ledger
+	now := time.Now()
 	pod, _ := s.Known(who.UID)
-	p := l.lockMatching(now, subject{Identity: who, facts: pod.Facts})[0]
-	defer l.unlock()
+	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
+	defer s.unlock()
 	p.reported = true
 	var gone <-chan struct{}
 	repeats := 0
@@ -148,8 +134,8 @@ func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (
 	if state, reason := p.start(); p.ticket != nil && (state != throttle.Gone || reason == reasons.Deleted) {
 		return Ticket{s, p.ticket}, gone
 	}
-	t := l.entries.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
-	if isExempt(l.entries.config.Load().Spec.Exemptions, p.Identity, pod, pod.UID != "") {
+	t := s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
+	if s.ledger.isExempt(p, pod, pod.UID != "") {
 		t.StartExempt(now)
 	}
 	return Ticket{s, t}, gone

@@ -1,11 +1,8 @@
 package starts
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -19,13 +16,11 @@ const longestShutdown = 10 * time.Minute
 
 // Valve decides whether pods are held at all, and ends waits. It is part of a Starts, and safe for concurrent use.
 type Valve struct {
-	ledger   *Ledger
-	observer *observe.Observer
-	config   *atomic.Pointer[crd.Effective]
+	s *Starts
 
-	mu            sync.Mutex
-	state         ValveState    // without HoldsNone, which follows from the mode
-	changed       chan struct{} // closed with the next change of state, or of the mode
+	// The lock of the Starts guards these.
+	ends          ValveState    // without HoldsNone, which follows from the mode
+	changed       chan struct{} // closed with the next change of ends, or of the mode
 	shutdownLimit *time.Timer   // ends a shutdown that is not canceled
 }
 
@@ -36,29 +31,31 @@ type ValveState struct {
 	Pressure  bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
 
-func newValve(o Options, l *Ledger, config *atomic.Pointer[crd.Effective]) *Valve {
-	return &Valve{ledger: l, observer: o.Observer, config: config, changed: make(chan struct{})}
-}
+func newValve(s *Starts) *Valve { return &Valve{s: s, changed: make(chan struct{})} }
 
 // Mode returns the mode in force.
-func (v *Valve) Mode() v1alpha1.Mode { return v.config.Load().Spec.GetMode() }
+func (v *Valve) Mode() v1alpha1.Mode { return v.s.config.Load().Spec.GetMode() }
 
 // Enforces reports whether the mode is Enforce, so that pods wait.
 func (v *Valve) Enforces() bool { return v.Mode() == v1alpha1.ModeEnforce }
 
 // Now returns the state, and a channel that is closed when the state changes.
 func (v *Valve) Now() (ValveState, <-chan struct{}) {
-	v.mu.Lock()
-	state, changed := v.state, v.changed
-	v.mu.Unlock()
-	state.HoldsNone = !v.Enforces() // after changed was read, which a later mode closes
-	return state, changed
+	v.s.lock()
+	defer v.s.unlock()
+	return v.stateLocked(), v.changed
+}
+
+func (v *Valve) stateLocked() ValveState {
+	state := v.ends
+	state.HoldsNone = !v.Enforces()
+	return state
 }
 
 // modeChanged wakes all that wait for a change.
 func (v *Valve) modeChanged() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	v.s.lock()
+	defer v.s.unlock()
 	v.notifyLocked()
 }
 
@@ -68,55 +65,37 @@ func (v *Valve) notifyLocked() {
 	v.changed = make(chan struct{})
 }
 
-// set changes the state, and reports whether it has changed.
-func (v *Valve) set(change func(*ValveState)) (changed bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	before := v.state
-	change(&v.state)
-	if v.state == before {
-		return false
-	}
-	v.notifyLocked()
-	return true
-}
-
-// limitShutdown calls f after longestShutdown if begins is true. It stops an earlier timer in any case.
-func (v *Valve) limitShutdown(begins bool, f func()) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.shutdownLimit != nil {
-		v.shutdownLimit.Stop()
-	}
-	if begins {
-		v.shutdownLimit = time.AfterFunc(longestShutdown, f)
-	}
-}
-
 // SetShutdown handles kubelet's report that the node shuts down, or no longer does. Without a report, a shutdown ends
 // after ten minutes. kubelet ends a pod only after the start that it waits for, so hooks that wait would delay the
 // shutdown.
 func (v *Valve) SetShutdown(begins bool) {
-	defer v.observer.Caught("SetShutdown")
-	if !v.set(func(s *ValveState) { s.Shutdown = begins }) {
+	defer v.s.o.Observer.Caught("SetShutdown")
+	v.s.lock()
+	defer v.s.unlock()
+	if v.ends.Shutdown == begins {
 		return
 	}
-	v.limitShutdown(begins, func() { v.SetShutdown(false) })
-	v.observer.Report(observe.Shutdown{Begins: begins, Waiting: len(v.ledger.waiting())})
+	v.ends.Shutdown = begins
+	v.notifyLocked()
+	if begins {
+		v.shutdownLimit = time.AfterFunc(longestShutdown, func() { v.SetShutdown(false) })
+	} else {
+		v.shutdownLimit.Stop()
+	}
+	v.s.ledger.report(observe.Shutdown{Begins: begins, Waiting: len(v.s.ledger.limiter.Waiting())})
 }
 
 // SetPressure handles kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
 // kubelet cannot evict a pod that waits in the gate.
 func (v *Valve) SetPressure(short bool) {
-	defer v.observer.Caught("SetPressure")
-	v.set(func(s *ValveState) { s.Pressure = short })
-	v.observer.Report(observe.NodePressure{Begins: short})
-}
-
-// RefusesWaits reports whether pods that would have to wait are refused, because the node shuts down.
-func (v *Valve) RefusesWaits() bool {
-	state, _ := v.Now()
-	return state.Shutdown && v.Enforces()
+	defer v.s.o.Observer.Caught("SetPressure")
+	v.s.lock()
+	defer v.s.unlock()
+	if v.ends.Pressure != short {
+		v.ends.Pressure = short
+		v.notifyLocked()
+	}
+	v.s.ledger.report(observe.NodePressure{Begins: short})
 }
 
 // barred returns the decision on a start that no limit could admit.
@@ -142,6 +121,6 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*thro
 	for _, t := range waiting {
 		known[t.UID()], _ = s.Known(t.UID())
 	}
-	s.Ledger.endShadows(now, known)
+	s.endShadows(now, known)
 	s.Wake()
 }

@@ -38,7 +38,7 @@ func (p *porch) take(_ context.Context, now time.Time, held *heldContainer) (*ap
 	p.mu.Lock()
 	p.taken[held.made.Container] = true
 	p.mu.Unlock()
-	v, _ := p.gate.o.Starts.Ledger.View(now, held.UID)
+	v, _ := p.gate.o.Starts.View(now, held.UID)
 	return p.gate.hook(now, held, v, time.Minute), nil
 }
 

@@ -217,7 +217,7 @@ func TestTheBreakerForgetsAPodThatIsGone(t *testing.T) {
 		p := n.pod("gone").runs()
 		p.makes("app").isRemoved()
 		require.Contains(t, n.Gate.breaker.failed, p.uid, "its hook did not come")
-		n.o.Starts.PodChanged(podwatch.Pod{UID: p.uid}, true)
+		n.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: p.uid}, true)
 		assert.Empty(t, n.Gate.breaker.failed)
 	})
 }

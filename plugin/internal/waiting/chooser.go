@@ -135,10 +135,10 @@ func (c *Chooser) Sandbox(call context.Context, sandbox *api.PodSandbox) error {
 		Sandbox: sandbox, Pod: pod, Known: known, NoGate: c.runtime.Load().bars(sandbox, c.o.ProcRoot),
 		Refusable: c.Refusals.atSandbox(now, mayFail), SlotFirst: !mayFail,
 	}
-	d, since := c.o.Starts.Runtime.Sandbox(now, asked)
+	d, since := c.o.Starts.Sandbox(now, asked)
 	if !d.Admitted && call.Err() != nil { // the runtime has given up the call, and made the sandbox
 		asked.Refusable = false
-		d, since = c.o.Starts.Runtime.Sandbox(time.Now(), asked)
+		d, since = c.o.Starts.Sandbox(time.Now(), asked)
 	}
 	made := madeIn(sandbox, "")
 	if !d.Admitted {
@@ -161,7 +161,7 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 	ctx, cancel := context.WithTimeout(call, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
-	start := c.o.Starts.Runtime.Container(time.Now(), sandbox, ctr, pod, known)
+	start := c.o.Starts.Container(time.Now(), sandbox, ctr, pod, known)
 	made := madeIn(sandbox, ctr.GetId())
 	if !start.Decision.Admitted {
 		held := &heldContainer{ContainerStart: start, sandbox: sandbox, made: made, cgroup: cgroupOf(ctr), kubelet: pod, known: known}

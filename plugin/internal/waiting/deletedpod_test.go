@@ -19,7 +19,7 @@ func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*pod){
 		"deleted":          (*pod).isDeleted,
-		"deleted by force": func(p *pod) { p.n.o.Starts.PodChanged(podwatch.Pod{UID: p.uid}, true) },
+		"deleted by force": func(p *pod) { p.n.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: p.uid}, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +66,7 @@ func TestAStaticPodKeepsItsPlaceWhenItsMirrorIsDeleted(t *testing.T) {
 		static := func(pod *podwatch.Pod) { pod.Static = true }
 		p := n.pod("static", static).runs()
 		p.starts("app")
-		n.o.Starts.PodChanged(podwatch.Pod{UID: p.uid, Static: true}, true)
+		n.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: p.uid, Static: true}, true)
 		v := p.view()
 		assert.Equal(t, throttle.Starting, v.State)
 		assert.Equal(t, reasons.Exempt, v.Reason)

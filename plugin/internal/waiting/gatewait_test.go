@@ -28,7 +28,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(admitted, gone))
 
 	deleted := c.ticketOf("deleted")
-	c.o.Starts.PodChanged(podwatch.Pod{UID: "deleted"}, true)
+	c.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: "deleted"}, true)
 	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted, gone))
 }
 
@@ -56,7 +56,7 @@ func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	c := aChooser(Options{})
 	ticket := c.ticketOf("pod")
-	c.o.Starts.PodChanged(podwatch.Pod{UID: "pod"}, true)
+	c.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: "pod"}, true)
 	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(time.Now(), ticket, make(chan struct{})))
 }
 
@@ -107,7 +107,7 @@ func TestALostGoGivesTheSlotToTheNextPod(t *testing.T) {
 		c.isRemoved()
 		assert.True(t, other.result().Go)
 		again := p.waits("app")
-		n.o.Starts.PodChanged(podwatch.Pod{UID: "other"}, true)
+		n.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: "other"}, true)
 		assert.True(t, again.result().Go)
 	})
 }

@@ -101,7 +101,7 @@ func (n *node) passes(d time.Duration) {
 }
 
 // snapshot returns the state of the limiter.
-func (n *node) snapshot() throttle.Snapshot { return n.o.Starts.Ledger.Snapshot(time.Now()) }
+func (n *node) snapshot() throttle.Snapshot { return n.o.Starts.Snapshot(time.Now()) }
 
 // names returns the waiting pods and the pods that hold a slot, each in order.
 func (n *node) names() (waiting, starting []string) {

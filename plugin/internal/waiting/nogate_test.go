@@ -61,7 +61,7 @@ func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 		first := n.stranger("first").runs()
 		first.starts("app")
 		hook := n.stranger("second").runs().waits("app") // though its restart policy is unknown
-		n.o.Starts.Runtime.SandboxRemoved(first.sandbox)
+		n.o.Starts.SandboxRemoved(first.sandbox)
 		assert.True(t, hook.result().Go)
 	})
 }

@@ -74,7 +74,7 @@ func restarted(policy string) func(*podwatch.Pod) {
 
 // changes makes the API server report the pod.
 func (p *pod) changes(change func(*podwatch.Pod)) {
-	p.n.o.Starts.PodChanged(p.n.watch.tell(p.uid, change), false)
+	p.n.o.Starts.PodChanged(time.Now(), p.n.watch.tell(p.uid, change), false)
 }
 
 // isDeleted reports that the deletion of the pod was requested.
@@ -98,8 +98,8 @@ func (p *pod) run() error {
 	p.sandbox.Id = fmt.Sprintf("%s-sandbox-%d", p.uid, p.made)
 	err := p.n.Sandbox(p.n.t.Context(), p.sandbox)
 	if err != nil {
-		p.n.o.Starts.Runtime.SandboxStopped(p.sandbox)
-		p.n.o.Starts.Runtime.SandboxRemoved(p.sandbox)
+		p.n.o.Starts.SandboxStopped(p.sandbox)
+		p.n.o.Starts.SandboxRemoved(p.sandbox)
 	}
 	return err
 }
@@ -139,17 +139,17 @@ func (p *pod) starts(name string) container {
 func (c container) runs() {
 	c.pod.running[c.GetName()] = c.GetId()
 	c.pod.n.ContainerStarted("default/"+c.pod.uid, c.GetId())
-	c.pod.n.o.Starts.Runtime.ContainerStarted(c.pod.sandbox, c.Container)
+	c.pod.n.o.Starts.ContainerStarted(c.pod.sandbox, c.Container)
 }
 
 // isRemoved reports that the container was removed.
 func (c container) isRemoved() {
 	c.pod.n.ContainerGone("default/"+c.pod.uid, c.GetId())
-	c.pod.n.o.Starts.Runtime.ContainerRemoved(c.pod.sandbox, c.Container)
+	c.pod.n.o.Starts.ContainerRemoved(c.pod.sandbox, c.Container)
 }
 
 // exits reports that the process of the container ended.
-func (c container) exits() { c.pod.n.o.Starts.Runtime.ContainerStopped(c.pod.sandbox, c.Container) }
+func (c container) exits() { c.pod.n.o.Starts.ContainerStopped(c.pod.sandbox, c.Container) }
 
 // occupy starts a pod that holds a slot until it gets ready.
 func (n *node) occupy(name string) *pod {
@@ -163,6 +163,6 @@ func (n *node) occupy(name string) *pod {
 
 // view returns the limiter's view of the pod.
 func (p *pod) view() throttle.TicketView {
-	v, _ := p.n.o.Starts.Ledger.View(time.Now(), p.uid)
+	v, _ := p.n.o.Starts.View(time.Now(), p.uid)
 	return v
 }

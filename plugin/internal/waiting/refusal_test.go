@@ -100,7 +100,7 @@ func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T)
 		for _, p := range pods {
 			p.starts("app")
 			assert.Equal(t, reasons.WithinLimits, p.view().Reason, p.uid)
-			n.o.Starts.Runtime.SandboxStopped(p.sandbox) // ends the start
+			n.o.Starts.SandboxStopped(p.sandbox) // ends the start
 		}
 	})
 }
@@ -223,7 +223,7 @@ func TestAPodThatMayNotFailGetsItsSandboxTogetherWithASlot(t *testing.T) {
 				p.starts("app")
 				_, containers := n.Refusals.Counts()
 				assert.Zero(t, containers)
-				n.o.Starts.Runtime.SandboxStopped(p.sandbox)
+				n.o.Starts.SandboxStopped(p.sandbox)
 				later.runs()
 			})
 		})

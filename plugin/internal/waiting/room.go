@@ -217,7 +217,7 @@ func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.
 // log logs that a pod waits in the room.
 func (r *Room) log(h gate.Hello) {
 	now := time.Now()
-	if v, ok := r.o.Starts.Ledger.View(now, h.PodUID); ok && v.State == throttle.Waiting {
+	if v, ok := r.o.Starts.View(now, h.PodUID); ok && v.State == throttle.Waiting {
 		r.o.Observer.Report(observe.Waits{
 			Made:     observe.Made{Pod: observe.Pod{UID: v.UID, Name: v.Name}, Sandbox: h.ContainerID},
 			Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead}, Since: v.Since, At: now,

@@ -100,7 +100,7 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	others := make(chan struct{})
 	go func() {
 		defer close(others)
-		c.o.Starts.Ledger.InShadow()
+		c.o.Starts.InShadow()
 	}()
 	select {
 	case <-others:
