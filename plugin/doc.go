@@ -7,7 +7,6 @@
 //	internal/starts         what is known of each pod, which start is admitted, and when it is over; it owns the limiter
 //	internal/signals        how busy the node is, for the limits on that
 //	internal/observe        log, metrics, Kubernetes events
-//	internal/turns          when a waiting pod is expected to be admitted
 //	internal/usage          what pods use of the node
 //	internal/learning       what starts took, and what the next start is expected to take; imports only podwatch and wholefile
 //	internal/uninstall      removes the daemon's files from the host; imports only cni, gate/wire, rundir and wholefile

@@ -15,7 +15,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/signals"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -62,9 +61,9 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 	if o.wantsRoom() && cni.InPlace(o.CNIConfDir) && t.timing.RoomReturns == 0 {
 		t.timing.RoomReturns = roomReturns
 	}
-	board, memory := turns.NewBoard(), learning.New(o.costsPath(), machineOf(o.ProcRoot, pods.Node), o.Log)
+	memory := learning.New(o.costsPath(), machineOf(o.ProcRoot, pods.Node), o.Log)
 	paced := starts.New(starts.Options{
-		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Board: board, Log: o.Log, Waitable: o.GateTimeout,
+		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Log: o.Log, Waitable: o.GateTimeout,
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
 			return d.round(now, waiting)
 		},
@@ -76,7 +75,7 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 	monitor := signals.New(o.ProcRoot, o.CgroupRoot, pods, paced, observer.Report)
 	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: pods, standalone: c == nil, limits: make(chan struct{}), turn: make(chan struct{}, 1)}
 	chooser := waiting.New(waiting.Options{
-		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Board: board, Refused: monitor.Refused,
+		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Refused: monitor.Refused,
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: pods.Node, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})

@@ -21,6 +21,7 @@ type ledger struct {
 	version  uint64          // counts how often something new was known of a pod
 	after    awaitedPods
 	resort   *lastResort
+	board    board
 	effects  effects
 }
 
@@ -34,7 +35,7 @@ type effects struct {
 func newLedger(now time.Time, waitable time.Duration, config *atomic.Pointer[crd.Effective]) ledger {
 	return ledger{
 		limiter: throttle.New(now, throttle.Settings{}), config: config, waitable: waitable,
-		pods: map[string]*Pod{}, resort: newLastResort(now),
+		pods: map[string]*Pod{}, resort: newLastResort(now), board: board{moved: make(chan struct{})},
 	}
 }
 

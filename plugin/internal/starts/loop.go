@@ -87,14 +87,15 @@ func (l *loop) round(now time.Time) (next time.Time) {
 		v := &snapshot.Waiting[i]
 		v.Present = v.Present || inRoom[v.UID] // so that it gets a forecast
 	}
-	s.keepAlive(now, inRoom)
-	next = sooner(sooner(next, again), s.o.Board.Update(now, snapshot))
+	turns, empty := s.settle(now, snapshot, inRoom)
 	if s.Valve.Enforces() {
-		s.lastResort(now, snapshot.Waiting)
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
-	s.sweep(now)
-	return next
+	for _, uid := range empty {
+		_, known := s.Known(uid)
+		s.forget(now, uid, false, known)
+	}
+	return sooner(sooner(next, again), turns)
 }
 
 // sooner returns the earlier of two times. A zero time means none, and does not count.
@@ -167,26 +168,27 @@ func (s *Starts) advance(now time.Time) (next time.Time) {
 	return s.ledger.limiter.Advance(now)
 }
 
-// keepAlive keeps the tickets of pods that wait in the waiting room.
-func (s *Starts) keepAlive(now time.Time, inRoom map[string]bool) {
+// settle does what a round does for all pods. It keeps the tickets of pods with a sandbox, however long their images take
+// to pull, and of those that wait in the waiting room. It starts pods with a process that waits as a last resort; one
+// without asks again. It forecasts the turns, and returns when to do that again. empty are the pods of which nothing is left.
+func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[string]bool) (again time.Time, empty []string) {
 	s.lock()
 	defer s.unlock()
-	for uid := range inRoom {
-		if p := s.ledger.pods[uid]; p != nil && p.ticket != nil {
+	l := &s.ledger
+	for uid, p := range l.pods {
+		if p.ticket != nil && (p.sandbox != "" || inRoom[uid]) {
 			p.ticket.KeepAlive(now)
 		}
-	}
-}
-
-// lastResort starts pods that wait as a last resort. A pod without a process that waits asks again.
-func (s *Starts) lastResort(now time.Time, waiting []throttle.TicketView) {
-	s.lock()
-	defer s.unlock()
-	for _, v := range waiting {
-		if p := s.ledger.pods[v.UID]; v.Present && p != nil {
-			s.ledger.startAsLastResort(now, p, v.Reason)
+		if (p.reported || p.fromRoom) && !p.isLeft() {
+			empty = append(empty, uid)
 		}
 	}
+	for _, v := range snapshot.Waiting {
+		if p := l.pods[v.UID]; p != nil && v.Present && s.Valve.Enforces() {
+			l.startAsLastResort(now, p, v.Reason)
+		}
+	}
+	return l.board.update(now, snapshot), empty
 }
 
 // review judges every start under way, and returns the time of the next review, or zero if none is needed before
@@ -236,28 +238,4 @@ func (l *loop) forget(uid string) {
 	delete(l.starting, uid)
 	delete(l.courses, uid)
 	l.measured.Forget(uid)
-}
-
-// sweep forgets the pods of which nothing is left. Pods with a sandbox keep their places in the queue, however long their
-// images take to pull.
-func (s *Starts) sweep(now time.Time) {
-	for _, uid := range s.empty(now) {
-		_, known := s.Known(uid)
-		s.forget(now, uid, false, known)
-	}
-}
-
-// empty returns the pods of which nothing is left.
-func (s *Starts) empty(now time.Time) (empty []string) {
-	s.lock()
-	defer s.unlock()
-	for uid, p := range s.ledger.pods {
-		if p.sandbox != "" && p.ticket != nil {
-			p.ticket.KeepAlive(now)
-		}
-		if (p.reported || p.fromRoom) && !p.isLeft() {
-			empty = append(empty, uid)
-		}
-	}
-	return empty
 }

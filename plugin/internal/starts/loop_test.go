@@ -169,10 +169,10 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	now := time.Now()
 	gone, _ := s.Arrive(now, Identity{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, false, now)
 	s.Arrive(now, Identity{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, false, now)
-	s.sweep(now)
+	s.loop.round(now)
 	require.Len(t, s.ledger.pods, 2, "both pods wait")
 	gone.t.End(now, reasons.Deleted)
-	s.sweep(now)
+	s.loop.round(now)
 	assert.NotContains(t, s.ledger.pods, "gone")
 	assert.Contains(t, s.ledger.pods, "waits")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
@@ -36,7 +35,7 @@ func discard() *logrus.Logger {
 // aStarts returns a Starts that does not run and that no limit holds. change adjusts its options.
 func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
-		Server: true, Board: turns.NewBoard(), Log: discard(), Waitable: time.Hour, // so that a few pods get a place in the gate before a start has ended
+		Server: true, Log: discard(), Waitable: time.Hour, // so that a few pods get a place in the gate before a start has ended
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
 		Node: func() (string, time.Time) { return "", time.Time{} }, Relist: func() time.Duration { return 0 },
 		Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},

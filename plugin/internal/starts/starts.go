@@ -12,7 +12,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
@@ -33,7 +32,6 @@ type Options struct {
 	Pods     PodWatch // nil if the daemon is standalone: then there is no pod watch
 	Observer *observe.Observer
 	Memory   *learning.Memory
-	Board    *turns.Board
 	Log      logrus.FieldLogger
 	// Server reports whether there is an API server. From it, policies learn the labels of namespaces and the starts of
 	// other nodes.

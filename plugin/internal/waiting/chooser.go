@@ -12,7 +12,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -22,7 +21,6 @@ type Options struct {
 	Starts   *starts.Starts
 	Pods     starts.PodWatch // nil if the daemon is standalone
 	Observer *observe.Observer
-	Board    *turns.Board
 	// Refused, unless it is nil, is told what CPU time each refusal is estimated to take.
 	Refused func(cpu time.Duration)
 

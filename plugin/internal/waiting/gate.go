@@ -11,7 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
@@ -74,7 +73,7 @@ func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, t
 	g.breaker.begins(now, held.made.Container, hooked{held.UID, held.Namespace})
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
 		PodUID: held.UID, ContainerID: held.made.Container, Name: held.made.Name, Since: v.Arrived, Deadline: now.Add(timeout),
-	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(turns.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
+	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(starts.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
 	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -84,11 +83,11 @@ func (s *shared) await(
 	if !h.Deadline.IsZero() {
 		expiry = time.After(time.Until(h.Deadline) - expiryMargin)
 	}
-	var last turns.Forecast
+	var last starts.Forecast
 	sent := false
 	for {
 		state, changed := s.o.Starts.Valve.Now()
-		forecast, moved := s.o.Board.Forecast(t.UID(), h.Deadline)
+		forecast, moved := s.o.Starts.Forecast(t.UID(), h.Deadline)
 		if forecast.Supersedes(last) {
 			sendForecast(forecast.LeaveAt, forecast.Place, forecast.Pace)
 			last, sent = forecast, true

@@ -12,7 +12,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -28,12 +27,12 @@ const patience = time.Minute
 func aChooser(o Options) *Chooser {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
-	o.Observer, o.Board = cmp.Or(o.Observer, anObserver(silent)), turns.NewBoard()
+	o.Observer = cmp.Or(o.Observer, anObserver(silent))
 	timing := starts.DefaultTiming()
 	timing.Stalls.Every = 24 * time.Hour // no slot is lent
 	var c *Chooser
 	o.Starts = starts.New(starts.Options{
-		Pods: o.Pods, Observer: o.Observer, Board: o.Board,
+		Pods: o.Pods, Observer: o.Observer,
 		Memory: learning.New("", costs.Machine{}, silent), Log: silent, Waitable: o.Gate.Timeout, Timing: timing,
 		Forgotten: func(uid string) { c.Forget(uid) }, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
 		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {

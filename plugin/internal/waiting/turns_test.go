@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/turns"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 )
 
 func TestAHookIsToldOnlyChangesOfItsTurn(t *testing.T) {
@@ -21,7 +21,7 @@ func TestAHookIsToldOnlyChangesOfItsTurn(t *testing.T) {
 			hook := n.pod(name).runs().waits("app")
 			require.Len(t, hook.told(), 1)
 			assert.Equal(t, i+1, hook.told()[0].place, "counted from one")
-			assert.WithinDuration(t, time.Now().Add(turns.RestartGrace+time.Duration(i+1)*15*time.Second), hook.told()[0].leaveAt, time.Second)
+			assert.WithinDuration(t, time.Now().Add(starts.RestartGrace+time.Duration(i+1)*15*time.Second), hook.told()[0].leaveAt, time.Second)
 			hooks = append(hooks, hook)
 		}
 		for range 100 {

@@ -1,11 +1,7 @@
-// Package turns forecasts the turns of pods that wait with a process, at the expected pace. A forecast also says when
-// the process leaves if the daemon is gone, so that pods start one by one, in the order of the queue, and never all at
-// once.
-package turns
+package starts
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
@@ -27,7 +23,9 @@ const leastPace = time.Second
 // to leave.
 const noticeGrace = wire.SilenceMost + leaveTolerance
 
-// Forecast is when a pod that waits with a process is expected to start. The zero value: there is no forecast yet.
+// Forecast is when a pod that waits with a process is expected to start, at the expected pace. It also says when the
+// process leaves if the daemon is gone, so that pods start one by one, in the order of the queue, and never all at once. The
+// zero value: there is no forecast yet.
 type Forecast struct {
 	// LeaveAt is when the process leaves if the daemon is gone and no other takes its place: RestartGrace after its turn
 	// at the expected pace. If the last turn were after the deadline, all processes share the time that is left instead.
@@ -44,28 +42,28 @@ func (f Forecast) Supersedes(last Forecast) bool {
 	return f.Place != 0 && (f.Place != last.Place || f.LeaveAt.Sub(last.LeaveAt).Abs() > leaveTolerance)
 }
 
-// Board has the order and the pace of the pods that wait with a process. Make it with NewBoard. It is safe for
-// concurrent use.
-type Board struct {
-	mu    sync.Mutex
+// board has the order and the pace of the pods that wait with a process. The lock of the Starts guards it.
+type board struct {
 	uids  []string      // in the order of the queue
 	from  time.Time     // when their turns were forecast, or the end of the hold before which there are none
 	held  bool          // there was a hold
 	pace  time.Duration // expected at that time
-	moved chan struct{}
+	moved chan struct{} // closed when the forecasts change
 }
-
-// NewBoard returns a board without pods.
-func NewBoard() *Board { return &Board{moved: make(chan struct{})} }
 
 // Forecast returns the forecast for a pod whose process can wait until the deadline, and a channel that is closed when
 // the forecasts change.
-func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Starts) Forecast(uid string, deadline time.Time) (Forecast, <-chan struct{}) {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.board.forecast(uid, deadline), s.ledger.board.moved
+}
+
+// forecast returns the forecast for a pod whose process can wait until the deadline.
+func (b *board) forecast(uid string, deadline time.Time) Forecast {
 	place := slices.Index(b.uids, uid) + 1
 	if place == 0 {
-		return Forecast{}, b.moved
+		return Forecast{}
 	}
 	began := b.from
 	if b.held && began.After(deadline) && !deadline.IsZero() {
@@ -74,21 +72,19 @@ func (b *Board) Forecast(uid string, deadline time.Time) (Forecast, <-chan struc
 	left := max(0, deadline.Sub(began))
 	pace := min(b.pace, (left-min(noticeGrace, left/2))/time.Duration(len(b.uids)+1))
 	grace := min(RestartGrace, left/4)
-	return Forecast{began.Add(grace + time.Duration(place)*pace), place, pace}, b.moved
+	return Forecast{began.Add(grace + time.Duration(place)*pace), place, pace}
 }
 
-// Update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the
+// update forecasts the turns from a snapshot of the limiter if pods have left the list or changed their order, if the
 // pace has changed by more than a quarter, or if the first turn is over. Pods that come at the end of the list get
-// their turns after those that were forecast before, because each new forecast moves the turns of all. Then Update
+// their turns after those that were forecast before, because each new forecast moves the turns of all. Then update
 // wakes the waiters. It returns when to call it again, even if nothing happens: old turns would all be over when the
 // daemon goes away. It returns zero if no pod waits.
-func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
-	uids := order(s)
+func (b *board) update(now time.Time, s throttle.Snapshot) (again time.Time) {
+	uids := withProcess(s)
 	if s.Interval <= 0 {
 		s.Interval = leastPace
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	from, held := now, s.Held.Reason == reasons.StartAfter
 	if held {
 		from = s.Held.Until
@@ -110,8 +106,8 @@ func (b *Board) Update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	return b.from.Add(max(leaveTolerance, b.pace))
 }
 
-// order returns the pods that wait with a process, in the order of the queue. Pods that a policy holds come last.
-func order(s throttle.Snapshot) (uids []string) {
+// withProcess returns the pods that wait with a process, in the order of the queue. Pods that a policy holds come last.
+func withProcess(s throttle.Snapshot) (uids []string) {
 	for _, held := range []bool{false, true} {
 		for _, v := range s.Waiting {
 			if v.Present && (v.Held.Policy != throttle.GroupKey{}) == held {

@@ -1,4 +1,4 @@
-package turns
+package starts
 
 import (
 	"math/rand/v2"
@@ -14,8 +14,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// waits returns a snapshot in which pods wait with a process, in this order.
-func waits(pace time.Duration, uids ...string) throttle.Snapshot {
+// haveProcesses returns a snapshot in which pods wait with a process, in this order.
+func haveProcesses(pace time.Duration, uids ...string) throttle.Snapshot {
 	s := throttle.Snapshot{Interval: pace}
 	for _, uid := range uids {
 		s.Waiting = append(s.Waiting, throttle.TicketView{UID: uid, Present: true})
@@ -25,13 +25,13 @@ func waits(pace time.Duration, uids ...string) throttle.Snapshot {
 
 // leaveTimes returns when each of the waiting hooks leaves, as time after from.
 func leaveTimes(from time.Time, of int, pace, left time.Duration) []time.Duration {
-	b, uids, times := NewBoard(), make([]string, of), make([]time.Duration, of)
+	b, uids, times := &board{moved: make(chan struct{})}, make([]string, of), make([]time.Duration, of)
 	for i := range uids {
 		uids[i] = strconv.Itoa(i)
 	}
-	b.Update(from, waits(pace, uids...))
+	b.update(from, haveProcesses(pace, uids...))
 	for i, uid := range uids {
-		forecast, _ := b.Forecast(uid, from.Add(left))
+		forecast := b.forecast(uid, from.Add(left))
 		times[i] = forecast.LeaveAt.Sub(from)
 	}
 	return times
@@ -70,15 +70,15 @@ func TestLeaveTimesAreAtThePaceOrShareTheTimeLeft(t *testing.T) {
 
 func TestTheBoardWakesNoWaiterForTheSameForecast(t *testing.T) {
 	t.Parallel()
-	b := NewBoard()
+	b := &board{moved: make(chan struct{})}
 	now := time.Unix(1000, 0)
-	_, moved := b.Forecast("a", now)
+	moved := b.moved
 	// wakes reports whether an update with these pods, one letter each, woke the waiters.
 	wakes := func(after, pace time.Duration, uids string) bool {
-		b.Update(now.Add(after), waits(pace, strings.Split(uids, "")...))
+		b.update(now.Add(after), haveProcesses(pace, strings.Split(uids, "")...))
 		select {
 		case <-moved:
-			_, moved = b.Forecast("a", now)
+			moved = b.moved
 			return true
 		default:
 			return false
@@ -101,12 +101,12 @@ func TestTheBoardWakesNoWaiterForTheSameForecast(t *testing.T) {
 
 func TestTheBoardIsUpdatedAgainWhenItsFirstTurnIsOver(t *testing.T) {
 	t.Parallel()
-	b, now := NewBoard(), time.Unix(1000, 0)
-	assert.Zero(t, b.Update(now, waits(time.Minute)))
-	assert.Equal(t, now.Add(time.Minute), b.Update(now, waits(time.Minute, "a")))
-	assert.Equal(t, now.Add(time.Minute), b.Update(now.Add(time.Second), waits(time.Minute, "a")), "nothing has changed")
+	b, now := &board{moved: make(chan struct{})}, time.Unix(1000, 0)
+	assert.Zero(t, b.update(now, haveProcesses(time.Minute)))
+	assert.Equal(t, now.Add(time.Minute), b.update(now, haveProcesses(time.Minute, "a")))
+	assert.Equal(t, now.Add(time.Minute), b.update(now.Add(time.Second), haveProcesses(time.Minute, "a")), "nothing has changed")
 	later := now.Add(2 * time.Second)
-	assert.Equal(t, later.Add(leaveTolerance), b.Update(later, waits(time.Millisecond, "a")), "not more than once a second")
+	assert.Equal(t, later.Add(leaveTolerance), b.update(later, haveProcesses(time.Millisecond, "a")), "not more than once a second")
 }
 
 // While pods join one after another, the turns are forecast again and again, and hooks are sent only what changes by
@@ -115,7 +115,7 @@ func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		b, now := NewBoard(), time.Unix(1000, 0)
+		b, now := &board{moved: make(chan struct{})}, time.Unix(1000, 0)
 		pace := time.Duration(random.Int64N(int64(20 * time.Second)))
 		deadline := now.Add(time.Minute + time.Duration(random.Int64N(int64(time.Hour))))
 		var uids []string
@@ -123,9 +123,9 @@ func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 		for i := range 30 {
 			now = now.Add(time.Duration(random.Int64N(int64(700 * time.Millisecond))))
 			uids, sent = append(uids, strconv.Itoa(i)), append(sent, Forecast{})
-			b.Update(now, waits(pace, uids...))
+			b.update(now, haveProcesses(pace, uids...))
 			for j, uid := range uids {
-				if forecast, _ := b.Forecast(uid, deadline); forecast.Supersedes(sent[j]) {
+				if forecast := b.forecast(uid, deadline); forecast.Supersedes(sent[j]) {
 					sent[j] = forecast
 				}
 				require.False(t, sent[j].LeaveAt.After(deadline))
@@ -138,17 +138,17 @@ func TestHooksKeepTheirOrderWhilePodsJoin(t *testing.T) {
 // If each pod that comes moved the turns of those before it, hooks would have turns of different forecasts.
 func TestAPodThatComesLaterMovesNoTurn(t *testing.T) {
 	t.Parallel()
-	b, now := NewBoard(), time.Unix(1000, 0)
+	b, now := &board{moved: make(chan struct{})}, time.Unix(1000, 0)
 	deadline := now.Add(time.Hour)
-	b.Update(now, waits(10*time.Second, "a", "b"))
-	before, _ := b.Forecast("b", deadline)
-	b.Update(now.Add(5*time.Second), waits(10*time.Second, "a", "b", "c"))
-	after, _ := b.Forecast("b", deadline)
+	b.update(now, haveProcesses(10*time.Second, "a", "b"))
+	before := b.forecast("b", deadline)
+	b.update(now.Add(5*time.Second), haveProcesses(10*time.Second, "a", "b", "c"))
+	after := b.forecast("b", deadline)
 	assert.Equal(t, before, after)
-	last, _ := b.Forecast("c", deadline)
+	last := b.forecast("c", deadline)
 	assert.Equal(t, before.LeaveAt.Add(10*time.Second), last.LeaveAt)
-	b.Update(now.Add(6*time.Second), waits(10*time.Second, "b", "c"))
-	first, _ := b.Forecast("b", deadline)
+	b.update(now.Add(6*time.Second), haveProcesses(10*time.Second, "b", "c"))
+	first := b.forecast("b", deadline)
 	assert.Equal(t, 1, first.Place)
 	assert.Equal(t, now.Add(6*time.Second+RestartGrace+10*time.Second), first.LeaveAt, "forecast anew")
 }
@@ -165,17 +165,17 @@ func TestWithoutAPaceHooksLeaveOneByOneToo(t *testing.T) {
 func TestHooksWithoutADaemonLeaveAfterTheHold(t *testing.T) {
 	t.Parallel()
 	from := time.Unix(1000, 0)
-	b, held := NewBoard(), waits(10*time.Second, "a", "b")
+	b, held := &board{moved: make(chan struct{})}, haveProcesses(10*time.Second, "a", "b")
 	held.Held = throttle.Held{Reason: reasons.StartAfter, Until: from.Add(time.Minute)}
-	b.Update(from, held)
+	b.update(from, held)
 	leaves := func(deadline time.Duration) time.Duration {
-		f, _ := b.Forecast("b", from.Add(deadline))
+		f := b.forecast("b", from.Add(deadline))
 		return f.LeaveAt.Sub(from)
 	}
 	assert.Equal(t, time.Minute+30*time.Second, leaves(5*time.Minute))
 	assert.Equal(t, 30*time.Second, leaves(30*time.Second), "it can wait no longer")
-	b.Update(from.Add(time.Second), held)
+	b.update(from.Add(time.Second), held)
 	assert.Equal(t, time.Minute+30*time.Second, leaves(5*time.Minute))
-	b.Update(from.Add(20*time.Second), waits(10*time.Second, "a", "b"))
+	b.update(from.Add(20*time.Second), haveProcesses(10*time.Second, "a", "b"))
 	assert.Equal(t, 50*time.Second, leaves(5*time.Minute))
 }
