@@ -26,6 +26,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
@@ -130,7 +131,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 		time.Sleep(time.Minute + time.Second) // until the daemon is idle, and between two looks of the claimer
 		sandbox := &api.PodSandbox{Id: "s", Uid: "first", Namespace: "default", Name: "first"}
 		pod := podwatch.Pod{UID: "first", Namespace: "default", Name: "first", Facts: &startpolicy.Facts{}}
-		start := d.starts.Container(time.Now(), sandbox, &api.Container{Id: "c", Name: "app", PodSandboxId: "s"}, pod, true)
+		start := d.starts.Container(time.Now(), sandbox, &api.Container{Id: "c", Name: "app", PodSandboxId: "s"}, pod, true, starts.HookTerms{})
 		require.True(t, start.MayWait)
 		begin, stop := time.Now(), start.Ticket.Wait(time.Now())
 		<-start.Ticket.Decided()

@@ -42,8 +42,8 @@
 //     slot if the pod may not fail, [waiting.Refusals] may refuse it.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.Starts.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
-//  4. A limit holds it. The first way of waiting that does not bar the container takes it. The gate ([waiting.Gate]) asks
-//     for a reservation ([starts.Ticket.ReserveGate]), and gives the container a hook or refuses it.
+//  4. A limit holds it. If a hook may wait for it, the same decision asks for a reservation, [throttle.Ticket.Reserve], and
+//     the container gets a hook or is refused.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It waits
 //     until the ticket ([starts.Starts.HookTicket]) is admitted, [starts.Valve] ends the wait, or the deadline comes.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
@@ -84,8 +84,8 @@ var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*waiting.Room)(nil), (*waiting.Gate)(nil),
-	(*starts.Starts).Arrive, starts.Ticket.ReserveGate, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil),
+	(*starts.Starts).Arrive, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil),
 	(*starts.Starts).Sandbox, (*starts.Starts).Container, (*starts.Starts).ContainerStarted, (*starts.Starts).SandboxRemoved,
 	(*starts.Starts).Synchronize, (*starts.Rejoin).Freeze,
-	(*observe.Observer).Report, (*throttle.Ticket).TryStart,
+	(*observe.Observer).Report, (*throttle.Ticket).TryStart, (*throttle.Ticket).Reserve,
 }

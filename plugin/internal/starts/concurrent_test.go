@@ -33,7 +33,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 			}
 			ticket, _ := s.HookTicket(who, "c-"+uid, now)
 			ticket.Wait(now)()
-			ticket.ReserveGate(now, throttle.RetriedSoon)
+			s.AskGate(now, ContainerStart{Ticket: ticket}, HookTerms{})
 			ticket.DeadlineReached(now)
 			ticket.StartNotHeld(now)
 			ticket.TryStart(now)
@@ -79,7 +79,7 @@ func (s *Starts) lives(now time.Time, uid string) {
 	ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
 	pod := podwatch.Pod{UID: uid, Namespace: "default", Name: uid}
 	s.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
-	s.Container(now, sandbox, ctr, pod, true)
+	s.Container(now, sandbox, ctr, pod, true, HookTerms{May: true})
 	s.ContainerStarted(sandbox, ctr)
 	s.PodChanged(time.Now(), pod, false)
 	s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})

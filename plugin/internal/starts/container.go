@@ -30,13 +30,38 @@ type ContainerStart struct {
 	Valve    ValveState
 	Ticket   Ticket // the pod's; it counts only if MayWait
 	Decision throttle.Decision
-	MayWait  bool      // the container may not start now, but may wait for its turn
-	Since    time.Time // when the pod began to wait, if the container may not start now
+	MayWait  bool       // the container may not start now, but may wait for its turn
+	Gate     *GatePlace // set if MayWait, and a hook may wait for the container
+	Since    time.Time  // when the pod began to wait, if the container may not start now
 }
 
-// Container handles a container that the runtime is about to make, and decides whether it may start now. pod is what
-// the pod watch knows of its pod, if known.
-func (s *Starts) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool) (a ContainerStart) {
+// HookTerms say whether a container may wait in a hook, as far as its pod need not be asked for. The zero value: it may
+// not.
+type HookTerms struct {
+	May bool
+	// AnyShim allows that also where NewContainer.NoGate forbids it, unless other containers of the pod run.
+	AnyShim bool
+	// Recorded: kubelet has a container of this name in its records, and counts a refusal as a crash of that one.
+	Recorded bool
+}
+
+// Allow reports whether the container may wait in a hook. It may not while the node is short of memory, disk or process
+// IDs: kubelet could not evict the pod.
+func (h HookTerms) Allow(c ContainerStart) bool {
+	return h.May && c.MayWait && !c.Valve.Pressure && (c.NoGate == "" || h.AnyShim && !c.Beside)
+}
+
+// GatePlace is whether a container may wait in the gate now, and a copy of its ticket after that was decided.
+type GatePlace struct {
+	Decision throttle.Decision
+	View     throttle.TicketView
+}
+
+// Container handles a container that the runtime is about to make, and decides whether it may start now, or else whether
+// it may wait in the gate. pod is what the pod watch knows of its pod, if known.
+func (s *Starts) Container(
+	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool, hook HookTerms,
+) (a ContainerStart) {
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
 	p.update(sandbox)
@@ -51,7 +76,32 @@ func (s *Starts) Container(now time.Time, sandbox *api.PodSandbox, ctr *api.Cont
 		p.hold(a.Container)
 		a.Since = p.ticket.Since(now)
 	}
+	if hook.Allow(a) {
+		a.Gate = s.ledger.askGate(now, p.ticket, hook, a.Again)
+	}
 	return a
+}
+
+// AskGate asks for a place in the gate for a container whose NoGate turned out not to hold.
+func (s *Starts) AskGate(now time.Time, a ContainerStart, hook HookTerms) *GatePlace {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.askGate(now, a.Ticket.t, hook, a.Again)
+}
+
+// refusal returns what a refusal means for the container. One that exited in this sandbox, and is made again, is a restart:
+// it does not come before first starts.
+func (h HookTerms) refusal(again bool) throttle.Refusal {
+	if h.Recorded && !again {
+		return throttle.RetriedLate
+	}
+	return throttle.RetriedSoon
+}
+
+func (l *ledger) askGate(now time.Time, t *throttle.Ticket, hook HookTerms, again bool) *GatePlace {
+	place := &GatePlace{Decision: t.Reserve(now, l.waitable, hook.refusal(again))}
+	place.View, _ = l.limiter.View(now, t.UID())
+	return place
 }
 
 // decide decides whether a container of a kind may start now.

@@ -386,3 +386,17 @@ func TestAnAppThatWaitsBesideASidecarIsNotTakenForAdmitted(t *testing.T) {
 		p.is(throttle.Waiting, "")
 	})
 }
+
+func TestKubeletRetriesLateTheContainersThatRanBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		recorded, again bool
+		want            throttle.Refusal
+	}{
+		"it never ran":              {want: throttle.RetriedSoon},
+		"it ran before":             {recorded: true, want: throttle.RetriedLate},
+		"it exited in this sandbox": {recorded: true, again: true, want: throttle.RetriedSoon},
+	} {
+		assert.Equal(t, c.want, HookTerms{Recorded: c.recorded}.refusal(c.again), name)
+	}
+}

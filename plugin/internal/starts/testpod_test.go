@@ -65,7 +65,7 @@ func (p *testPod) asks(name string) ContainerStart {
 	p.step()
 	ctr := p.isMade(name)
 	known, is := p.n.Known(p.uid)
-	return p.n.Container(time.Now(), p.sandbox, ctr, known, is)
+	return p.n.Container(time.Now(), p.sandbox, ctr, known, is, HookTerms{})
 }
 
 // mayStart makes a container, which must not wait.

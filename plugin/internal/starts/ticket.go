@@ -76,16 +76,6 @@ func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decisi
 	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
 }
 
-// ReserveGate decides whether a container of the pod may wait in the gate, and returns a copy of the ticket. refusal is
-// what a refusal means for the container.
-func (t Ticket) ReserveGate(now time.Time, refusal throttle.Refusal) (d throttle.Decision, v throttle.TicketView) {
-	t.s.lock()
-	defer t.s.unlock()
-	d = t.t.Reserve(now, t.s.ledger.waitable, refusal)
-	v, _ = t.s.ledger.limiter.View(now, t.UID())
-	return d, v
-}
-
 // StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
 func (t Ticket) StartNotHeld(now time.Time) {
 	t.s.lock()

@@ -2,18 +2,15 @@ package waiting
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Options configure a Chooser. All fields are required unless they say otherwise.
@@ -48,55 +45,8 @@ type shared struct {
 // heldContainer is a container that may not start now, because a limit holds its pod.
 type heldContainer struct {
 	starts.ContainerStart
-	sandbox *api.PodSandbox
-	made    observe.Made // the container
-	cgroup  string       // of the container, see cgroupOf
-	kubelet podwatch.Pod // what the pod watch knows of the pod
-	known   bool         // the pod watch knows the pod
-}
-
-// refusal returns what a refusal means for the container. If kubelet has a container of this name in its records, it
-// counts the refusal as a crash of that one. One that exited in this sandbox is a restart: it does not come before first
-// starts.
-func (h *heldContainer) refusal() throttle.Refusal {
-	if h.kubelet.Containers[h.Container].ID != "" && !h.Again {
-		return throttle.RetriedLate
-	}
-	return throttle.RetriedSoon
-}
-
-// way is a way in which a container waits. Methods are safe for concurrent use.
-type way interface {
-	// bars returns why the container cannot wait in this way now, or "" if it can. It may read the files of the host.
-	bars(now time.Time, held *heldContainer) string
-	// take makes the container wait, and returns the hook in which it waits. If it returns an error, the container
-	// is refused; if it returns neither a hook nor an error, the container starts. It may return neither only if the
-	// ticket is admitted, or the start counts as unpaced. A limit of a StartPolicy's running pods may hold the ticket for
-	// hours: no way may start the container before. If take itself fails, the container must start. It may block for as
-	// long as a hold.
-	take(ctx context.Context, now time.Time, held *heldContainer) (*api.Hook, error)
-}
-
-// follower is a way that follows what becomes of its containers. Its methods are called for all containers and pods,
-// also for those that it did not take. They do not block, and are safe for concurrent use.
-type follower interface {
-	// connected is called when the daemon is connected to a runtime.
-	connected()
-	// started is called when a container started, gone when one ended or was never started. pod is "namespace/name", id
-	// the ID of the container.
-	started(pod, id string)
-	gone(pod, id string)
-	// forget is called for the UID of a pod that is gone.
-	forget(uid string)
-}
-
-// host answers the processes that wait in one way.
-type host interface {
-	// hosts reports whether the process waits in this way. It does not block.
-	hosts(h gate.Hello) bool
-	// wait is [gate.Backend.Wait] for the process. A verdict without Go fails the start: if podwatch.Pod.StartsAgain is
-	// false for a container, that loses the container or the pod. An error of take does no harm to any pod.
-	wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error)
+	made   observe.Made // the container
+	cgroup string       // of the container, see cgroupOf
 }
 
 // Chooser decides how pods wait. It also answers the processes that wait in the gate and in the waiting
@@ -107,8 +57,6 @@ type Chooser struct {
 	Room     *Room
 	Refusals *Refusals
 	hold     *hold
-	ways     []way  // the first that does not bar a container takes it
-	hosts    []host // the first that hosts a process answers it; the gate hosts all
 }
 
 // New returns a Chooser that is not connected to a runtime yet.
@@ -116,9 +64,8 @@ func New(o Options) *Chooser {
 	s := &shared{o: o}
 	s.runtime.Store(notConnected)
 	refusals := newRefusals(s)
-	g, h := newGate(s, refusals), newHold(s, refusals)
-	room := newRoom(s, g)
-	return &Chooser{shared: s, Gate: g, Room: room, Refusals: refusals, hold: h, ways: []way{g, h, refusals}, hosts: []host{room, g}}
+	g := newGate(s)
+	return &Chooser{shared: s, Gate: g, Room: newRoom(s, g), Refusals: refusals, hold: newHold(s)}
 }
 
 // Sandbox decides whether the runtime may make a pod's sandbox now. An error refuses the sandbox. It may block for as
@@ -159,31 +106,37 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 	ctx, cancel := context.WithTimeout(call, c.hold.longest())
 	defer cancel()
 	pod, known := c.identify(ctx, sandbox)
-	start := c.o.Starts.Container(time.Now(), sandbox, ctr, pod, known)
-	made := madeIn(sandbox, ctr.GetId())
-	if !start.Decision.Admitted {
-		held := &heldContainer{ContainerStart: start, sandbox: sandbox, made: made, cgroup: cgroupOf(ctr), kubelet: pod, known: known}
-		hook, err := c.makeWait(ctx, held)
-		if hook != nil && call.Err() != nil { // the runtime has given up the call, and starts the container without the hook
-			c.Gate.breaker.notGiven(made.Container)
-			return nil, nil
-		}
-		if hook != nil || err != nil {
-			return hook, err
-		}
-	}
-	c.o.Observer.Report(made)
-	return nil, nil
-}
-
-// makeWait makes a container wait in the first way that does not bar it. It returns what take of that way returns.
-func (c *Chooser) makeWait(ctx context.Context, held *heldContainer) (*api.Hook, error) {
 	now := time.Now()
-	if !held.MayWait {
-		return c.Refusals.take(ctx, now, held)
+	terms := c.Gate.terms(now, starts.Key(sandbox), ctr, pod, known)
+	held := &heldContainer{
+		ContainerStart: c.o.Starts.Container(now, sandbox, ctr, pod, known, terms), made: madeIn(sandbox, ctr.GetId()), cgroup: cgroupOf(ctr),
 	}
-	i := slices.IndexFunc(c.ways, func(w way) bool { return w.bars(now, held) == "" })
-	return c.ways[i].take(ctx, now, held) // refusal bars nothing
+	if held.MayWait && held.Gate == nil && held.NoGate == starts.Unseen && c.made(sandbox) {
+		if held.NoGate = c.runtime.Load().bars(sandbox, c.o.ProcRoot); terms.Allow(held.ContainerStart) {
+			held.Gate = c.o.Starts.AskGate(now, held.ContainerStart, terms)
+		}
+	}
+	switch {
+	case held.Decision.Admitted:
+	case held.Gate != nil && held.Gate.Decision.Admitted:
+		hook := c.Gate.hook(now, held)
+		if call.Err() == nil {
+			return hook, nil
+		}
+		c.Gate.breaker.notGiven(held.made.Container) // the runtime has given up the call, and starts the container without the hook
+		return nil, nil
+	case held.Gate != nil:
+		return nil, c.Refusals.refuse(held.made, held.Gate.Decision, held.Gate.View.Since)
+	case held.MayWait && c.hold.bars(held.Decision) == "":
+		d := c.hold.until(ctx, held.Ticket)
+		if !d.Admitted {
+			return nil, c.Refusals.refuse(held.made, d, held.Since)
+		}
+	default:
+		return nil, c.Refusals.refuse(held.made, held.Decision, held.Since)
+	}
+	c.o.Observer.Report(held.made)
+	return nil, nil
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know the pod yet, and the pod
@@ -205,7 +158,7 @@ func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod po
 func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) logrus.Fields {
 	barsGate, barsSandbox := RuntimeFaults(name, version)
 	c.runtime.Store(&runtime{barsGate: barsGate, barsSandbox: barsSandbox, timeout: requestTimeout})
-	c.follow(follower.connected)
+	c.Gate.breaker.connected()
 	fields := logrus.Fields{}
 	if why := c.Gate.Off(); why != "" {
 		fields["no_gate"] = why
@@ -219,22 +172,12 @@ func (c *Chooser) Connected(name, version string, requestTimeout time.Duration) 
 // Took subtracts the time that a handler took from the time that handlers may spend on holds. It does not block.
 func (c *Chooser) Took(now time.Time, took time.Duration) { c.hold.charge(now, took) }
 
-// ContainerStarted records that a container of the pod started. pod is "namespace/name". It does not block.
-func (c *Chooser) ContainerStarted(pod, id string) {
-	c.follow(func(f follower) { f.started(pod, id) })
-}
+// ContainerStarted records that a container of the pod started. pod is "namespace/name". It does not block. If the hook of
+// the container has not contacted the gate, hooks may not work.
+func (c *Chooser) ContainerStarted(pod, id string) { c.Gate.watch(pod, id, causeSilent) }
 
 // ContainerGone records that a container of the pod ended, or was never started. It does not block.
-func (c *Chooser) ContainerGone(pod, id string) { c.follow(func(f follower) { f.gone(pod, id) }) }
+func (c *Chooser) ContainerGone(pod, id string) { c.Gate.watch(pod, id, causeLost) }
 
 // Forget forgets a pod that is gone.
-func (c *Chooser) Forget(uid string) { c.follow(func(f follower) { f.forget(uid) }) }
-
-// follow calls f for each way that is a follower.
-func (c *Chooser) follow(f func(follower)) {
-	for _, w := range c.ways {
-		if follows, ok := w.(follower); ok {
-			f(follows)
-		}
-	}
-}
+func (c *Chooser) Forget(uid string) { c.Gate.breaker.forget(uid) }

@@ -17,11 +17,8 @@
 // asks when their turn is near. Pods on the host's network, and pods that come while the room is shut, are still
 // refused.
 //
-// Each way is a type with the two methods of the interface way. To add a way, write such a type, and put it into the
-// list ways that New makes. If it also takes the first pod of the queue, it must stand before hold. A way that must
-// know what becomes of its containers implements follower. A way that answers its own hooks implements host, and stands
-// in the list hosts before the gate, which answers all other hooks. The methods barsHook, hook and waitFor of Gate do
-// what every hook needs. anotherway_test.go has an example.
+// The first two ways are asked for in [Chooser.Container], the processes that wait are answered in [Chooser.Wait]: another
+// way is a case in each.
 //
 // refusal.go also decides whether a pod is refused at the sandbox or at the container: refusals cost CPU time, and some
 // versions of containerd do not clean up refused sandboxes.

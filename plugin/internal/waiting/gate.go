@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"cmp"
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // GateUse says where containers may wait in the gate.
@@ -43,32 +41,19 @@ type GateOptions struct {
 // the hook asks the daemon at a socket. It is safe for concurrent use.
 type Gate struct {
 	*shared
-	refusals *Refusals
-	breaker  *breaker
-	waiters  atomic.Int64
-	expired  atomic.Uint64         // waits that ended without a turn
-	missing  atomic.Pointer[error] // why the last Install failed; nil if it did not
-	size     int64                 // of the hook when it was installed; 0 if it was not. Only Install uses it
+	breaker *breaker
+	waiters atomic.Int64
+	expired atomic.Uint64         // waits that ended without a turn
+	missing atomic.Pointer[error] // why the last Install failed; nil if it did not
+	size    int64                 // of the hook when it was installed; 0 if it was not. Only Install uses it
 }
 
-var _ follower = (*Gate)(nil)
+func newGate(s *shared) *Gate { return &Gate{shared: s, breaker: newBreaker(s.o.BreakerPause)} }
 
-func newGate(s *shared, refusals *Refusals) *Gate {
-	return &Gate{shared: s, refusals: refusals, breaker: newBreaker(s.o.BreakerPause)}
-}
-
-// take implements way. The container gets a hook if its pod gets a reservation.
-func (g *Gate) take(_ context.Context, now time.Time, held *heldContainer) (*api.Hook, error) {
-	d, v := held.Ticket.ReserveGate(now, held.refusal())
-	if !d.Admitted {
-		return nil, g.refusals.refuse(held.made, d, v.Since)
-	}
-	return g.hook(now, held, v, g.o.Gate.Timeout), nil
-}
-
-// hook returns the hook in which a container waits, in this way or another, for at most timeout. v is its ticket. It
-// reports the wait, and makes the breaker watch the hook.
-func (g *Gate) hook(now time.Time, held *heldContainer, v throttle.TicketView, timeout time.Duration) *api.Hook {
+// hook returns the hook in which a container waits that has a place in the gate. It reports the wait, and makes the breaker
+// watch the hook.
+func (g *Gate) hook(now time.Time, held *heldContainer) *api.Hook {
+	v, timeout := held.Gate.View, g.o.Gate.Timeout
 	g.o.Observer.Report(observe.Waits{Made: held.made, Decision: held.Decision, Since: v.Since, At: now})
 	g.breaker.begins(now, held.made.Container, hooked{held.UID, held.Namespace})
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
@@ -91,10 +76,21 @@ func (g *Gate) Off() string { return cmp.Or(g.off(), g.breaker.tripped()) }
 // off returns why no container may wait in the gate now, or "" if only the breaker may forbid it.
 func (g *Gate) off() string {
 	state, _ := g.o.Starts.Valve.Now()
-	missing, bars := g.missing.Load(), g.runtime.Load().barsGate
+	why := g.unusable()
 	switch {
 	case state.Shutdown:
 		return "the node is being shut down"
+	case why == "" && state.Pressure:
+		return pressureBars
+	default:
+		return why
+	}
+}
+
+// unusable returns why the gate cannot be used on this host with this runtime, or "" if it can. It reads files of the host.
+func (g *Gate) unusable() string {
+	missing, bars := g.missing.Load(), g.runtime.Load().barsGate
+	switch {
 	case g.o.Gate.Use == GateNever:
 		return "switched off by --gate never"
 	case g.o.Gate.Path == "":
@@ -103,8 +99,6 @@ func (g *Gate) off() string {
 		return "the hook cannot be installed: " + (*missing).Error() + "; the daemon tries again each minute"
 	case bars != "" && g.o.Gate.Use == GateAuto:
 		return bars
-	case state.Pressure:
-		return pressureBars
 	default:
 		return HookFault(g.o.Gate.Path)
 	}
@@ -116,16 +110,16 @@ func (g *Gate) off() string {
 // hold it up.
 const pressureBars = "the node is short of memory, disk or process IDs, and kubelet cannot evict a pod that waits in the gate"
 
-// bars implements way. Where a hook may wait, the gate bars only a container that kubelet would not start again if its
-// hook failed, because the daemon ends the wait or the runtime is restarted.
-func (g *Gate) bars(now time.Time, held *heldContainer) string {
-	if why := g.barsHook(now, held); why != "" {
-		return why
+// terms returns whether a hook may wait for a container. It may not for one that kubelet would not start again if its hook
+// failed, because the daemon ends the wait or the runtime is restarted. It reads files of the host.
+func (g *Gate) terms(now time.Time, uid string, ctr *api.Container, pod podwatch.Pod, known bool) (h starts.HookTerms) {
+	line := wire.AppendHello(nil, wire.Hello{PodUID: uid, ContainerID: ctr.GetId()})
+	_, unnamed := wire.ParseHello(string(line[:len(line)-1])) // the hook would start the container without a decision, and look broken
+	lost := !pod.StartsAgain(ctr.GetName()) && (known || g.o.Gate.Use != GateAlways)
+	return starts.HookTerms{
+		May: unnamed == nil && !lost && g.unusable() == "" && g.breaker.bars(now, uid) == "", AnyShim: g.o.Gate.Use != GateAuto,
+		Recorded: pod.Containers[ctr.GetName()].ID != "",
 	}
-	if !held.kubelet.StartsAgain(held.Container) && (held.known || g.o.Gate.Use != GateAlways) {
-		return "kubelet would not start the container again if its hook failed"
-	}
-	return ""
 }
 
 // mayFail reports whether kubelet, and the controller of the pod, try again if any container of the pod fails. If the
@@ -147,40 +141,6 @@ func (g *Gate) offFor(now time.Time, uid string) string {
 	return cmp.Or(g.off(), g.breaker.bars(now, uid))
 }
 
-// barsHook returns why no hook may wait for the container, in this way or another, or "" if one may.
-func (g *Gate) barsHook(now time.Time, held *heldContainer) string {
-	if why := g.offFor(now, held.UID); why != "" {
-		return why
-	}
-	line := wire.AppendHello(nil, wire.Hello{PodUID: held.UID, ContainerID: held.made.Container})
-	if _, err := wire.ParseHello(string(line[:len(line)-1])); err != nil {
-		return "a hook cannot name the pod: " + err.Error() // it would start the container without a decision, and look broken
-	}
-	bars := held.NoGate
-	if bars == starts.Unseen && g.made(held.sandbox) {
-		bars = g.runtime.Load().bars(held.sandbox, g.o.ProcRoot)
-	}
-	switch {
-	case bars != "" && g.o.Gate.Use == GateAuto:
-		return bars
-	case bars != "" && held.Beside:
-		return "a hook that waits would hold up the containers of the pod that run"
-	}
-	return ""
-}
-
-// connected implements follower.
-func (g *Gate) connected() { g.breaker.connected() }
-
-// started implements follower. If the hook of the container has not contacted the gate, hooks may not work.
-func (g *Gate) started(pod, id string) { g.watch(pod, id, causeSilent) }
-
-// gone implements follower.
-func (g *Gate) gone(pod, id string) { g.watch(pod, id, causeLost) }
-
-// forget implements follower.
-func (g *Gate) forget(uid string) { g.breaker.forget(uid) }
-
 // PodChanged handles a change of a pod in the API server: kubelet reports why it could not start a container. It does not
 // block.
 func (g *Gate) PodChanged(pod podwatch.Pod) {
@@ -193,7 +153,7 @@ func (g *Gate) PodChanged(pod podwatch.Pod) {
 		case c.OtherFault:
 			g.breaker.explained(pod.UID, c.ID)
 		case c.StartFailed:
-			g.gone(pod.NamespacedName(), c.ID)
+			g.watch(pod.NamespacedName(), c.ID, causeLost)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
@@ -66,7 +65,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	} {
 		g := aGate(c.use, hook)
 		g.runsOn("2.4.2")
-		assert.Equal(t, c.usable, g.bars(time.Unix(0, 0), asks("", c.pod, c.known, false)) == "", c.why)
+		assert.Equal(t, c.usable, g.mayTake("u", "", c.pod, c.known, false), c.why)
 	}
 }
 
@@ -82,9 +81,7 @@ func TestAPodThatAHookCannotNameDoesNotWaitInTheGate(t *testing.T) {
 		"default/" + strings.Repeat("n", 121): false,
 		"default/with a space":                false,
 	} {
-		held := asks("", podwatch.Pod{}, false, false)
-		held.UID = uid
-		assert.Equal(t, usable, g.bars(time.Unix(0, 0), held) == "", uid)
+		assert.Equal(t, usable, g.mayTake(uid, "", podwatch.Pod{}, false, false), uid)
 	}
 }
 
@@ -132,8 +129,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 		if c.seen {
 			noGate = g.runtime.Load().bars(&api.PodSandbox{Id: "s", RuntimeHandler: c.handler}, "/nowhere")
 		}
-		why := g.bars(time.Unix(0, 0), asks(noGate, pod, true, c.beside))
-		assert.Equal(t, c.usable, why == "", "%+v: %s", c, why)
+		assert.Equal(t, c.usable, g.mayTake("u", noGate, pod, true, c.beside), "%+v", c)
 	}
 }
 
@@ -148,9 +144,9 @@ func aGate(use GateUse, hook string) *Gate {
 	return aChooser(Options{Gate: GateOptions{Use: use, Path: hook}, ProcRoot: "/proc"}).Gate
 }
 
-// asks returns a container called c that asks to wait. noGate is why no hook may wait in its sandbox; empty: one may.
-func asks(noGate string, pod podwatch.Pod, known, beside bool) *heldContainer {
-	return &heldContainer{kubelet: pod, known: known, ContainerStart: starts.ContainerStart{
-		NewContainer: starts.NewContainer{Identity: starts.Identity{UID: "u"}, NoGate: noGate, Container: "c", Beside: beside},
-	}, made: observe.Made{Container: "id"}}
+// mayTake reports whether a container called c may wait in the gate. noGate is why no hook may wait in its sandbox; empty:
+// one may.
+func (g *Gate) mayTake(uid, noGate string, pod podwatch.Pod, known, beside bool) bool {
+	terms := g.terms(time.Unix(0, 0), uid, &api.Container{Id: "id", Name: "c"}, pod, known)
+	return terms.Allow(starts.ContainerStart{NewContainer: starts.NewContainer{NoGate: noGate, Beside: beside}, MayWait: true})
 }

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -19,29 +18,22 @@ const expiryMargin = 500 * time.Millisecond
 // Alive implements [gate.Backend].
 func (c *Chooser) Alive(ctx context.Context) error { return c.o.Starts.Alive(ctx) }
 
-// Wait implements [gate.Backend]: it blocks until the start of the pod is decided.
+// Wait implements [gate.Backend]: it blocks until the start of the pod is decided. A verdict without Go fails the start: if
+// podwatch.Pod.StartsAgain is false for a container, that loses the container or the pod. The gate also answers hooks of an
+// earlier daemon that this one does not know.
 func (c *Chooser) Wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
-	i := slices.IndexFunc(c.hosts, func(of host) bool { return of.hosts(h) })
-	return c.hosts[i].wait(ctx, h, sendForecast) // the gate hosts all
+	if h.Room {
+		return c.Room.wait(ctx, h, sendForecast)
+	}
+	return c.Gate.wait(ctx, h, sendForecast)
 }
 
-// hosts implements host. The gate also answers hooks of an earlier daemon that no way of this one knows.
-func (g *Gate) hosts(gate.Hello) bool { return true }
-
-// wait implements host.
+// wait is Wait for a hook. It ends with the pod, the container, the valve, and before its deadline.
 func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
 	// If the clock was set back since the hook was made, its deadline is too late for kubelet.
 	if latest := time.Now().Add(g.o.Gate.Timeout); h.Deadline.After(latest) {
 		h.Deadline = latest
 	}
-	return g.waitFor(ctx, h, sendForecast, expired)
-}
-
-// waitFor is wait for a hook of the gate or of another way: it ends with the pod, the container, the valve, and before
-// its deadline with the answer of expired, whose gone is closed when nothing may start for the container any more.
-func (g *Gate) waitFor(
-	ctx context.Context, h gate.Hello, sendForecast gate.SendForecast, expired func(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict,
-) (gate.Verdict, error) {
 	g.waiters.Add(1)
 	defer g.waiters.Add(-1)
 	g.breaker.contact(h.ContainerID)

@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
-
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -20,18 +20,17 @@ const (
 // hold is the way to wait for a moment inside a handler. It is safe for concurrent use.
 type hold struct {
 	*shared
-	refusals *Refusals
-	budget   // of how long handlers wait. All their time is charged, so that those that are slow by themselves hold no pod
+	budget // of how long handlers wait. All their time is charged, so that those that are slow by themselves hold no pod
 }
 
-func newHold(s *shared, refusals *Refusals) *hold {
-	return &hold{shared: s, refusals: refusals, budget: newBudget(holdShare, cmp.Or(s.o.SavedHold, holdSaved))}
+func newHold(s *shared) *hold {
+	return &hold{shared: s, budget: newBudget(holdShare, cmp.Or(s.o.SavedHold, holdSaved))}
 }
 
-// bars implements way. A container may be admitted within a hold if it is the first in the queue, and does not
-// wait for a limit of running pods, which may hold it for hours.
-func (h *hold) bars(_ time.Time, held *heldContainer) string {
-	switch d := held.Decision; {
+// bars returns why a container for which d was decided is not held, or "" if it is. It may be admitted within a hold if it
+// is the first in the queue, and does not wait for a limit of running pods, which may hold it for hours.
+func (h *hold) bars(d throttle.Decision) string {
+	switch {
 	case d.Ahead > 0:
 		return "other pods are before it in the queue"
 	case d.Reason == reasons.PolicyRunning, d.Reason == reasons.Unadmittable:
@@ -41,20 +40,16 @@ func (h *hold) bars(_ time.Time, held *heldContainer) string {
 	}
 }
 
-// take implements way.
-func (h *hold) take(ctx context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
+// until holds the handler until the ticket is decided, and returns the decision.
+func (h *hold) until(ctx context.Context, t starts.Ticket) throttle.Decision {
 	h.wait(ctx, func(ctx context.Context) {
-		defer held.Ticket.Wait(time.Now())()
+		defer t.Wait(time.Now())()
 		select {
-		case <-held.Ticket.Decided():
+		case <-t.Decided():
 		case <-ctx.Done():
 		}
 	})
-	d := held.Ticket.TryStart(time.Now())
-	if !d.Admitted {
-		return nil, h.refusals.refuse(held.made, d, held.Since)
-	}
-	return nil, nil
+	return t.TryStart(time.Now())
 }
 
 // longest returns how long one handler may wait in all. It is at most half of the time after which the

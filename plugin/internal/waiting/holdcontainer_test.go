@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -70,7 +69,6 @@ func TestALimitThatMayHoldAPodForHoursIsNotWaitedForInAHandler(t *testing.T) {
 	t.Parallel()
 	h := aChooser(Options{}).hold
 	for reason, waits := range map[reasons.Reason]bool{reasons.Concurrency: true, reasons.PolicyStarting: true, reasons.PolicyRunning: false, reasons.Unadmittable: false} {
-		held := &heldContainer{ContainerStart: starts.ContainerStart{Decision: throttle.Decision{Reason: reason}}}
-		assert.Equal(t, waits, h.bars(now0, held) == "", reason)
+		assert.Equal(t, waits, h.bars(throttle.Decision{Reason: reason}) == "", reason)
 	}
 }

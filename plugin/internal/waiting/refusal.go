@@ -1,13 +1,11 @@
 package waiting
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/time/rate"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
@@ -61,14 +59,6 @@ func newRefusals(s *shared) *Refusals {
 		shared: s, cpu: newBudget(share, time.Duration(share*float64(refusalSaved))),
 		addresses: rate.NewLimiter(rate.Every(time.Minute/SandboxRefusals), SandboxRefusals),
 	}
-}
-
-// bars implements way: a container can always be refused.
-func (r *Refusals) bars(time.Time, *heldContainer) string { return "" }
-
-// take implements way.
-func (r *Refusals) take(_ context.Context, _ time.Time, held *heldContainer) (*api.Hook, error) {
-	return nil, r.refuse(held.made, held.Decision, held.Since)
 }
 
 // refuse counts a refusal, and returns the error that refuses the pod. made is refused, and since is when its pod began

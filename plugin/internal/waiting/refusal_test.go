@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -134,23 +135,12 @@ func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 	}
 }
 
-func TestKubeletRetriesLateTheContainersThatRanBefore(t *testing.T) {
+func TestKubeletHasRecordsOfTheContainersThatRanBefore(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		id    string
-		again bool
-		want  throttle.Refusal
-	}{
-		"it never ran":              {want: throttle.RetriedSoon},
-		"it ran before":             {id: "before-the-reboot", want: throttle.RetriedLate},
-		"it exited in this sandbox": {id: "crashed", again: true, want: throttle.RetriedSoon},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			held := heldContainer{kubelet: podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: c.id}}}}
-			held.Container, held.Again = "app", c.again
-			assert.Equal(t, c.want, held.refusal())
-		})
+	g := aChooser(Options{}).Gate
+	for id, recorded := range map[string]bool{"": false, "before-the-reboot": true} {
+		pod := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: id}}}
+		assert.Equal(t, recorded, g.terms(time.Now(), "u", &api.Container{Id: "c", Name: "app"}, pod, true).Recorded, id)
 	}
 }
 

@@ -135,10 +135,7 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 	return inRoom, now.Add(roomRound)
 }
 
-// hosts implements host.
-func (r *Room) hosts(h gate.Hello) bool { return h.Room }
-
-// wait implements host: it blocks until a pod may have its sandbox.
+// wait is [Chooser.Wait] for a process of the room: it blocks until a pod may have its sandbox.
 func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
 	if !r.o.Starts.Valve.Enforces() {
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, nil
