@@ -22,6 +22,7 @@ type ledger struct {
 	after    awaitedPods
 	resort   *lastResort
 	board    board
+	events   []startEvent // since the last drain
 	effects  effects
 }
 

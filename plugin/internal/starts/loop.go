@@ -27,17 +27,11 @@ var errStuck = errors.New("nothing is decided: the limiter is stuck")
 type loop struct {
 	s     *Starts
 	pulse chan chan<- struct{} // each is closed after another round
-
-	starting map[string]*throttle.Ticket // the starts under way, by UID
-	measured *usage.StartMeter           // of these, and of those that continued at once in the mode Shadow
-	courses  map[string]*course          // of the starts that were seen from their beginning
+	meter *usage.Meter
 }
 
 func newLoop(s *Starts) *loop {
-	return &loop{
-		s: s, pulse: make(chan chan<- struct{}),
-		starting: map[string]*throttle.Ticket{}, measured: usage.NewStartMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet), courses: map[string]*course{},
-	}
+	return &loop{s: s, pulse: make(chan chan<- struct{}), meter: usage.NewMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet)}
 }
 
 // run does rounds until ctx ends.
@@ -125,7 +119,7 @@ func (l *loop) alive(ctx context.Context) error {
 // publish passes the events of the limiter to the observer.
 func (l *loop) publish(now time.Time) {
 	for _, e := range l.s.drain() {
-		l.track(now, e.Event, e.shadowed)
+		l.track(now, e)
 		if e.shadowed {
 			l.s.o.Observer.Report(observe.ShadowEvent{Event: e.Event, HeldBy: e.heldBy})
 			continue
@@ -137,26 +131,33 @@ func (l *loop) publish(now time.Time) {
 // startEvent is an event of the limiter, and what is known of its pod beside.
 type startEvent struct {
 	throttle.Event
+	pod       *Pod           // nil if it is not known
 	shadowed  bool           // the start continued at once in the mode Shadow
 	heldBy    reasons.Reason // the limit that would have held it then
 	container string         // the ID of the pod's newest container, or ""
+}
+
+// note notes the events of the limiter, and what is known of their pods now.
+func (l *ledger) note() {
+	for _, of := range l.limiter.Drain() {
+		l.resort.note(of)
+		e := startEvent{Event: of}
+		if p := l.pods[of.Ticket.UID()]; p != nil {
+			e.pod, e.container = p, p.latest().id
+			if p.shadow != nil && p.shadow.ticket == of.Ticket {
+				e.shadowed, e.heldBy = true, p.shadow.reason
+			}
+		}
+		l.events = append(l.events, e)
+	}
 }
 
 // drain returns the events since the last call.
 func (s *Starts) drain() (all []startEvent) {
 	s.lock()
 	defer s.unlock()
-	for _, of := range s.ledger.limiter.Drain() {
-		s.ledger.resort.note(of)
-		e := startEvent{Event: of}
-		if p := s.ledger.pods[of.Ticket.UID()]; p != nil {
-			e.container = p.latest().id
-			if p.shadow != nil && p.shadow.ticket == of.Ticket {
-				e.shadowed, e.heldBy = true, p.shadow.reason
-			}
-		}
-		all = append(all, e)
-	}
+	s.ledger.note()
+	all, s.ledger.events = s.ledger.events, nil
 	return all
 }
 
@@ -191,51 +192,44 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 	return l.board.update(now, snapshot), empty
 }
 
-// review judges every start under way, and returns the time of the next review, or zero if none is needed before
+// review judges every start that holds a slot, and returns the time of the next review, or zero if none is needed before
 // something changes or is measured.
 func (l *loop) review(now time.Time) (next time.Time) {
-	for _, t := range l.starting {
-		next = sooner(next, l.reviewOne(now, t))
+	for _, one := range l.s.underWay() {
+		if one.starting {
+			next = sooner(next, l.reviewOne(now, one))
+		}
 	}
 	return next
 }
 
 // reviewOne is review of one start. A panic does not affect the others.
-func (l *loop) reviewOne(now time.Time, t *throttle.Ticket) (next time.Time) {
-	defer l.s.o.Observer.CaughtPod("review", t.UID(), t.Name())
-	pod, known := l.s.Known(t.UID())
+func (l *loop) reviewOne(now time.Time, one underWay) (next time.Time) {
+	defer l.s.o.Observer.CaughtPod("review", one.uid, one.name)
+	pod, known := l.s.Known(one.uid)
 	if known && len(pod.Containers) > 0 && l.s.o.Pods.Healthy() {
 		return l.s.judge(now, pod)
 	}
-	l.s.judgeBySigns(now, t, pod, l.measured.Quiet(t.UID()))
+	c := one.pod.course
+	l.s.judgeBySigns(now, one.ticket, pod, c != nil && l.meter.Quiet(&c.Start))
 	return time.Time{}
 }
 
-// track updates the set of starts under way. In the mode Shadow, the events of a start that continued at once are
+// track begins and ends the measurement of starts. In the mode Shadow, the events of a start that continued at once are
 // about what would have happened, not about when it really begins and ends.
-func (l *loop) track(now time.Time, e throttle.Event, shadowed bool) {
+func (l *loop) track(now time.Time, e startEvent) {
 	uid := e.Ticket.UID()
 	if pod, known := l.s.Known(uid); known && e.State == throttle.Waiting {
-		l.s.updateProfile(now, pod, e.Ticket)
+		l.s.setProfiles(now, map[string]throttle.Profile{uid: l.s.profile(pod, e.Ticket.Repeats() > 0)})
 	}
-	switch e.State {
-	case throttle.Starting:
-		if !shadowed {
-			l.forget(uid)
+	switch {
+	case e.pod == nil:
+	case e.State == throttle.Starting && !e.shadowed:
+		e.pod.course = nil
+		if e.Reason != reasons.Adopted {
+			l.begin(now, e.pod, e.Ticket, time.Time{})
 		}
-		l.starting[uid] = e.Ticket
-		if !shadowed && e.Reason != reasons.Adopted {
-			l.begin(now, e.Ticket)
-		}
-	case throttle.Started, throttle.Gone:
-		l.finish(now, e.Ticket, e.Reason)
-		l.forget(uid)
+	case e.State == throttle.Started, e.State == throttle.Gone:
+		l.finish(now, e.pod, e.Ticket, e.Reason)
 	}
-}
-
-// forget drops the measurements of a start.
-func (l *loop) forget(uid string) {
-	delete(l.starting, uid)
-	delete(l.courses, uid)
-	l.measured.Forget(uid)
 }

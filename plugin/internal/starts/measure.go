@@ -1,7 +1,6 @@
 package starts
 
 import (
-	"maps"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
@@ -16,41 +15,45 @@ import (
 // stillBusy is how many cores a pod keeps busy whose start is not over, whatever settleTime says.
 const stillBusy = 0.5
 
-// course is a start that was measured from its beginning.
+// course is what the loop measures of a start.
 type course struct {
-	restart  bool // after a crash
+	usage.Start
+	whole    bool      // it is measured from its beginning, so it is learned
+	shadow   time.Time // when the start continued in the mode Shadow; zero if it did not
+	restart  bool      // it is a start after a crash; only if whole
 	expected learning.Expectation
 }
 
-// begin measures a start that begins for the first time.
-func (l *loop) begin(now time.Time, t *throttle.Ticket) {
-	uid := t.UID()
-	defer l.s.o.Observer.CaughtPod("begin", uid, t.Name())
-	c := &course{restart: t.Repeats() > 0, expected: learning.Expectation{Basis: learning.None}}
-	if pod, known := l.s.Known(uid); known {
+// begin measures a start that begins for the first time. shadow is when it continued in the mode Shadow, or zero.
+func (l *loop) begin(now time.Time, p *Pod, t *throttle.Ticket, shadow time.Time) {
+	defer l.s.o.Observer.CaughtPod("begin", t.UID(), t.Name())
+	c := &course{whole: true, shadow: shadow, restart: t.Repeats() > 0, expected: learning.Expectation{Basis: learning.None}}
+	if pod, known := l.s.Known(t.UID()); known {
 		c.expected = l.s.o.Memory.Expect(pod, c.restart)
 	}
-	l.courses[uid] = c
-	l.measured.Forget(uid)
-	l.measureOne(now, uid)
+	p.course = c
+	l.measureOne(now, l.s.oneUnderWay(p))
 }
 
-// finish learns what a start took, if the reason of its end allows that.
-func (l *loop) finish(now time.Time, t *throttle.Ticket, reason reasons.Reason) {
-	uid := t.UID()
-	c := l.courses[uid]
+// finish ends the measurement of a start, and learns what it took, if the reason of its end allows that.
+func (l *loop) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reasons.Reason) {
+	c := p.course
 	if c == nil {
 		return
 	}
+	uid := t.UID()
 	defer l.s.o.Observer.CaughtPod("finish", uid, t.Name())
-	delete(l.courses, uid)
-	l.measureOne(now, uid)
-	took, measured := l.measured.Took(uid)
+	defer func() { p.course = nil }()
+	if !c.whole {
+		return
+	}
+	l.measureOne(now, l.s.oneUnderWay(p))
+	took, measured := c.Took()
 	pod, known := l.s.Known(uid)
 	if !measured || !known {
 		return
 	}
-	if use, _ := l.measured.Use(uid); reason == reasons.Settled && use.Cores >= stillBusy {
+	if use, _ := c.Use(); reason == reasons.Settled && use.Cores >= stillBusy {
 		l.s.SettledBusy.Add(1)
 	}
 	switch reason {
@@ -88,22 +91,6 @@ func (s *Starts) setProfiles(now time.Time, of map[string]throttle.Profile) {
 	s.ledger.limiter.SetProfiles(now, of)
 }
 
-// setProgress sets what a start has used since its admission, unless use is nil, and since when it makes no progress, or
-// zero if it makes some.
-func (s *Starts) setProgress(now time.Time, uid string, use *adaptive.Use, stalledSince time.Time) {
-	s.lock()
-	defer s.unlock()
-	if use != nil {
-		s.ledger.limiter.SetUse(uid, *use)
-	}
-	s.ledger.limiter.SetStalled(now, uid, stalledSince)
-}
-
-// updateProfile updates in the limiter what the start of a pod is expected to take.
-func (s *Starts) updateProfile(now time.Time, pod podwatch.Pod, t *throttle.Ticket) {
-	s.setProfiles(now, map[string]throttle.Profile{pod.UID: s.profile(pod, t.Repeats() > 0)})
-}
-
 // profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports
 // whether it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
@@ -120,80 +107,129 @@ func killed(after, patience time.Duration) bool {
 	return patience > time.Second && after >= patience/2
 }
 
-// followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
-// their tickets.
-func (l *loop) followShadows(now time.Time) {
-	shadows := l.s.shadowsUnderWay()
-	for uid, sh := range shadows {
-		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
-			l.s.review(now, uid, sh.ticket.Name())
-		}
-		switch c := l.courses[uid]; {
-		case sh.ended != "":
-			l.finish(now, sh.ticket, sh.ended)
-			l.measured.Forget(uid)
-		case c == nil:
-			l.begin(now, sh.ticket)
-		}
-	}
-	for uid := range l.courses {
-		_, shadow := shadows[uid]
-		if _, starting := l.starting[uid]; !shadow && !starting {
-			l.forget(uid) // its pod is gone, and its ticket still waited
-		}
-	}
+// underWay is a start that the loop follows: one that holds a slot, or that continued at once in the mode Shadow and whose
+// ticket has not ended. It is a copy of what is known of it at one moment.
+type underWay struct {
+	pod      *Pod
+	uid      string
+	name     string
+	ticket   *throttle.Ticket
+	starting bool
+	shadow   shadow // the zero value if it did not continue at once
+	target   usage.Target
+	made     time.Time // when its last container was made; zero if none was
+	runs     bool      // it is to be measured: the pod is known, and the start is not one that is over and only keeps its slot
 }
 
-// shadowsUnderWay returns a copy of the starts that continued at once and whose tickets have not ended.
-func (s *Starts) shadowsUnderWay() map[string]shadow {
+// underWay returns the starts that the loop follows.
+func (s *Starts) underWay() (all []underWay) {
 	s.lock()
 	defer s.unlock()
-	all := map[string]shadow{}
-	for uid, p := range s.ledger.pods {
-		if p.shadow == nil {
-			continue
-		}
-		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {
-			all[uid] = *p.shadow
+	for _, p := range s.ledger.pods {
+		if one := s.ledger.underWay(p); one.starting || one.shadow.ticket != nil {
+			all = append(all, one)
 		}
 	}
 	return all
 }
 
+// oneUnderWay returns what is known of a start now.
+func (s *Starts) oneUnderWay(p *Pod) underWay {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.underWay(p)
+}
+
+func (l *ledger) underWay(p *Pod) underWay {
+	state, _ := p.start()
+	one := underWay{pod: p, uid: p.UID, name: p.NamespacedName(), ticket: p.ticket, starting: state == throttle.Starting}
+	if p.shadow != nil {
+		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {
+			one.shadow = *p.shadow
+		}
+	}
+	sh := p.inShadow()
+	one.runs = p.reported && l.pods[p.UID] == p && (sh == nil || sh.endedAt.IsZero())
+	one.target, one.made = usage.Target{CgroupParent: p.cgroup, PIDs: p.pids()}, p.latest().made
+	return one
+}
+
+// followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
+// their tickets.
+func (l *loop) followShadows(now time.Time) {
+	for _, one := range l.s.underWay() {
+		sh := one.shadow
+		if sh.ticket == nil {
+			continue
+		}
+		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
+			l.s.review(now, one.uid, one.name)
+		}
+		switch c := one.pod.course; {
+		case sh.ended != "":
+			l.finish(now, one.pod, sh.ticket, sh.ended)
+		case c == nil || !c.shadow.Equal(sh.began):
+			l.begin(now, one.pod, sh.ticket, sh.began)
+		}
+	}
+}
+
 // measure measures every start under way, and informs the limiter which starts make no progress while other pods
 // wait. It returns the time of the next measurement, or zero if none is needed.
 func (l *loop) measure(now time.Time) (next time.Time) {
-	if len(l.starting) == 0 && len(l.courses) == 0 {
+	var all []underWay
+	for _, one := range l.s.underWay() {
+		if one.starting || one.pod.course != nil {
+			all = append(all, one)
+		}
+	}
+	if len(all) == 0 {
 		return time.Time{}
 	}
-	due, next := l.measured.Begin(now)
+	due, next := l.meter.Begin(now, len(all))
 	if !due {
 		return next
 	}
-	uids := maps.Clone(l.starting)
-	for uid := range l.courses {
-		uids[uid] = nil // only the UID counts
-	}
 	after, waiting := l.s.noProgress()
-	for uid := range uids {
-		made, under := l.measureOne(now, uid)
-		var use *adaptive.Use
-		if used, known := l.measured.Use(uid); known && under {
-			use = &used
+	found := make([]progress, len(all))
+	for i, one := range all {
+		found[i].uid = one.uid
+		if !l.measureOne(now, one) {
+			continue
+		}
+		c := &one.pod.course.Start
+		if use, known := c.Use(); known {
+			found[i].use = &use
 		}
 		since := time.Time{}
-		if under && after >= 0 {
-			since = l.measured.StalledSince(uid, after) // also while none waits, or it would miss progress
+		if after >= 0 {
+			since = l.meter.StalledSince(c, after) // also while none waits, or it would miss progress
 		}
-		if !since.IsZero() && made.After(since) {
-			since = made // to make a container is progress, such as the app after an init container that waited
+		if !since.IsZero() && one.made.After(since) {
+			since = one.made // to make a container is progress, such as the app after an init container that waited
 		}
-		if !waiting {
-			since = time.Time{}
+		if waiting {
+			found[i].stalledSince = since
 		}
-		l.s.setProgress(now, uid, use, since)
 	}
+	l.s.setProgress(now, found)
 	return next
+}
+
+// measureOne measures one start, and reports whether it is to be measured. A panic does not affect the others.
+func (l *loop) measureOne(now time.Time, one underWay) (runs bool) {
+	defer l.s.o.Observer.CaughtPod("measure", one.uid, one.name)
+	if !one.runs {
+		return false
+	}
+	if one.pod.course == nil {
+		one.pod.course = &course{}
+	}
+	runs = true
+	if blind := l.meter.Measure(now, &one.pod.course.Start, one.target); blind != nil {
+		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: one.uid, Name: one.name}, Why: blind})
+	}
+	return runs
 }
 
 // noProgress returns after which time without progress a slot is lent, and whether a pod waits, perhaps for a policy.
@@ -203,30 +239,22 @@ func (s *Starts) noProgress() (after time.Duration, waiting bool) {
 	return s.ledger.limiter.Settings().NoProgressAfter, len(s.ledger.limiter.Waiting()) > 0
 }
 
-// measureOne measures one start. It returns what underWay does. A panic does not affect the others.
-func (l *loop) measureOne(now time.Time, uid string) (made time.Time, under bool) {
-	defer l.s.o.Observer.Caught("measure")
-	name, target, made, under := l.s.underWay(uid)
-	defer l.s.o.Observer.CaughtPod("measure", uid, name)
-	if !under {
-		return made, false
-	}
-	if blind := l.measured.Measure(now, uid, target); blind != nil {
-		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: uid, Name: name}, Why: blind})
-	}
-	return made, true
+// progress is what a start has used since its admission, or nil if that is not known, and since when it makes no progress,
+// or zero if it makes some.
+type progress struct {
+	uid          string
+	use          *adaptive.Use
+	stalledSince time.Time
 }
 
-// underWay returns the name of a pod, what to measure of it, and when its last container was made, or zero if none was.
-// under is false if the pod is unknown, or if, in the mode Shadow, its start is over and only keeps its slot.
-func (s *Starts) underWay(uid string) (name string, target usage.Target, made time.Time, under bool) {
+// setProgress tells the limiter how far starts are.
+func (s *Starts) setProgress(now time.Time, all []progress) {
 	s.lock()
 	defer s.unlock()
-	p := s.ledger.pods[uid]
-	if p == nil {
-		return "", usage.Target{}, time.Time{}, false
+	for _, one := range all {
+		if one.use != nil {
+			s.ledger.limiter.SetUse(one.uid, *one.use)
+		}
+		s.ledger.limiter.SetStalled(now, one.uid, one.stalledSince)
 	}
-	sh := p.inShadow()
-	under = p.reported && (sh == nil || sh.endedAt.IsZero())
-	return p.NamespacedName(), usage.Target{CgroupParent: p.cgroup, PIDs: p.pids()}, p.latest().made, under
 }

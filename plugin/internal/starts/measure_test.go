@@ -88,7 +88,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	l.loop.round(l.now)
 	assert.Equal(t, l.expected(), e)
 	assert.InDelta(t, 1, l.o.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "use before the restart does not count")
-	assert.Empty(t, l.loop.courses)
+	assert.Nil(t, l.ledger.pods["web"].course)
 }
 
 // Without a probe, a start is over after settleTime, whatever the pod does.
@@ -149,7 +149,7 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 		e := l.expected()
 		assert.Equal(t, c.want, e.Basis, name)
 		assert.Equal(t, c.count, e.Count, name)
-		assert.Empty(t, l.loop.courses, name)
+		assert.Nil(t, l.ledger.pods["web"].course, name)
 	}
 }
 
@@ -238,7 +238,7 @@ func (l *learner) learns(at time.Time, cpu time.Duration) {
 	l.o.Memory.Learn(at, l.web, false, costs.Start{CPU: cpu, Wall: 15*time.Second + cpu, Idle: 15 * time.Second, Peak: 1})
 }
 
-func (l *learner) underWay() int { return len(l.ledger.limiter.Snapshot(l.now).Starting) }
+func (l *learner) started() int { return len(l.ledger.limiter.Snapshot(l.now).Starting) }
 
 func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 	t.Parallel()
@@ -263,7 +263,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			learn(l, watch)
 			l.loop.round(l.now)
 			wait()
-			assert.Equal(t, want, l.underWay(), "%s, learned: %v: %s", name, learned, l.ledger.limiter.Snapshot(l.now).Adaptive)
+			assert.Equal(t, want, l.started(), "%s, learned: %v: %s", name, learned, l.ledger.limiter.Snapshot(l.now).Adaptive)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 		wait := l.join(others...)
 		l.loop.round(l.now)
 		wait()
-		assert.Equal(t, want, l.underWay(), l.ledger.limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, want, l.started(), l.ledger.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		for _, ticket := range tickets {
 			ticket.Wait(l.now)
 		}
-		assert.Equal(t, 9, l.underWay(), "%s: %s", joins, l.ledger.limiter.Snapshot(l.now).Adaptive)
+		assert.Equal(t, 9, l.started(), "%s: %s", joins, l.ledger.limiter.Snapshot(l.now).Adaptive)
 	}
 }
 
@@ -329,12 +329,12 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	watch.pods["web"] = l.web
 	l.loop.round(l.now)
 	wait()
-	assert.Equal(t, 3, l.underWay(), l.ledger.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.started(), l.ledger.limiter.Snapshot(l.now).Adaptive)
 	l.burns(0, 1)
 	ticket.End(l.now, reasons.Ready)
 	l.loop.round(l.now)
 	l.loop.round(l.now)
-	assert.Equal(t, 8, l.underWay(), "each start burns for a second: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 8, l.started(), "each start burns for a second: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -355,7 +355,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	l.loop.round(l.now)
 	wait()
 	l.loop.round(l.now)
-	assert.Equal(t, 3, l.underWay(), "these starts will burn together: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 3, l.started(), "these starts will burn together: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
 // The pod watch may know a pod only while it waits. What its start takes may allow it, but not against its policies.
@@ -368,7 +368,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	watch.pods = nil
 	l.join(slices.Collect(maps.Keys(known))...)()
 	l.loop.round(l.now)
-	under := l.underWay()
+	under := l.started()
 	require.Less(t, under, len(known))
 	for uid, pod := range known {
 		if l.ledger.limiter.Lookup(uid) != nil && state(l.ledger.limiter.Lookup(uid)) == throttle.Waiting {
@@ -376,7 +376,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 			l.PodChanged(time.Now(), pod, false)
 		}
 	}
-	assert.Equal(t, under, l.underWay())
+	assert.Equal(t, under, l.started())
 }
 
 // What is learned of starts after a crash counts for those, also when the pod changes.
@@ -394,7 +394,7 @@ func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
 		for _, ticket := range all {
 			ticket.Wait(l.now)
 		}
-		return l.underWay()
+		return l.started()
 	}
 	assert.Equal(t, 9, underWay(0))
 	assert.Less(t, underWay(1), 9)

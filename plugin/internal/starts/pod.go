@@ -9,30 +9,20 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Pod is all that the daemon knows of a pod under the lock. There is one for each pod that the runtime, a hook, the
-// waiting room or the API server has told of. An unknown pod is nil. A Pod has no lock, reads no clock and no file.
+// Pod is all that the daemon knows of a pod. There is one for each pod that the runtime, a hook, the waiting room or the
+// API server has told of. An unknown pod is nil. A Pod has no lock, reads no clock and no file.
 //
-// Kept elsewhere, by UID, because no decision under the lock needs it or because it outlives the pod:
+// Kept elsewhere, by UID, because no decision needs it or because it outlives the pod:
 //   - the pod as the API server reports it: package podwatch has it, and a decision gets a copy;
 //   - the pod's counts in its groups, and the last 256 starts that have ended: the limiter;
-//   - what the loop measures of a start: it reads files, and it is learned from after the pod is gone;
-//   - connections of processes that wait, and hooks that failed: package waiting;
+//   - processes that wait, and hooks that failed: package waiting;
 //   - what was last logged of the pod: package observe;
 //   - learned costs: package learning, by kind.
 type Pod struct {
 	Identity
 	reported bool // the runtime or a hook has told of it, and it was not forgotten since
 	fromRoom bool // it came to the waiting room, and was not forgotten since
-
-	// What the runtime has reported.
-	cgroup      string                // the parent of its containers' cgroups
-	sandbox     string                // the ID of the present one; empty if there is none
-	lastSandbox string                // the ID of the latest one; empty if it was refused
-	noGate      string                // why no hook may wait in the present sandbox; empty if one may
-	containers  map[string]*container // by ID
-	exits       map[string]exits      // by the name of the container, in the present sandbox
-	held        []string              // names of containers that the daemon held back in this sandbox and that have not begun to run since
-	undone      bool                  // the container that was made last ended without having run
+	inRuntime
 
 	// What policies and startAfter say of it.
 	matched  matched
@@ -41,6 +31,19 @@ type Pod struct {
 	ticket *throttle.Ticket // of the latest start; nil if there was none
 	shadow *shadow          // the latest start that continued at once in the mode Shadow; nil if there was none
 	asks   asking           // how long the limiter has not admitted it
+	course *course          // what the loop measures of the start; nil if none is measured. Only the loop uses it, without the lock
+}
+
+// inRuntime is what the runtime has reported of a pod.
+type inRuntime struct {
+	cgroup      string                // the parent of its containers' cgroups
+	sandbox     string                // the ID of the present one; empty if there is none
+	lastSandbox string                // the ID of the latest one; empty if it was refused
+	noGate      string                // why no hook may wait in the present sandbox; empty if one may
+	containers  map[string]*container // by ID
+	exits       map[string]exits      // by the name of the container, in the present sandbox
+	held        []string              // names of containers that the daemon held back in this sandbox and that have not begun to run since
+	undone      bool                  // the container that was made last ended without having run
 }
 
 // Identity is who a pod is, as the runtime, a hook or the waiting room says.
@@ -83,8 +86,10 @@ func identify(sandbox *api.PodSandbox) Identity {
 	}
 }
 
-func newPod(who Identity) *Pod {
-	return &Pod{Identity: who, containers: map[string]*container{}, exits: map[string]exits{}}
+func newPod(who Identity) *Pod { return &Pod{Identity: who, inRuntime: nothingReported()} }
+
+func nothingReported() inRuntime {
+	return inRuntime{containers: map[string]*container{}, exits: map[string]exits{}}
 }
 
 // start returns the state of the pod's latest start and the reason for it, as [throttle.Ticket.Status] does.
@@ -149,11 +154,11 @@ func (l *ledger) forget(now time.Time, uid string, deleted, known bool) {
 		p.remove(id)
 	}
 	if !deleted && known {
-		kept := newPod(p.Identity)
-		kept.matched, kept.ticket = p.matched, p.ticket
-		*p = *kept
+		p.reported, p.fromRoom, p.inRuntime = false, false, nothingReported()
+		p.selected, p.shadow, p.asks = nil, nil, asking{}
 		return
 	}
+	l.note() // while the pod is known
 	delete(l.pods, uid)
 	l.limiter.Finished(now, uid)
 }

@@ -278,9 +278,9 @@ func TestAShadowWhoseTicketIsOverIsFollowedNoMore(t *testing.T) {
 		n.passes(20 * time.Minute)
 		never.is(throttle.Started, reasons.Stuck)
 		killed.is(throttle.Started, reasons.Exited)
-		assert.Empty(t, n.shadowsUnderWay())
+		assert.Empty(t, n.followed())
 		killed.starts("app")
-		_, _, _, under := n.underWay(killed.uid)
+		under := n.oneUnderWay(n.ledger.pods[killed.uid]).runs
 		assert.True(t, under, "another start, which has its turn")
 	})
 }
@@ -296,7 +296,7 @@ func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
 		p.exits("app")
 		assert.True(t, p.asks("app").Decision.Admitted)
 		assert.Empty(t, n.counted("pod_pacemaker_unpaced_total"))
-		assert.Empty(t, n.shadowsUnderWay())
+		assert.Empty(t, n.followed())
 	})
 }
 
@@ -316,4 +316,14 @@ func TestAShadowThatWasReadyOnceIsOverInEnforce(t *testing.T) {
 		n.configured(t, "spec: {}", oneSlot)
 		p.is(throttle.Started, reasons.Ready)
 	})
+}
+
+// followed returns the starts under way that continued at once in the mode Shadow.
+func (n *node) followed() (all []string) {
+	for _, one := range n.underWay() {
+		if one.shadow.ticket != nil {
+			all = append(all, one.uid)
+		}
+	}
+	return all
 }

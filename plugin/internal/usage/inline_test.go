@@ -19,14 +19,12 @@ func TestTimeInLineCountsAsUse(t *testing.T) {
 		require.NoError(t, os.MkdirAll(thread(id), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(thread(id), "schedstat"), []byte(schedstat), 0o600))
 	}
-	s := NewStartMeter(Roots{Proc: proc}, DefaultStalls(), DefaultQuiet())
-	m := &start{}
+	m, s := NewMeter(Roots{Proc: proc}, DefaultStalls(), DefaultQuiet()), &Start{}
 	now := time.Unix(0, 0)
 	quiet := func() bool {
-		m.add(usage{at: now, inLine: s.inLine(Target{PIDs: []int{7, 8, 0}})})
-		now = now.Add(s.quiet.Window)
-		s.pods["uid"] = m
-		return s.Quiet("uid")
+		s.add(usage{at: now, inLine: m.inLine(Target{PIDs: []int{7, 8, 0}})})
+		now = now.Add(m.quiet.Window)
+		return m.Quiet(s)
 	}
 	assert.False(t, quiet(), "the processes cannot be seen, and no earlier reading exists")
 	assert.True(t, quiet(), "the time in line is unknown")

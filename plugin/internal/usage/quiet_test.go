@@ -12,15 +12,14 @@ import (
 
 func TestQuiet(t *testing.T) {
 	t.Parallel()
-	s, m := NewStartMeter(Roots{Proc: "/proc"}, DefaultStalls(), DefaultQuiet()), &start{}
+	m, s := NewMeter(Roots{Proc: "/proc"}, DefaultStalls(), DefaultQuiet()), &Start{}
 	now := time.Unix(0, 0)
 	used := 0.0
 	step := func(d time.Duration, cores float64) bool {
 		now = now.Add(d)
 		used += cores * d.Seconds()
-		m.add(usage{at: now, cpu: used})
-		s.pods["uid"] = m
-		return s.Quiet("uid")
+		s.add(usage{at: now, cpu: used})
+		return m.Quiet(s)
 	}
 	assert.False(t, step(0, 0), "no earlier reading exists")
 	assert.False(t, step(time.Second, 0), "the window is not full")
@@ -30,21 +29,21 @@ func TestQuiet(t *testing.T) {
 	assert.True(t, step(time.Second, 0.1))
 	assert.True(t, step(time.Hour, 0.19), "after a gap")
 	assert.False(t, step(2*time.Second, 0.21))
-	m = &start{}
+	s = &Start{}
 	assert.False(t, step(time.Hour, 0), "the earlier readings are forgotten")
 }
 
 func TestAPodThatCannotBeMeasuredIsQuietAndSaysSoOnce(t *testing.T) {
 	t.Parallel()
-	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	m, s := NewMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet()), &Start{}
 	target := Target{PIDs: []int{7}}
-	assert.False(t, s.Quiet("pod"), "the pod was not measured yet")
-	require.Error(t, s.Measure(time.Unix(0, 0), "pod", target))
-	assert.True(t, s.Quiet("pod"))
-	require.NoError(t, s.Measure(time.Unix(1, 0), "pod", target))
-	assert.True(t, s.Quiet("pod"))
-	s.Forget("pod")
-	require.Error(t, s.Measure(time.Unix(2, 0), "pod", target), "the next start of the pod reports the fault again")
+	assert.False(t, m.Quiet(s), "the pod was not measured yet")
+	require.Error(t, m.Measure(time.Unix(0, 0), s, target))
+	assert.True(t, m.Quiet(s))
+	require.NoError(t, m.Measure(time.Unix(1, 0), s, target))
+	assert.True(t, m.Quiet(s))
+	s = &Start{}
+	require.Error(t, m.Measure(time.Unix(2, 0), s, target), "the next start of the pod reports the fault again")
 }
 
 // The kernel may hide from the daemon how much other users' processes read and write.
@@ -53,15 +52,15 @@ func TestAPodWithoutDiskFiguresIsJudgedByItsCPUUse(t *testing.T) {
 	proc := fakeProc{t, t.TempDir()}
 	proc.process(7, 100, 1, "")
 	require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", "io")))
-	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	m, s := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet()), &Start{}
 	target := Target{PIDs: []int{7}}
-	require.ErrorContains(t, s.Measure(time.Unix(0, 0), "pod", target), "I/O of process 7")
-	assert.False(t, s.Quiet("pod"), "the window is not full")
+	require.ErrorContains(t, m.Measure(time.Unix(0, 0), s, target), "I/O of process 7")
+	assert.False(t, m.Quiet(s), "the window is not full")
 	for i := range int64(10) {
-		require.NoError(t, s.Measure(time.Unix(1+i, 0), "pod", target))
+		require.NoError(t, m.Measure(time.Unix(1+i, 0), s, target))
 	}
-	assert.True(t, s.Quiet("pod"))
-	assert.Zero(t, s.StalledSince("pod", time.Second), "the pod may be reading")
-	_, known := s.Took("pod")
+	assert.True(t, m.Quiet(s))
+	assert.Zero(t, m.StalledSince(s, time.Second), "the pod may be reading")
+	_, known := s.Took()
 	assert.False(t, known)
 }

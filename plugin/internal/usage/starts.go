@@ -57,20 +57,19 @@ const (
 	busyCores = 0.5
 )
 
-// A StartMeter measures the starts that are under way: what each took so far, whether it makes progress, and whether
+// A Meter measures the starts that are under way: what each took so far, whether it makes progress, and whether
 // it is quiet. A start makes no progress if for some time the pod uses little CPU, waits for a CPU only for a small
 // part of the time, and moves few bytes to and from disks. It then waits for something else than this node, maybe for a
-// pod in the queue. Make it with NewStartMeter. It is not safe for concurrent use.
-type StartMeter struct {
+// pod in the queue. Make it with NewMeter. It is not safe for concurrent use.
+type Meter struct {
 	meter
 	stalls StallOptions
 	quiet  QuietOptions
-	last   time.Time         // measurement
-	pods   map[string]*start // by UID
+	last   time.Time // measurement
 }
 
-// start holds the measurements of one start.
-type start struct {
+// Start holds the measurements of one start. The zero value was never measured. It is not safe for concurrent use.
+type Start struct {
 	samples samples
 	since   time.Time // when it stopped making progress; zero if it makes progress, or if that is not known
 	blind   bool      // a measurement failed, which was reported
@@ -79,36 +78,31 @@ type start struct {
 	busy    bool // it is no longer idle
 }
 
-// NewStartMeter returns a StartMeter that knows no pod.
-func NewStartMeter(r Roots, stalls StallOptions, quiet QuietOptions) *StartMeter {
-	return &StartMeter{meter: newMeter(r), stalls: stalls, quiet: quiet, pods: map[string]*start{}}
+// NewMeter returns a Meter.
+func NewMeter(r Roots, stalls StallOptions, quiet QuietOptions) *Meter {
+	return &Meter{meter: newMeter(r), stalls: stalls, quiet: quiet}
 }
 
-// Begin reports whether a measurement is due now, and when the next is. If it is due, the caller measures all starts
-// now.
-func (s *StartMeter) Begin(now time.Time) (due bool, next time.Time) {
-	every := min(s.stalls.Every*time.Duration(1+len(s.pods)/cheapPods), max(mostSeldom, s.stalls.Every))
-	if next := s.last.Add(every); now.Before(next) {
+// Begin reports whether a measurement of a number of starts is due now, and when the next is. If it is due, the caller
+// measures all of them now.
+func (m *Meter) Begin(now time.Time, starts int) (due bool, next time.Time) {
+	every := min(m.stalls.Every*time.Duration(1+starts/cheapPods), max(mostSeldom, m.stalls.Every))
+	if next := m.last.Add(every); now.Before(next) {
 		return false, next
 	}
-	s.last = now
+	m.last = now
 	return true, now.Add(every)
 }
 
-// Measure measures a pod. It reads files. blind is why a part cannot be measured; it is returned once for each pod.
-func (s *StartMeter) Measure(now time.Time, uid string, target Target) (blind error) {
-	p := s.pods[uid]
-	if p == nil {
-		p = &start{}
-		s.pods[uid] = p
-	}
-	used, err := s.usage(now, target)
-	reported := p.blind
-	p.blind = reported || err != nil
+// Measure measures a start. It reads files. blind is why a part cannot be measured; it is returned once for each start.
+func (m *Meter) Measure(now time.Time, s *Start, target Target) (blind error) {
+	used, err := m.usage(now, target)
+	reported := s.blind
+	s.blind = reported || err != nil
 	if used.at.IsZero() {
-		*p = start{blind: true}
+		*s = Start{blind: true}
 	} else {
-		p.add(used)
+		s.add(used)
 	}
 	if reported {
 		return nil
@@ -117,37 +111,36 @@ func (s *StartMeter) Measure(now time.Time, uid string, target Target) (blind er
 }
 
 // add takes a pod's usage of now.
-func (p *start) add(now usage) {
-	if len(p.samples) == 0 {
-		p.began = now
+func (s *Start) add(now usage) {
+	if len(s.samples) == 0 {
+		s.began = now
 	} else {
-		step := now.since(p.samples[len(p.samples)-1])
-		p.took.Waited += seconds(step.inLine)
-		p.took.Disk += int64(step.moved)
+		step := now.since(s.samples[len(s.samples)-1])
+		s.took.Waited += seconds(step.inLine)
+		s.took.Disk += int64(step.moved)
 	}
-	p.samples = p.samples.add(now, longestWindow)
-	p.took.CPU, p.took.Wall = max(p.took.CPU, seconds(now.cpu-p.began.cpu)), now.at.Sub(p.began.at)
-	if took, used, full := p.samples.usedIn(peakWindow); full {
+	s.samples = s.samples.add(now, longestWindow)
+	s.took.CPU, s.took.Wall = max(s.took.CPU, seconds(now.cpu-s.began.cpu)), now.at.Sub(s.began.at)
+	if took, used, full := s.samples.usedIn(peakWindow); full {
 		cores := used.wanted() / took.Seconds() // that it kept busy, or would have
-		p.took.Peak = max(p.took.Peak, cores)
-		if !p.busy && cores >= busyCores {
-			p.busy, p.took.Idle = true, p.took.Wall-took
+		s.took.Peak = max(s.took.Peak, cores)
+		if !s.busy && cores >= busyCores {
+			s.busy, s.took.Idle = true, s.took.Wall-took
 		}
 	}
 }
 
 // Took returns what a start took since its first measurement. known is false if a measurement is missing.
-func (s *StartMeter) Took(uid string) (took costs.Start, known bool) {
-	p := s.pods[uid]
-	if p == nil || p.blind || p.took.Wall <= 0 {
+func (s *Start) Took() (took costs.Start, known bool) {
+	if s.blind || s.took.Wall <= 0 {
 		return costs.Start{}, false
 	}
-	took = p.took
+	took = s.took
 	wanted := took.CPU + took.Waited
 	if took.Wall < peakWindow {
 		took.Peak = wanted.Seconds() / took.Wall.Seconds()
 	}
-	if !p.busy { // it was never busy for long: all the time in which it did not want a CPU was idle
+	if !s.busy { // it was never busy for long: all the time in which it did not want a CPU was idle
 		took.Idle = max(0, took.Wall-wanted)
 	}
 	return took, true
@@ -155,52 +148,40 @@ func (s *StartMeter) Took(uid string) (took costs.Start, known bool) {
 
 // Use returns what a start that is under way has used, for the adaptive limit. known is false if a measurement is
 // missing.
-func (s *StartMeter) Use(uid string) (use adaptive.Use, known bool) {
-	p := s.pods[uid]
-	if p == nil || p.blind || p.took.Wall <= 0 {
+func (s *Start) Use() (use adaptive.Use, known bool) {
+	if s.blind || s.took.Wall <= 0 {
 		return adaptive.Use{}, false
 	}
-	took, used, _ := p.samples.usedIn(peakWindow)
+	took, used, _ := s.samples.usedIn(peakWindow)
 	span := max(took, peakWindow).Seconds()
 	return adaptive.Use{
-		CPU: p.took.CPU, Disk: p.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span,
-		Waited: used.inLine / span, WaitedKnown: len(p.samples[len(p.samples)-1].inLine) > 0,
+		CPU: s.took.CPU, Disk: s.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span,
+		Waited: used.inLine / span, WaitedKnown: len(s.samples[len(s.samples)-1].inLine) > 0,
 	}, true
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// StalledSince returns when a pod stopped making progress, by its last measurement, or zero if it makes progress or
+// StalledSince returns when a start stopped making progress, by its last measurement, or zero if it makes progress or
 // cannot be measured. Call it after each measurement, or it misses progress. lentAfter is how long a start must make no
 // progress until a slot is lent.
-func (s *StartMeter) StalledSince(uid string, lentAfter time.Duration) time.Time {
-	p := s.pods[uid]
-	if p == nil {
-		return time.Time{}
-	}
-	took, used, full := p.samples.usedIn(min(max(lentAfter/2, shortestWindow), longestWindow))
+func (m *Meter) StalledSince(s *Start, lentAfter time.Duration) time.Time {
+	took, used, full := s.samples.usedIn(min(max(lentAfter/2, shortestWindow), longestWindow))
 	span := took.Seconds()
 	switch {
 	case !full:
-	case used.cpu >= s.stalls.Cores*span || used.inLine >= s.stalls.InLine*span || used.moved >= s.stalls.Bytes*span,
-		p.samples[len(p.samples)-1].moved == nil: // not known
-		p.since = time.Time{}
-	case p.since.IsZero():
-		p.since = p.samples[len(p.samples)-1].at.Add(-took)
+	case used.cpu >= m.stalls.Cores*span || used.inLine >= m.stalls.InLine*span || used.moved >= m.stalls.Bytes*span,
+		s.samples[len(s.samples)-1].moved == nil: // not known
+		s.since = time.Time{}
+	case s.since.IsZero():
+		s.since = s.samples[len(s.samples)-1].at.Add(-took)
 	}
-	return p.since
+	return s.since
 }
 
-// Quiet reports whether a pod used little CPU lately, and waited little for one: a pod that starves uses little, too. A
-// pod whose CPU use cannot be measured counts as quiet. One that was never measured does not.
-func (s *StartMeter) Quiet(uid string) bool {
-	p := s.pods[uid]
-	if p == nil {
-		return false
-	}
-	took, used, full := p.samples.usedIn(s.quiet.Window)
-	return len(p.samples) == 0 || full && used.wanted() < s.quiet.Cores*took.Seconds()
+// Quiet reports whether a start used little CPU lately, and waited little for one: a pod that starves uses little, too. One
+// whose CPU use cannot be measured counts as quiet. One that was never measured does not.
+func (m *Meter) Quiet(s *Start) bool {
+	took, used, full := s.samples.usedIn(m.quiet.Window)
+	return len(s.samples) == 0 && s.blind || full && used.wanted() < m.quiet.Cores*took.Seconds()
 }
-
-// Forget drops the measurements of a pod.
-func (s *StartMeter) Forget(uid string) { delete(s.pods, uid) }

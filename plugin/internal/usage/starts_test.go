@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,8 +15,8 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	t.Parallel()
 	const window = 5 * time.Second
 	begin := time.Unix(1000, 0)
-	sign := &start{}
-	s := StartMeter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}, pods: map[string]*start{"uid": sign}}
+	sign := &Start{}
+	s := Meter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}
 	now := usage{at: begin, inLine: map[thread]float64{}, moved: map[thread]float64{}}
 	step := func(cpu, inLine, moved float64) time.Time {
 		now.at = now.at.Add(time.Second)
@@ -25,7 +24,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + inLine}
 		now.moved = map[thread]float64{{}: now.moved[thread{}] + moved}
 		sign.add(now)
-		return s.StalledSince("uid", 2*window)
+		return s.StalledSince(sign, 2*window)
 	}
 	steps := func(n int, cpu, inLine, moved float64) (since time.Time) {
 		for range n {
@@ -34,7 +33,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 		return since
 	}
 	sign.add(now)
-	assert.Zero(t, s.StalledSince("uid", 2*window))
+	assert.Zero(t, s.StalledSince(sign, 2*window))
 	assert.Zero(t, steps(4, 0, 0, 0), "the window is not full")
 	assert.Equal(t, begin, step(0, 0, 0), "the stall counts from the begin of the window")
 	assert.Equal(t, begin, steps(60, 0.03, 0.3, 500), "probes use this much on a busy node")
@@ -51,7 +50,7 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 // course returns the result of a start that was measured each second, from its use in each second.
 func course(t *testing.T, seconds ...use) costs.Start {
 	t.Helper()
-	p := &start{}
+	p := &Start{}
 	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[thread]float64{}}
 	p.add(now)
 	for _, u := range seconds {
@@ -60,7 +59,7 @@ func course(t *testing.T, seconds ...use) costs.Start {
 		now.moved = map[thread]float64{{}: now.moved[thread{}] + u.moved}
 		p.add(now)
 	}
-	took, known := (&StartMeter{pods: map[string]*start{"uid": p}}).Took("uid")
+	took, known := p.Took()
 	require.True(t, known)
 	return took
 }
@@ -92,9 +91,8 @@ func TestWhatAStartTook(t *testing.T) {
 
 func TestWhatAStartUsesSoFar(t *testing.T) {
 	t.Parallel()
-	p, s := &start{}, &StartMeter{}
-	s.pods = map[string]*start{"uid": p}
-	_, known := s.Use("uid")
+	p := &Start{}
+	_, known := p.Use()
 	assert.False(t, known, "the start was not measured")
 	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[thread]float64{}}
 	for _, c := range []struct {
@@ -111,25 +109,26 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + c.inLine}
 		now.moved = map[thread]float64{{}: now.moved[thread{}] + c.moved}
 		p.add(now)
-		use, known := s.Use("uid")
+		use, known := p.Use()
 		assert.Equal(t, now.at.After(time.Unix(1000, 0)), known)
 		assert.Equal(t, c.want, use)
 		now.at = now.at.Add(time.Second)
 	}
 	p.blind = true
-	_, known = s.Use("uid")
+	_, known = p.Use()
 	assert.False(t, known)
 }
 
 func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
-	s := NewStartMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	m := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	target := Target{PIDs: []int{7}}
 	proc.process(7, 100, 1, "")
+	s := &Start{}
 	took := func(at int64) bool {
-		_ = s.Measure(time.Unix(at, 0), "uid", target)
-		_, known := s.Took("uid")
+		_ = m.Measure(time.Unix(at, 0), s, target)
+		_, known := s.Took()
 		return known
 	}
 	assert.False(t, took(0), "one measurement is not enough")
@@ -139,27 +138,24 @@ func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	target.PIDs[0] = 7
 	assert.False(t, took(3))
 	assert.False(t, took(4), "its earlier use is not known")
-	s.Forget("uid")
+	s = &Start{}
 	assert.False(t, took(5))
 	assert.True(t, took(6), "this is another start")
 }
 
 func TestManyStartsAreMeasuredLessOften(t *testing.T) {
 	t.Parallel()
-	s := NewStartMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+	m := NewMeter(Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		pods  int
 		after time.Duration
 	}{{1, 250 * time.Millisecond}, {15, 250 * time.Millisecond}, {16, 500 * time.Millisecond}, {60, time.Second}, {200, time.Second}} {
-		for i := len(s.pods); i < c.pods; i++ {
-			s.pods[strconv.Itoa(i)] = &start{}
-		}
 		now = now.Add(time.Hour)
-		due, next := s.Begin(now)
+		due, next := m.Begin(now, c.pods)
 		assert.True(t, due)
 		assert.Equal(t, now.Add(c.after), next, "%d pods", c.pods)
-		due, next = s.Begin(next.Add(-time.Millisecond))
+		due, next = m.Begin(next.Add(-time.Millisecond), c.pods)
 		assert.False(t, due)
 		assert.Equal(t, now.Add(c.after), next, "%d pods", c.pods)
 	}
