@@ -44,9 +44,8 @@ func TestAReportThatPanicsIsCaught(t *testing.T) {
 	assert.InDelta(t, 2, testutil.ToFloat64(o.metrics.panics.WithLabelValues("unforeseen")), 0)
 
 	o = New(Options{Log: log}) // it cannot write events
-	ticket := throttle.New(time.Now(), throttle.Settings{}).Join(time.Now(), throttle.Request{UID: "u2", Name: "ns/stuck"})
 	require.NotPanics(t, func() {
-		o.Report(StartEvent{Event: throttle.Event{State: throttle.Started, Reason: reasons.Stuck, Ticket: ticket, Time: time.Now()}})
+		o.Report(StartEvent{Pod: Pod{"u2", "ns/stuck"}, Event: throttle.Event{State: throttle.Started, Reason: reasons.Stuck, Time: time.Now()}})
 	})
 	assert.Equal(t, "caught a panic in StartEvent for pod ns/stuck, the daemon goes on: runtime error: invalid memory address or nil pointer dereference", logged.LastEntry().Message)
 }
@@ -103,9 +102,8 @@ func (w *everywhere) counted(t *testing.T, r *prometheus.Registry) {
 func TestWhatEachEventCauses(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	ticket := throttle.New(now, throttle.Settings{}).Join(now, throttle.Request{UID: "u1", Name: "ns/web"})
 	of := func(state throttle.State, reason reasons.Reason) throttle.Event {
-		return throttle.Event{State: state, Reason: reason, Ticket: ticket, Time: now, Took: 3 * time.Second, Waiting: 2, Starting: 1}
+		return throttle.Event{State: state, Reason: reason, Time: now, Took: 3 * time.Second, Waiting: 2, Starting: 1}
 	}
 	web := Pod{"u1", "ns/web"}
 	const pod = " pod_name=web pod_namespace=ns pod_uid=u1"
@@ -124,51 +122,51 @@ func TestWhatEachEventCauses(t *testing.T) {
 		event  Event
 		causes []string
 	}{
-		{StartEvent{Event: of(throttle.Waiting, "")}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Waiting, "")}, []string{
 			"log debug: pod ns/web joined the queue" + pod + " starting=1 waiting=2",
 		}},
-		{StartEvent{Event: of(throttle.Waiting, reasons.GateExpired), Container: "c1"}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Waiting, reasons.GateExpired), Container: "c1"}, []string{
 			"log warning: the wait of pod ns/web in the gate ended without a turn: kubelet tries again, the pod keeps its place container_id=c1" + pod + " reason=GateExpired starting=1 waiting=2",
 			"metric gate_expired_total: 1",
 			"on pod u1 ns/web: Warning GateExpired: " + expiredText,
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits)}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Starting, reasons.WithinLimits)}, []string{
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total WithinLimits: 1", "metric wait_seconds WithinLimits: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.WithinLimits), Disabled: true}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Starting, reasons.WithinLimits), Disabled: true}, []string{
 			"log info: start of pod ns/web admitted after 3s" + pod + " reason=WithinLimits starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total WithinLimits: 1", "metric unpaced_total Disabled: 1", "metric wait_seconds WithinLimits: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.Exempt), Disabled: true}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Starting, reasons.Exempt), Disabled: true}, []string{
 			"log info: start of pod ns/web admitted after 3s: Exempt" + pod + " reason=Exempt starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total Exempt: 1", "metric wait_seconds Exempt: 3",
 		}},
-		{StartEvent{Event: of(throttle.Starting, reasons.ByHand)}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Starting, reasons.ByHand)}, []string{
 			"log warning: start of pod ns/web admitted after 3s: ByHand: 'pod-pacemaker admit' let it start, whatever the limits say" + pod + " reason=ByHand starting=1 wait_ms=3000 waiting=2",
 			"metric admissions_total ByHand: 1", "metric wait_seconds ByHand: 3",
 			"on pod u1 ns/web: Normal StartAdmitted: Admitted over the limit after 3s: ByHand",
 		}},
-		{StartEvent{Event: of(throttle.Started, reasons.Ready)}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Started, reasons.Ready)}, []string{
 			"log info: start of pod ns/web ended after 3s: Ready" + pod + " reason=Ready start_ms=3000 starting=1 waiting=2",
 			"metric start_seconds Ready: 3",
 		}},
-		{StartEvent{Event: of(throttle.Started, reasons.Stuck)}, []string{
+		{StartEvent{Pod: web, Event: of(throttle.Started, reasons.Stuck)}, []string{
 			"log warning: start of pod ns/web is stuck after 3s and no longer counts" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
 			"metric start_seconds Stuck: 3",
 			"on pod u1 ns/web: Warning StartStuck: Not ready 3s after it was admitted; the start no longer counts, and other pods may start",
 		}},
-		{StartEvent{Event: throttle.Event{State: throttle.Gone, Reason: reasons.Deleted, Ticket: ticket, Time: now}}, []string{
+		{StartEvent{Pod: web, Event: throttle.Event{State: throttle.Gone, Reason: reasons.Deleted, Time: now}}, []string{
 			"log info: pod ns/web left the queue: Deleted" + pod + " reason=Deleted starting=0 waiting=0",
 		}},
-		{ShadowEvent{of(throttle.Starting, reasons.WithinLimits), reasons.Rate}, []string{
+		{ShadowEvent{web, of(throttle.Starting, reasons.WithinLimits), reasons.Rate}, []string{
 			"log info: pod ns/web would have waited for 3s, but the mode is Shadow: Rate" + pod + " reason=Rate starting=1 wait_ms=3000 waiting=2",
 			"metric shadow_wait_seconds Rate: 3",
 		}},
-		{ShadowEvent{of(throttle.Started, reasons.Stuck), reasons.Rate}, []string{
+		{ShadowEvent{web, of(throttle.Started, reasons.Stuck), reasons.Rate}, []string{
 			"log debug: start of pod ns/web would have ended after 3s, but the mode is Shadow: Stuck" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
 		}},
-		{ShadowEvent{of(throttle.Waiting, ""), reasons.Rate}, nil},
+		{ShadowEvent{web, of(throttle.Waiting, ""), reasons.Rate}, nil},
 		{Unpaced{Reason: reasons.Adopted}, []string{"metric unpaced_total Adopted: 1"}},
 		{Unpaced{Reason: Disabled}, []string{"metric unpaced_total Disabled: 1"}},
 		{Unpaced{Pod: web, Reason: Shadow, HeldBy: reasons.Rate}, []string{

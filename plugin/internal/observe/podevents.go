@@ -61,14 +61,14 @@ func newPodEvents() *podEvents {
 }
 
 // happened writes the event on a pod that reports an event of the limiter, if it is to be reported.
-func (s *podEvents) happened(n EventWriter, e throttle.Event) {
-	uid := e.Ticket.UID()
+func (s *podEvents) happened(n EventWriter, of Pod, e throttle.Event) {
+	uid := of.UID
 	_, waited := s.written[uid]
-	s.forget(e)
+	s.forget(of, e)
 	took := e.Took.Round(100 * time.Millisecond)
 	write := func(budget *eventBudget, kind, reason, format string, args ...any) {
 		if budget.allow(e.Time) {
-			n.Pod(uid, e.Ticket.Name(), kind, reason, fmt.Sprintf(format, args...))
+			n.Pod(uid, of.Name, kind, reason, fmt.Sprintf(format, args...))
 		}
 	}
 	switch {
@@ -87,10 +87,10 @@ func (s *podEvents) happened(n EventWriter, e throttle.Event) {
 }
 
 // forget forgets the last event of a pod that no longer waits.
-func (s *podEvents) forget(e throttle.Event) {
+func (s *podEvents) forget(of Pod, e throttle.Event) {
 	if e.State != throttle.Waiting {
-		delete(s.written, e.Ticket.UID())
-		delete(s.expired, e.Ticket.UID())
+		delete(s.written, of.UID)
+		delete(s.expired, of.UID)
 	}
 }
 

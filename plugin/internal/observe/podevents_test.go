@@ -54,7 +54,7 @@ func (s *story) passes(d time.Duration) []string {
 	for end := s.now.Add(d); ; s.now = s.now.Add(time.Second) {
 		s.limiter.Advance(s.now)
 		for _, e := range s.limiter.Drain() {
-			s.events.happened(&s.heard, e)
+			s.events.happened(&s.heard, Pod{e.Ticket.UID(), e.Ticket.Name()}, e)
 		}
 		s.events.look(s.now, &s.heard, s.limiter.Snapshot(s.now))
 		if !s.now.Before(end) {
@@ -199,7 +199,7 @@ func TestAWaitThatEndsInTheModeShadowIsForgotten(t *testing.T) {
 	require.Len(t, o.pods.written, 1)
 	waits.End(s.now, reasons.Deleted)
 	for _, e := range s.limiter.Drain() {
-		o.Report(ShadowEvent{Event: e, HeldBy: reasons.Concurrency})
+		o.Report(ShadowEvent{Pod: Pod{e.Ticket.UID(), e.Ticket.Name()}, Event: e, HeldBy: reasons.Concurrency})
 	}
 	assert.Empty(t, o.pods.written)
 }

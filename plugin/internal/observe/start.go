@@ -15,22 +15,21 @@ import (
 // StartEvent is an event of the limiter about a start. It is logged. Admissions, ends and waits that expired are
 // counted. podEvents chooses whether an event is written on the pod.
 type StartEvent struct {
-	throttle.Event
-	Container string // ID of the pod's container that was made last; empty if there is none
-	Disabled  bool   // the mode is Disabled, in which an admission within the limits is an unpaced start
+	Pod
+	throttle.Event        // without the Ticket
+	Container      string // ID of the pod's container that was made last; empty if there is none
+	Disabled       bool   // the mode is Disabled, in which an admission within the limits is an unpaced start
 }
 
-func (e StartEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
-
 func (e StartEvent) report(o *Observer) {
-	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting})
+	log := e.log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting})
 	if e.Container != "" {
 		log = log.WithField("container_id", e.Container)
 	}
 	if e.Reason != "" {
 		log = log.WithField("reason", e.Reason)
 	}
-	name, took := e.Ticket.Name(), e.Took.Round(100*time.Millisecond)
+	name, took := e.Name, e.Took.Round(100*time.Millisecond)
 	switch e.State {
 	case throttle.Starting:
 		o.metrics.admissions.WithLabelValues(string(e.Reason)).Inc()
@@ -72,23 +71,22 @@ func (e StartEvent) report(o *Observer) {
 			log.Infof("start of pod %s ended after %s: %s", name, took, e.Reason)
 		}
 	}
-	o.pods.happened(o.events, e.Event)
+	o.pods.happened(o.events, e.Pod, e.Event)
 }
 
 // ShadowEvent is an event of the limiter about a start that continued at once in the mode Shadow: what would have
 // happened in the mode Enforce. It is logged, and the wait counted. No event is written on the pod, because nothing
 // happened to it.
 type ShadowEvent struct {
-	throttle.Event
-	HeldBy reasons.Reason // the limit that would have held the start
+	Pod
+	throttle.Event                // without the Ticket
+	HeldBy         reasons.Reason // the limit that would have held the start
 }
 
-func (e ShadowEvent) pod() Pod { return Pod{e.Ticket.UID(), e.Ticket.Name()} }
-
 func (e ShadowEvent) report(o *Observer) {
-	o.pods.forget(e.Event)
-	name, took := e.Ticket.Name(), e.Took.Round(100*time.Millisecond)
-	log := e.pod().log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting, "reason": e.HeldBy})
+	o.pods.forget(e.Pod, e.Event)
+	name, took := e.Name, e.Took.Round(100*time.Millisecond)
+	log := e.log(o).WithFields(logrus.Fields{"waiting": e.Waiting, "starting": e.Starting, "reason": e.HeldBy})
 	switch e.State {
 	case throttle.Starting:
 		o.metrics.shadowWaits.WithLabelValues(string(e.HeldBy)).Observe(e.Took.Seconds())

@@ -120,11 +120,13 @@ func (l *loop) alive(ctx context.Context) error {
 func (l *loop) publish(now time.Time) {
 	for _, e := range l.s.drain() {
 		l.track(now, e)
+		pod := observe.Pod{UID: e.Ticket.UID(), Name: e.Ticket.Name()}
+		e.Ticket = nil // only this package may use it
 		if e.shadowed {
-			l.s.o.Observer.Report(observe.ShadowEvent{Event: e.Event, HeldBy: e.heldBy})
+			l.s.o.Observer.Report(observe.ShadowEvent{Pod: pod, Event: e.Event, HeldBy: e.heldBy})
 			continue
 		}
-		l.s.o.Observer.Report(observe.StartEvent{Event: e.Event, Container: e.container, Disabled: l.s.Valve.Mode() == v1alpha1.ModeDisabled})
+		l.s.o.Observer.Report(observe.StartEvent{Pod: pod, Event: e.Event, Container: e.container, Disabled: l.s.Valve.Mode() == v1alpha1.ModeDisabled})
 	}
 }
 
