@@ -63,9 +63,8 @@ type cluster struct {
 	namespaces *policies.Namespaces
 }
 
-// newCluster returns a cluster, and an observer that writes events to its API server. It calls podChanged when the API
-// server reports a change of a pod.
-func newCluster(o Options, c clients, podChanged func(pod podwatch.Pod, deleted bool)) (*cluster, *observe.Observer) {
+// newCluster returns a cluster, and an observer that writes events to its API server.
+func newCluster(o Options, c clients) (*cluster, *observe.Observer) {
 	recorder := observe.NewRecorder(c.kube, o.NodeName, o.Instance)
 	reporter := report.New(report.Options{
 		API: c.dynamic, Leases: c.kube.Leases(o.Namespace), NodeName: o.NodeName, Instance: o.Instance,
@@ -75,7 +74,7 @@ func newCluster(o Options, c clients, podChanged func(pod podwatch.Pod, deleted 
 	return &cluster{
 		clients: c, recorder: recorder, reporter: reporter, namespaces: policies.NewNamespaces(c.kube, o.Log),
 		watch: podwatch.New(podwatch.Options{
-			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnChange: podChanged, OnPanic: observer.Panicked,
+			Client: c.kube, NodeName: o.NodeName, Log: o.Log, OnPanic: observer.Panicked,
 		}),
 	}, observer
 }

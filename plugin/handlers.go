@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nri"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
@@ -19,8 +20,8 @@ type handler struct {
 	starts      *starts.Starts
 	waiting     *waiting.Chooser
 	observer    *observe.Observer
-	made        func(*api.PodSandbox) // called with each sandbox
-	refuseLarge bool                  // refuse what is larger than mostListed
+	cni         *cni.Installer // nil if no waiting room is installed
+	refuseLarge bool           // refuse what is larger than mostListed
 }
 
 var _ nri.Handler = handler{} // whose comments say when each method is called
@@ -63,7 +64,7 @@ func (h handler) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	if err := h.large(pod, pod.SizeVT(), ""); err != nil {
 		return err
 	}
-	h.made(pod)
+	made(h.cni, pod)
 	return h.waiting.Sandbox(ctx, pod)
 }
 

@@ -21,7 +21,7 @@ func message(p *testPod, a *attempt) (*api.PodSandbox, *api.Container) {
 
 // handlerOf returns what the runtime's calls reach.
 func handlerOf(d *Daemon) handler {
-	return handler{starts: d.starts, waiting: d.waiting, observer: d.observer, refuseLarge: d.options.RefuseLargeEnvironments, made: func(*api.PodSandbox) {}}
+	return handler{starts: d.starts, waiting: d.waiting, observer: d.observer, refuseLarge: d.options.RefuseLargeEnvironments}
 }
 
 // counted returns the value of a metric, summed over its labels. For a histogram, it returns the count.

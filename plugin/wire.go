@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
@@ -43,18 +41,17 @@ func defaultTuning() tuning {
 	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}, listen: rundir.Serve}
 }
 
-// newDaemon returns a daemon that uses the API server through c. If c is nil, the daemon is standalone.
+// newDaemon returns a daemon that uses the API server through c. If c is nil, the daemon is standalone. Its parts are made in
+// the order in which they use each other. The starts and the pod watch, which also call parts that are made later, are
+// linked with these at the end.
 func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tuning) *Daemon {
-	// The pod watch, the starts and the runtime call what is made of them: these calls reach d, which is set late. They
-	// come only in Run, when d is complete. Every other part is complete when it is made.
-	var d *Daemon
 	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 0 }
 	var cl *cluster
 	var observer *observe.Observer
 	if c == nil {
 		observer = observe.New(observe.Options{Log: o.Log, Events: t.events, Nodes: nodes})
 	} else {
-		cl, observer = newCluster(o, *c, func(pod podwatch.Pod, deleted bool) { d.podChanged(pod, deleted) })
+		cl, observer = newCluster(o, *c)
 		nodes, policiesChanged = cl.reporter.Nodes, cl.policiesChanged
 		t.pods, t.stops, t.metadata, t.leases = cl.watch, cl.watch, cl.watch.LargeMetadata, c.kube.Leases(o.Namespace)
 	}
@@ -63,35 +60,33 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 	}
 	memory := learning.New(o.costsPath(), machineOf(o.ProcRoot, pods.Node), o.Log)
 	paced := starts.New(starts.Options{
-		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Log: o.Log, Waitable: o.GateTimeout,
-		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
-			return d.round(now, waiting)
-		},
-		Node: func() (string, time.Time) { return d.nodeObject() }, KeepReady: o.keepReady,
-		Relist:          func() time.Duration { return relistWithin(nodes()) },
-		PoliciesChanged: policiesChanged, Forgotten: func(uid string) { d.waiting.Forget(uid) },
+		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Log: o.Log, Waitable: o.GateTimeout, KeepReady: o.keepReady,
+		Relist: func() time.Duration { return relistWithin(nodes()) }, PoliciesChanged: policiesChanged,
 		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 	})
 	monitor := signals.New(o.ProcRoot, o.CgroupRoot, pods, paced, observer.Report)
 	applies := &applier{observer: observer, signals: monitor, starts: paced, cores: pods, standalone: c == nil, limits: make(chan struct{}), turn: make(chan struct{}, 1)}
+	source := newSource(o, c, file, applies)
+	claimer := newClaimer(o, t.leases, paced, nodes, observer)
 	chooser := waiting.New(waiting.Options{
 		Starts: paced, BreakerPause: t.firstTrip, Pods: t.pods, Observer: observer, Refused: monitor.Refused,
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: pods.Node, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
+	synced := make(chan struct{})
+	installer := newCNI(o, synced, chooser.Room.Shut)
 	connection := nri.New(nri.Options{
-		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
-		Handler: handler{
-			starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments,
-			made: func(sandbox *api.PodSandbox) { made(d.cni, sandbox) },
-		},
-		Stops: t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
+		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex, Synced: synced,
+		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments, cni: installer},
+		Stops:   t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
 	})
-	d = &Daemon{
+	d := &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
-		memory: memory, connection: connection, applier: applies, cluster: cl,
-		cni: newCNI(o, connection.Synced(), chooser.Room.Shut), source: newSource(o, c, file, applies),
-		claimer: newClaimer(o, t.leases, paced, nodes, observer), listen: t.listen,
+		memory: memory, connection: connection, applier: applies, cluster: cl, cni: installer, source: source, claimer: claimer, listen: t.listen,
+	}
+	paced.Link(starts.Links{Round: d.round, Node: d.nodeObject, Forgotten: chooser.Forget})
+	if cl != nil {
+		cl.watch.OnChange(d.podChanged)
 	}
 	return d
 }

@@ -146,8 +146,9 @@ func (s *stampede) run(t *testing.T, config string) {
 		})
 		all.Go(func() error { source.Begin(); source.Run(ctx); return nil })
 		pods := podwatch.New(podwatch.Options{
-			Client: kubetest.Of(kube), NodeName: name, Log: log, OnChange: func(podwatch.Pod, bool) {}, OnPanic: panicked,
+			Client: kubetest.Of(kube), NodeName: name, Log: log, OnPanic: panicked,
 		})
+		pods.OnChange(func(podwatch.Pod, bool) {})
 		all.Go(func() error { pods.Run(ctx); return nil })
 		reporter := report.New(report.Options{
 			API: objects, Leases: kubetest.Of(kube).Leases("default"), NodeName: name, Object: name, Lease: "pod-pacemaker-summary", Log: log,

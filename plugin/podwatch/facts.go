@@ -19,7 +19,7 @@ type extractor struct {
 
 // ExtractFacts makes the watch call extract for every pod, before it drops most of the pod. If extract is nil, it
 // extracts no facts. If the watch knows pods already, it lists all pods again, at a random moment within the given
-// time, so that the nodes of a large cluster do not list at the same moment. Then it calls OnChange for each. extract
+// time, so that the nodes of a large cluster do not list at the same moment. Then it reports each, see OnChange. extract
 // must be safe for concurrent use. If extract panics, the watch knows only the name of the pod. ExtractFacts does not
 // block.
 func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within time.Duration) {

@@ -50,11 +50,11 @@ func (w *Watch) Await(ctx context.Context, uid string) (Pod, bool) {
 	}
 }
 
-// change replaces before by after and calls OnChange. before or after may be nil.
+// change replaces before by after and reports that. before or after may be nil.
 func (w *Watch) change(before, after *cached) {
 	if before != nil && (after == nil || after.pod.UID != before.pod.UID) {
 		if w.remove(before) {
-			w.options.OnChange(before.pod, true)
+			w.changed(before.pod, true)
 		}
 		before = nil
 	}
@@ -66,7 +66,7 @@ func (w *Watch) change(before, after *cached) {
 			Warnf("pod %s/%s: a mirror pod with the uid of another pod is ignored", after.Namespace, after.Name)
 		return
 	}
-	w.options.OnChange(after.pod, false)
+	w.changed(after.pod, false)
 	if after.pod.Terminal() {
 		w.remove(after)
 	}

@@ -24,6 +24,7 @@ type Watch struct {
 	options  Options
 	informer *informer.Informer[*cached]
 	trim     func(*corev1.Pod) Pod
+	changed  func(pod Pod, deleted bool) // see OnChange
 
 	mu        sync.Mutex
 	facts     extractor
@@ -39,15 +40,6 @@ type Options struct {
 	Client kube.Interface
 	// NodeName is the node's name.
 	NodeName string
-	// OnChange is called for each pod that appears or changes, with deleted false, and for each that the API server
-	// no longer has, with deleted true and its last known state. A pod that has ended is reported once more, and then no
-	// longer known. Its deletion is reported unless the API server is away then. For a pod that was replaced by a new pod
-	// of that name, it is called with deleted true before it is called for the new one. A deleted static pod lost only its
-	// mirror pod, which kubelet makes again while the pod lives.
-	//
-	// It is called in the order of the changes, after Get knows of the change. It should not block: later changes
-	// wait, also for Get and Await. It must not panic.
-	OnChange func(pod Pod, deleted bool)
 	// OnPanic is called in the goroutine of every panic that is caught while a pod is read, with the name of the part and
 	// what the panic is about, for the log.
 	OnPanic func(part string, fault any, fields logrus.Fields)
@@ -71,6 +63,16 @@ func New(o Options) *Watch {
 	})
 	return w
 }
+
+// OnChange makes Run call change for each pod that appears or changes, with deleted false, and for each that the API server
+// no longer has, with deleted true and its last known state. A pod that has ended is reported once more, and then no
+// longer known. Its deletion is reported unless the API server is away then. For a pod that was replaced by a new pod
+// of that name, change is called with deleted true before it is called for the new one. A deleted static pod lost only its
+// mirror pod, which kubelet makes again while the pod lives.
+//
+// Calls come in the order of the changes, after Get knows of the change. They should not block: later changes wait, also
+// for Get and Await. They must not panic. Call OnChange once, before Run.
+func (w *Watch) OnChange(change func(pod Pod, deleted bool)) { w.changed = change }
 
 // Run follows the pods until ctx ends. Call it once. While the API server cannot be reached or refuses, Run keeps
 // trying, and logs the fault.

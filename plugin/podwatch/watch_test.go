@@ -50,7 +50,8 @@ func run(t testing.TB, client kubernetes.Interface) (w *Watch, told *changes, lo
 	t.Helper()
 	logger, log := logtest.NewNullLogger()
 	told = &changes{}
-	w = New(Options{Client: kubetest.Of(client), NodeName: "node-a", OnChange: told.add, Log: logger})
+	w = New(Options{Client: kubetest.Of(client), NodeName: "node-a", Log: logger})
+	w.OnChange(told.add)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -247,15 +248,15 @@ func TestGetInsideOnChange(t *testing.T) {
 		api := fakes{t, fake.NewClientset(webPod())}
 		logger, _ := logtest.NewNullLogger()
 		calls := 0
-		var w *Watch
-		w = New(Options{Client: kubetest.Of(api), NodeName: "node-a", Log: logger, OnChange: func(pod Pod, deleted bool) {
+		w := New(Options{Client: kubetest.Of(api), NodeName: "node-a", Log: logger})
+		w.OnChange(func(pod Pod, deleted bool) {
 			calls++
 			known, ok := w.Get(pod.UID)
 			require.Equal(t, !deleted, ok)
 			if ok {
 				require.Equal(t, pod, known)
 			}
-		}})
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { w.Run(ctx) })
@@ -276,11 +277,12 @@ func TestAPanicDoesNotEndTheWatch(t *testing.T) {
 		told := &changes{}
 		var panics []string
 		w := New(Options{
-			Client: kubetest.Of(api), NodeName: "node-a", Log: logger, OnChange: told.add,
+			Client: kubetest.Of(api), NodeName: "node-a", Log: logger,
 			OnPanic: func(part string, fault any, fields logrus.Fields) {
 				panics = append(panics, fmt.Sprint(part, ": ", fault, " ", fields))
 			},
 		})
+		w.OnChange(told.add)
 		w.trim = func(p *corev1.Pod) Pod {
 			if p.Name == "strange" {
 				panic("unforeseen")
@@ -309,7 +311,8 @@ func TestChange(t *testing.T) {
 	t.Parallel()
 	logger, log := logtest.NewNullLogger()
 	told := &changes{}
-	w := New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", OnChange: told.add, Log: logger})
+	w := New(Options{Client: kubetest.Of(fake.NewClientset()), NodeName: "node-a", Log: logger})
+	w.OnChange(told.add)
 	first, second := w.keep(webPod()), w.keep(webPod(uid("2", "uid-2")))
 	w.change(nil, first)
 	w.change(first, first)

@@ -37,8 +37,10 @@ func aStarts(change ...func(*Options)) *Starts {
 	o := Options{
 		Server: true, Log: discard(), Waitable: time.Hour, // so that a few pods get a place in the gate before a start has ended
 		Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"}, Timing: DefaultTiming(),
-		Node: func() (string, time.Time) { return "", time.Time{} }, Relist: func() time.Duration { return 0 },
-		Round: func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} }, Forgotten: func(string) {}, PoliciesChanged: func(policies.Changes) {},
+		Relist: func() time.Duration { return 0 }, PoliciesChanged: func(policies.Changes) {}, Links: Links{
+			Round:     func(time.Time, []throttle.TicketView) (map[string]bool, time.Time) { return nil, time.Time{} },
+			Forgotten: func(string) {}, Node: func() (string, time.Time) { return "", time.Time{} },
+		},
 	}
 	for _, c := range change {
 		c(&o)

@@ -38,13 +38,6 @@ type Options struct {
 	Server bool
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
-	// Round is called in each round of the loop with the tickets that wait, in the order of the queue. It returns
-	// for which of them a process waits in the waiting room, by UID, and when to call it again at the latest, or zero if
-	// something has to happen first. It must not block.
-	Round func(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time)
-	// Node returns the UID of this node's Node object and when it was made. Both are zero if it is not known. It must not
-	// block, and is required with Pods.
-	Node func() (uid string, made time.Time)
 	// KeepReady keeps what StartAfter.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file, and must be
 	// safe for concurrent use.
 	KeepReady func(ReadyOnce)
@@ -53,11 +46,23 @@ type Options struct {
 	Relist func() time.Duration
 	// PoliciesChanged is called after a change of the policies. It must not block.
 	PoliciesChanged func(policies.Changes)
-	// Forgotten is called for each pod that is forgotten. It must not block, and must be safe for concurrent use.
-	Forgotten func(uid string)
 	// Roots are the paths of the host's /proc and cgroups.
 	Roots  usage.Roots
 	Timing Timing
+	Links
+}
+
+// Links are what a Starts calls of the parts that are made after it. All are required, Node only with Options.Pods. None may
+// block.
+type Links struct {
+	// Round is called in each round of the loop with the tickets that wait, in the order of the queue. It returns
+	// for which of them a process waits in the waiting room, by UID, and when to call it again at the latest, or zero if
+	// something has to happen first.
+	Round func(now time.Time, waiting []throttle.TicketView) (inRoom map[string]bool, again time.Time)
+	// Node returns the UID of this node's Node object and when it was made. Both are zero if it is not known.
+	Node func() (uid string, made time.Time)
+	// Forgotten is called for each pod that is forgotten. It must be safe for concurrent use.
+	Forgotten func(uid string)
 }
 
 // Timing holds the intervals and thresholds of a Starts.
@@ -112,6 +117,9 @@ func New(o Options) *Starts {
 	s.loop = newLoop(s)
 	return s
 }
+
+// Link sets Options.Links. Call it once, before all other methods.
+func (s *Starts) Link(l Links) { s.o.Links = l }
 
 // Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
 // overlap.

@@ -14,7 +14,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
@@ -30,16 +29,13 @@ func aChooser(o Options) *Chooser {
 	o.Observer = cmp.Or(o.Observer, anObserver(silent))
 	timing := starts.DefaultTiming()
 	timing.Stalls.Every = 24 * time.Hour // no slot is lent
-	var c *Chooser
 	o.Starts = starts.New(starts.Options{
 		Pods: o.Pods, Observer: o.Observer,
 		Memory: learning.New("", costs.Machine{}, silent), Log: silent, Waitable: o.Gate.Timeout, Timing: timing,
-		Forgotten: func(uid string) { c.Forget(uid) }, PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
-		Round: func(now time.Time, waiting []throttle.TicketView) (map[string]bool, time.Time) {
-			return c.Room.Round(now, waiting)
-		},
+		PoliciesChanged: func(policies.Changes) {}, Roots: usage.Roots{Proc: "/nowhere", Cgroup: "/nowhere"},
 	})
-	c = New(o)
+	c := New(o)
+	o.Starts.Link(starts.Links{Round: c.Room.Round, Forgotten: c.Forget})
 	return c
 }
 
