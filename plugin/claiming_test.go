@@ -131,7 +131,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 		time.Sleep(time.Minute + time.Second) // until the daemon is idle, and between two looks of the claimer
 		sandbox := &api.PodSandbox{Id: "s", Uid: "first", Namespace: "default", Name: "first"}
 		pod := podwatch.Pod{UID: "first", Namespace: "default", Name: "first", Facts: &startpolicy.Facts{}}
-		start := d.starts.Container(time.Now(), sandbox, &api.Container{Id: "c", Name: "app", PodSandboxId: "s"}, pod, true, starts.HookTerms{})
+		start := d.starts.Container(time.Now(), sandbox, &api.Container{Id: "c", Name: "app", PodSandboxId: "s"}, pod, starts.HookTerms{})
 		require.True(t, start.MayWait)
 		begin, stop := time.Now(), start.Ticket.Wait(time.Now())
 		<-start.Ticket.Decided()

@@ -76,8 +76,8 @@ func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Stat
 
 // costOf returns the expected cost of the start of a pod, or nil if the pod watch does not know the pod.
 func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
-	pod, known := d.starts.Known(uid)
-	if !known {
+	pod := d.starts.Known(uid)
+	if !pod.IsKnown() {
 		return nil
 	}
 	e := d.memory.Expect(pod, repeats > 0)

@@ -119,6 +119,9 @@ type Container struct {
 	Over bool
 }
 
+// IsKnown reports whether p is a pod. The zero value is not: it stands for a pod that the watch does not know.
+func (p Pod) IsKnown() bool { return p.UID != "" }
+
 // NamespacedName returns "namespace/name".
 func (p Pod) NamespacedName() string { return p.Namespace + "/" + p.Name }
 

@@ -72,7 +72,7 @@ func BenchmarkHold(b *testing.B) {
 		},
 		"container": func(s *Starts, now time.Time, i int) {
 			ctr := &api.Container{Id: fmt.Sprint("c", i), Name: "app", PodSandboxId: fmt.Sprint("s", 200+i%300)}
-			s.Container(now, sandboxOf(200+i%300), ctr, podwatch.Pod{}, false, HookTerms{May: true})
+			s.Container(now, sandboxOf(200+i%300), ctr, podwatch.Pod{}, HookTerms{May: true})
 		},
 		"hook": func(s *Starts, now time.Time, i int) {
 			Ticket{s, s.ledger.limiter.Lookup(fmt.Sprint(200 + i%300))}.Wait(now)()

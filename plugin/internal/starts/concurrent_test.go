@@ -27,7 +27,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 		func(now time.Time, uid string) { s.lives(now, uid) },
 		func(now time.Time, uid string) {
 			who := Identity{UID: uid, Namespace: "default", Name: uid}
-			if ticket, waits := s.Arrive(now, who, podwatch.Pod{}, false, now); waits {
+			if ticket, waits := s.Arrive(now, who, podwatch.Pod{}, now); waits {
 				ticket.Yield(now, true)
 				ticket.LeaveRoom(now, time.Minute)
 			}
@@ -79,7 +79,7 @@ func (s *Starts) lives(now time.Time, uid string) {
 	ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
 	pod := podwatch.Pod{UID: uid, Namespace: "default", Name: uid}
 	s.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
-	s.Container(now, sandbox, ctr, pod, true, HookTerms{May: true})
+	s.Container(now, sandbox, ctr, pod, HookTerms{May: true})
 	s.ContainerStarted(sandbox, ctr)
 	s.PodChanged(time.Now(), pod, false)
 	s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})

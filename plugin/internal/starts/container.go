@@ -58,16 +58,16 @@ type GatePlace struct {
 }
 
 // Container handles a container that the runtime is about to make, and decides whether it may start now, or else whether
-// it may wait in the gate. pod is what the pod watch knows of its pod, if known.
+// it may wait in the gate. pod is what the pod watch knows of its pod.
 func (s *Starts) Container(
-	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, known bool, hook HookTerms,
+	now time.Time, sandbox *api.PodSandbox, ctr *api.Container, pod podwatch.Pod, hook HookTerms,
 ) (a ContainerStart) {
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
 	p.update(sandbox)
 	a.Valve = s.Valve.stateLocked()
 	a.NewContainer = p.isAsked(now, sandbox.GetId(), ctr, pod)
-	kind := s.ledger.containerKind(now, p, a, pod, known)
+	kind := s.ledger.containerKind(now, p, a, pod)
 	a.Ticket = Ticket{s, p.ticket}
 	s.ledger.decide(now, p, &a, kind)
 	if a.Decision.Admitted {
@@ -135,13 +135,13 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 
 // containerKind returns what a new container means for the start of its pod. It joins the pod if the container begins a
 // start.
-func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod, known bool) startKind {
+func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod) startKind {
 	p.endTry(now, pod, a.Undone, a.Again)
 	t, enforces := p.ticket, !a.Valve.HoldsNone
 	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
-	lapses := enforces && known && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck)
+	lapses := enforces && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck)
 	if t != nil && t.Stalled() {
 		l.limiter.SetStalled(now, a.UID, now) // it goes on
 	}
@@ -151,24 +151,24 @@ func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podw
 		t.End(now, reasons.Lapsed)
 		request.Arrived, request.Since = t.Arrived(), now // it keeps its place, and waits anew
 	} else {
-		kind = l.kind(a, p, pod, known, enforces)
+		kind = l.kind(a, p, pod, enforces)
 	}
 	if kind == continues || kind == never {
 		return kind
 	}
 	l.join(now, p, pod, request)
-	if l.isExempt(p, pod, known) {
+	if l.isExempt(p, pod) {
 		kind = atOnce
 	}
 	return kind
 }
 
 // kind returns what the container starts.
-func (l *ledger) kind(a ContainerStart, p *Pod, pod podwatch.Pod, known, enforces bool) startKind {
+func (l *ledger) kind(a ContainerStart, p *Pod, pod podwatch.Pod, enforces bool) startKind {
 	state, reason := p.start()
 	again := a.Again && !l.config.Load().Spec.PacesRestarts()
 	switch {
-	case known && pod.KindOf(a.Container) == podwatch.Ephemeral:
+	case pod.KindOf(a.Container) == podwatch.Ephemeral:
 		return continues
 	case state == throttle.Gone && reason == reasons.Deleted && enforces:
 		return never
@@ -209,14 +209,14 @@ func (a ContainerStart) continues(state throttle.State, reason reasons.Reason, s
 // or the daemon was not asked, holds a slot from now on, even over the limit.
 func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	now := time.Now()
-	pod, known := s.Known(Key(sandbox))
+	pod := s.Known(Key(sandbox))
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
 	l := &s.ledger
 	s.Hooks.backLocked(ctr.GetId())
 	p.update(sandbox)
 	p.begins(now, ctr)
-	if known {
+	if pod.IsKnown() {
 		l.recount(now, p, pod, false)
 	}
 	if pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && p.isUnasked() {
@@ -224,7 +224,7 @@ func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 		l.effects.wakes = true
 		l.report(observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.NotAsked})
 	}
-	if known && !l.judge(now, p, pod).IsZero() {
+	if pod.IsKnown() && !l.judge(now, p, pod).IsZero() {
 		l.effects.wakes = true
 	}
 }
@@ -250,14 +250,13 @@ func (s *Starts) ContainerRemoved(sandbox *api.PodSandbox, ctr *api.Container) {
 // last of them, and forgets the pod if nothing is left of it. removed reports whether the container was removed, too.
 func (s *Starts) containerEnded(sandbox *api.PodSandbox, ctr *api.Container, removed bool) {
 	for uid := Key(sandbox); uid != ""; {
-		pod, known := s.Known(uid)
-		uid = s.endContainer(uid, ctr, removed, pod, known)
+		uid = s.endContainer(uid, ctr, removed, s.Known(uid))
 	}
 }
 
 // endContainer is containerEnded for a container that seems to be of this pod. If the runtime has forgotten the sandbox, it
 // may be of another. Then endContainer does nothing, and returns that one's UID.
-func (s *Starts) endContainer(uid string, ctr *api.Container, removed bool, pod podwatch.Pod, known bool) (other string) {
+func (s *Starts) endContainer(uid string, ctr *api.Container, removed bool, pod podwatch.Pod) (other string) {
 	now := time.Now()
 	s.lock()
 	defer s.unlock()
@@ -273,7 +272,7 @@ func (s *Starts) endContainer(uid string, ctr *api.Container, removed bool, pod 
 	}
 	p.ends(now, ctr, removed)
 	p.endTry(now, pod, p.allUndone(pod), false)
-	s.ledger.forget(now, uid, false, known)
+	s.ledger.forget(now, uid, false, pod.IsKnown())
 	return ""
 }
 

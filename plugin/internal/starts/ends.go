@@ -71,7 +71,7 @@ func (l *ledger) judgeWaiting(now time.Time, p *Pod, pod podwatch.Pod) {
 		t.End(now, terminal(pod))
 		return
 	}
-	if l.isExempt(p, pod, true) {
+	if l.isExempt(p, pod) {
 		t.StartExempt(now)
 		return
 	}

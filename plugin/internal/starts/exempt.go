@@ -5,19 +5,17 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// isExempt reports whether a pod does not wait, by the configuration in force. pod is what the pod watch knows of it, if
-// known.
-func (l *ledger) isExempt(p *Pod, pod podwatch.Pod, known bool) bool {
-	return isExempt(l.config.Load().Spec.Exemptions, p.Identity, pod, known)
+// isExempt reports whether a pod does not wait, by the configuration in force. pod is what the pod watch knows of it.
+func (l *ledger) isExempt(p *Pod, pod podwatch.Pod) bool {
+	return isExempt(l.config.Load().Spec.Exemptions, p.Identity, pod)
 }
 
-// isExempt reports whether a pod does not wait. pod is what the pod watch knows, if known. Otherwise only the runtime's
-// report p counts, and pod is the zero value.
-func isExempt(exempt v1alpha1.Exemptions, p Identity, pod podwatch.Pod, known bool) bool {
+// isExempt reports whether a pod does not wait. p is what the runtime says of it, and pod what the pod watch knows.
+func isExempt(exempt v1alpha1.Exemptions, p Identity, pod podwatch.Pod) bool {
 	critical := pod.PriorityClassName == "system-node-critical" || pod.PriorityClassName == "system-cluster-critical"
 	return exempt.ExemptsNamespace(p.Namespace) || p.Static || pod.Static ||
 		critical && exempt.CriticalPods.Has(p.Namespace) ||
 		// Any user may set the label of the template, so it counts only in the namespaces that the administrator lists.
-		(pod.DaemonSet || !known && p.Template) && exempt.DaemonSets.Has(p.Namespace) ||
+		(pod.DaemonSet || !pod.IsKnown() && p.Template) && exempt.DaemonSets.Has(p.Namespace) ||
 		pod.SkipAnnotation && exempt.AllowSkipAnnotation
 }

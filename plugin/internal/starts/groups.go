@@ -112,7 +112,7 @@ func (l *ledger) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
 		}
 	}
 	ready := pod.ContainersReady && pod.Describes(run.IDs)
-	if pod.UID == "" { // nothing reports whether it is ready
+	if !pod.IsKnown() { // nothing reports whether it is ready
 		ready = p.seemsReady()
 	}
 	l.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: p.matched.groups, Running: true, Ready: ready})

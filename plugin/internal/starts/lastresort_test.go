@@ -39,7 +39,7 @@ func TestAPodStartsAsALastResortIfTheLimiterAdmitsNone(t *testing.T) {
 		n := newBrokenNode(t)
 		refused, gated, inRoom := n.pod("refused").runs(), n.pod("gated").runs(), n.pod("room")
 		waits := gated.waits("app")
-		room, _ := n.Arrive(time.Now(), Identity{UID: "room", Namespace: "default", Name: "room"}, podwatch.Pod{}, false, time.Now())
+		room, _ := n.Arrive(time.Now(), Identity{UID: "room", Namespace: "default", Name: "room"}, podwatch.Pod{}, time.Now())
 		defer room.Wait(time.Now())()
 		require.False(t, refused.retries(20*time.Minute), "a limiter that works may need as long")
 		require.True(t, refused.retries(time.Minute))

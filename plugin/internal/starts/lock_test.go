@@ -72,7 +72,7 @@ func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 		sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7}
 		ctr := &api.Container{Id: "c-" + uid, Name: "app", PodSandboxId: sandbox.GetId()}
 		s.Sandbox(now, NewSandbox{Sandbox: sandbox, Refusable: true})
-		a := s.Container(now, sandbox, ctr, podwatch.Pod{}, false, HookTerms{})
+		a := s.Container(now, sandbox, ctr, podwatch.Pod{}, HookTerms{})
 		a.Ticket.TryStart(now)
 		a.Ticket.StartNotHeld(now)
 		s.ContainerStarted(sandbox, ctr)

@@ -86,8 +86,7 @@ func (l *loop) round(now time.Time) (next time.Time) {
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
 	for _, uid := range empty {
-		_, known := s.Known(uid)
-		s.forget(now, uid, false, known)
+		s.forget(now, uid, false, s.Known(uid).IsKnown())
 	}
 	return sooner(sooner(next, again), turns)
 }
@@ -208,8 +207,8 @@ func (l *loop) review(now time.Time) (next time.Time) {
 // reviewOne is review of one start. A panic does not affect the others.
 func (l *loop) reviewOne(now time.Time, one underWay) (next time.Time) {
 	defer l.s.o.Observer.CaughtPod("review", one.uid, one.name)
-	pod, known := l.s.Known(one.uid)
-	if known && len(pod.Containers) > 0 && l.s.o.Pods.Healthy() {
+	pod := l.s.Known(one.uid)
+	if len(pod.Containers) > 0 && l.s.o.Pods.Healthy() {
 		return l.s.judge(now, pod)
 	}
 	c := one.pod.course
@@ -221,7 +220,7 @@ func (l *loop) reviewOne(now time.Time, one underWay) (next time.Time) {
 // about what would have happened, not about when it really begins and ends.
 func (l *loop) track(now time.Time, e startEvent) {
 	uid := e.Ticket.UID()
-	if pod, known := l.s.Known(uid); known && e.State == throttle.Waiting {
+	if pod := l.s.Known(uid); pod.IsKnown() && e.State == throttle.Waiting {
 		l.s.setProfiles(now, map[string]throttle.Profile{uid: l.s.profile(pod, e.Ticket.Repeats() > 0)})
 	}
 	switch {

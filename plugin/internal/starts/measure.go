@@ -28,7 +28,7 @@ type course struct {
 func (l *loop) begin(now time.Time, p *Pod, t *throttle.Ticket, shadow time.Time) {
 	defer l.s.o.Observer.CaughtPod("begin", t.UID(), t.Name())
 	c := &course{whole: true, shadow: shadow, restart: t.Repeats() > 0, expected: learning.Expectation{Basis: learning.None}}
-	if pod, known := l.s.Known(t.UID()); known {
+	if pod := l.s.Known(t.UID()); pod.IsKnown() {
 		c.expected = l.s.o.Memory.Expect(pod, c.restart)
 	}
 	p.course = c
@@ -49,8 +49,8 @@ func (l *loop) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reasons.
 	}
 	l.measureOne(now, l.s.oneUnderWay(p))
 	took, measured := c.Took()
-	pod, known := l.s.Known(uid)
-	if !measured || !known {
+	pod := l.s.Known(uid)
+	if !measured || !pod.IsKnown() {
 		return
 	}
 	if use, _ := c.Use(); reason == reasons.Settled && use.Cores >= stillBusy {
@@ -77,7 +77,7 @@ func (l *loop) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reasons.
 func (s *Starts) updateProfiles(now time.Time) {
 	of := map[string]throttle.Profile{}
 	for _, t := range s.live() {
-		if pod, known := s.Known(t.UID()); known {
+		if pod := s.Known(t.UID()); pod.IsKnown() {
 			of[t.UID()] = s.profile(pod, t.Repeats() > 0)
 		}
 	}

@@ -297,11 +297,11 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 	t.Parallel()
 	for joins, join := range map[string]func(l *learner, pod podwatch.Pod) *throttle.Ticket{
 		"in the waiting room": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			ticket, _ := l.Arrive(l.now, Identity{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, true, l.now)
+			ticket, _ := l.Arrive(l.now, Identity{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, l.now)
 			return ticket.t
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			l.Sandbox(l.now, NewSandbox{Sandbox: &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, Pod: pod, Known: true})
+			l.Sandbox(l.now, NewSandbox{Sandbox: &api.PodSandbox{Id: "of-" + pod.UID, Uid: pod.UID, Name: pod.UID, Namespace: "default"}, Pod: pod})
 			return l.ledger.limiter.Lookup(pod.UID)
 		},
 	} {

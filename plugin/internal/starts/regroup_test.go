@@ -101,7 +101,7 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 		n.enforce(t, noneOfT1Starts)
 		p := n.stranger("p")
 		arrive := func() {
-			_, waits := n.Arrive(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: "p"}, podwatch.Pod{}, false, time.Now())
+			_, waits := n.Arrive(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: "p"}, podwatch.Pod{}, time.Now())
 			require.True(t, waits)
 		}
 		groups := func() (all []throttle.GroupKey) {
@@ -141,7 +141,7 @@ func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
 			return ticket, true
 		},
 		"the waiting room": func(p *testPod) (Ticket, bool) {
-			return p.n.Arrive(time.Now(), in, p.n.watch.pods[p.uid], true, time.Now())
+			return p.n.Arrive(time.Now(), in, p.n.watch.pods[p.uid], time.Now())
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {

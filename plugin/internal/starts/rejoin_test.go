@@ -22,7 +22,7 @@ func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Tick
 	p = aStarts()
 	p.limit(time.Now(), throttle.Settings{MaxConcurrent: 1})
 	arrives := func(uid string) Ticket {
-		ticket, waits := p.Arrive(time.Now(), Identity{UID: uid}, podwatch.Pod{}, false, time.Now())
+		ticket, waits := p.Arrive(time.Now(), Identity{UID: uid}, podwatch.Pod{}, time.Now())
 		assert.True(t, waits)
 		return ticket
 	}

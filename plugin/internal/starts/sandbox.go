@@ -14,18 +14,17 @@ import (
 // NewSandbox is a sandbox that the runtime is about to make.
 type NewSandbox struct {
 	Sandbox   *api.PodSandbox
-	Pod       podwatch.Pod // what the pod watch knows of its pod, if Known
-	Known     bool
-	Refusable bool   // it may be refused
-	SlotFirst bool   // if it may be refused, its pod gets it only together with a slot
-	NoGate    string // why no hook may wait in it; empty if one may
+	Pod       podwatch.Pod // what the pod watch knows of its pod
+	Refusable bool         // it may be refused
+	SlotFirst bool         // if it may be refused, its pod gets it only together with a slot
+	NoGate    string       // why no hook may wait in it; empty if one may
 }
 
 // Sandbox adds the pod of a sandbox to the queue, and asks for a reservation, or for a slot. It refuses the sandbox
 // only in the mode Enforce. since is when a pod that is refused began to wait.
 func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, since time.Time) {
 	var request throttle.Request
-	if n.Known {
+	if n.Pod.IsKnown() {
 		request.Profile = s.profile(n.Pod, false)
 	}
 	selected := s.After.selecting(n.Sandbox)
@@ -35,7 +34,7 @@ func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, sinc
 	refusable, shutdown := n.Refusable && !valve.HoldsNone, valve.Shutdown && !valve.HoldsNone
 	p.update(n.Sandbox)
 	p.selected = selected
-	if !l.isExempt(p, n.Pod, n.Known) {
+	if !l.isExempt(p, n.Pod) {
 		t := l.join(now, p, n.Pod, request)
 		switch {
 		case shutdown:
@@ -68,7 +67,7 @@ func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
 
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
 func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
-	return s.Valve.Enforces() && !isExempt(s.config.Load().Spec.Exemptions, identify(sandbox), podwatch.Pod{}, false)
+	return s.Valve.Enforces() && !isExempt(s.config.Load().Spec.Exemptions, identify(sandbox), podwatch.Pod{})
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod
@@ -100,7 +99,7 @@ func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) { s.sandboxEnded(sandbo
 // another sandbox has not finished, and still counts as running.
 func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
 	now, uid := time.Now(), Key(sandbox)
-	pod, known := s.Known(uid)
+	pod := s.Known(uid)
 	s.lock()
 	defer s.unlock()
 	l := &s.ledger
@@ -119,7 +118,7 @@ func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
 	if p != nil && s.o.Pods == nil && p.lastSandbox == sandbox.GetId() {
 		p.end(now, reasons.SandboxGone)
 	}
-	l.forget(now, uid, false, known)
+	l.forget(now, uid, false, pod.IsKnown())
 }
 
 // loseSandbox ends a start whose sandbox is gone. A pod that waits keeps its place in the queue.

@@ -292,8 +292,8 @@ func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
 // comesFromTheRoom makes a pod that cannot use the gate leave the waiting room with a slot that was lent.
 func (n *node) comesFromTheRoom(name string, changes ...func(*podwatch.Pod)) *testPod {
 	p := n.pod(name, changes...)
-	known, _ := n.Known(name)
-	ticket, _ := n.Arrive(time.Now(), Identity{UID: name, Namespace: "default", Name: name}, known, true, time.Now())
+	known := n.Known(name)
+	ticket, _ := n.Arrive(time.Now(), Identity{UID: name, Namespace: "default", Name: name}, known, time.Now())
 	defer ticket.Wait(time.Now())()
 	n.lends("holder")
 	p.is(throttle.Starting, reasons.SlotLent)

@@ -141,7 +141,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 // review judges a start by what the pod watch knows now. A panic does not affect the others.
 func (s *Starts) review(now time.Time, uid, name string) {
 	defer s.o.Observer.CaughtPod("review", uid, name)
-	if pod, known := s.Known(uid); known {
+	if pod := s.Known(uid); pod.IsKnown() {
 		s.judge(now, pod)
 	}
 }
@@ -157,12 +157,12 @@ func (s *Starts) limit(now time.Time, settings throttle.Settings) {
 // Config returns the configuration in force.
 func (s *Starts) Config() crd.Effective { return *s.config.Load() }
 
-// Known returns what the pod watch knows of a pod; nothing without a pod watch.
-func (s *Starts) Known(uid string) (podwatch.Pod, bool) {
-	if s.o.Pods == nil {
-		return podwatch.Pod{}, false
+// Known returns what the pod watch knows of a pod. It is the zero value if that does not know it, or there is none.
+func (s *Starts) Known(uid string) (pod podwatch.Pod) {
+	if s.o.Pods != nil {
+		pod, _ = s.o.Pods.Get(uid)
 	}
-	return s.o.Pods.Get(uid)
+	return pod
 }
 
 // Run is the loop. It returns nil when ctx ends. It may be called again after a panic, but only one call may run at a

@@ -19,7 +19,7 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	known, selected, hooks := map[string]podwatch.Pod{}, map[string][]string{}, map[string]bool{}
 	for _, sandbox := range sandboxes {
 		uid := Key(sandbox)
-		known[uid], _ = s.Known(uid)
+		known[uid] = s.Known(uid)
 		selected[uid] = s.After.selecting(sandbox)
 	}
 	live := alive(sandboxes, ctrs)

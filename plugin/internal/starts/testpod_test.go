@@ -38,8 +38,8 @@ func (p *testPod) run() throttle.Decision {
 		Id: p.id(), Uid: p.uid, Namespace: p.sandbox.GetNamespace(), Name: p.uid, Pid: 7,
 		Labels: p.sandbox.GetLabels(), Annotations: p.sandbox.GetAnnotations(), Linux: p.sandbox.GetLinux(),
 	}
-	known, is := p.n.Known(p.uid)
-	d, _ := p.n.Sandbox(time.Now(), NewSandbox{Sandbox: next, Pod: known, Known: is, Refusable: true})
+	known := p.n.Known(p.uid)
+	d, _ := p.n.Sandbox(time.Now(), NewSandbox{Sandbox: next, Pod: known, Refusable: true})
 	if d.Admitted {
 		p.sandbox = next
 	}
@@ -64,8 +64,8 @@ func (p *testPod) isMade(name string) *api.Container {
 func (p *testPod) asks(name string) ContainerStart {
 	p.step()
 	ctr := p.isMade(name)
-	known, is := p.n.Known(p.uid)
-	return p.n.Container(time.Now(), p.sandbox, ctr, known, is, HookTerms{})
+	known := p.n.Known(p.uid)
+	return p.n.Container(time.Now(), p.sandbox, ctr, known, HookTerms{})
 }
 
 // mayStart makes a container, which must not wait.

@@ -88,10 +88,10 @@ func (t Ticket) StartNotHeld(now time.Time) {
 }
 
 // Arrive returns the ticket of a pod that waits in the waiting room; waits is false if the pod is exempt. since is when
-// it began to wait. pod is what the pod watch knows, if known.
-func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, known bool, since time.Time) (t Ticket, waits bool) {
+// it began to wait. pod is what the pod watch knows.
+func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, since time.Time) (t Ticket, waits bool) {
 	request := throttle.Request{Arrived: since}
-	if known {
+	if pod.IsKnown() {
 		request.Profile = s.profile(pod, false)
 	}
 	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
@@ -99,7 +99,7 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, known boo
 	if !p.reported {
 		p.Identity = who
 	}
-	if s.ledger.isExempt(p, pod, known) {
+	if s.ledger.isExempt(p, pod) {
 		return Ticket{}, false
 	}
 	p.fromRoom = true
@@ -112,7 +112,7 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, known boo
 // once.
 func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (Ticket, <-chan struct{}) {
 	now := time.Now()
-	pod, _ := s.Known(who.UID)
+	pod := s.Known(who.UID)
 	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
 	defer s.unlock()
 	p.reported = true
@@ -125,7 +125,7 @@ func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (
 		return Ticket{s, p.ticket}, gone
 	}
 	t := s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
-	if s.ledger.isExempt(p, pod, pod.UID != "") {
+	if s.ledger.isExempt(p, pod) {
 		t.StartExempt(now)
 	}
 	return Ticket{s, t}, gone

@@ -119,7 +119,7 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*thro
 	}
 	known := map[string]podwatch.Pod{}
 	for _, t := range waiting {
-		known[t.UID()], _ = s.Known(t.UID())
+		known[t.UID()] = s.Known(t.UID())
 	}
 	s.endShadows(now, known)
 	s.Wake()

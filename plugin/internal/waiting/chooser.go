@@ -73,11 +73,11 @@ func New(o Options) *Chooser {
 func (c *Chooser) Sandbox(call context.Context, sandbox *api.PodSandbox) error {
 	ctx, cancel := context.WithTimeout(call, c.hold.longest())
 	defer cancel()
-	pod, known := c.identify(ctx, sandbox)
-	mayFail := c.Gate.mayFail(pod, known)
+	pod := c.identify(ctx, sandbox)
+	mayFail := c.Gate.mayFail(pod)
 	now := time.Now()
 	asked := starts.NewSandbox{
-		Sandbox: sandbox, Pod: pod, Known: known, NoGate: c.runtime.Load().bars(sandbox, c.o.ProcRoot),
+		Sandbox: sandbox, Pod: pod, NoGate: c.runtime.Load().bars(sandbox, c.o.ProcRoot),
 		Refusable: c.Refusals.atSandbox(now, mayFail), SlotFirst: !mayFail,
 	}
 	d, since := c.o.Starts.Sandbox(now, asked)
@@ -105,11 +105,11 @@ func madeIn(sandbox *api.PodSandbox, container string) observe.Made {
 func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *api.Container) (*api.Hook, error) {
 	ctx, cancel := context.WithTimeout(call, c.hold.longest())
 	defer cancel()
-	pod, known := c.identify(ctx, sandbox)
+	pod := c.identify(ctx, sandbox)
 	now := time.Now()
-	terms := c.Gate.terms(now, starts.Key(sandbox), ctr, pod, known)
+	terms := c.Gate.terms(now, starts.Key(sandbox), ctr, pod)
 	held := &heldContainer{
-		ContainerStart: c.o.Starts.Container(now, sandbox, ctr, pod, known, terms), made: madeIn(sandbox, ctr.GetId()), cgroup: cgroupOf(ctr),
+		ContainerStart: c.o.Starts.Container(now, sandbox, ctr, pod, terms), made: madeIn(sandbox, ctr.GetId()), cgroup: cgroupOf(ctr),
 	}
 	if held.MayWait && held.Gate == nil && held.NoGate == starts.Unseen && c.made(sandbox) {
 		if held.NoGate = c.runtime.Load().bars(sandbox, c.o.ProcRoot); terms.Allow(held.ContainerStart) {
@@ -141,16 +141,13 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 
 // identify returns what the pod watch knows of a pod. If the watch does not know the pod yet, and the pod
 // would have to wait, it holds the handler so that the watch can catch up.
-func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod podwatch.Pod, known bool) {
-	if c.o.Pods == nil {
-		return podwatch.Pod{}, false
-	}
+func (c *Chooser) identify(ctx context.Context, sandbox *api.PodSandbox) (pod podwatch.Pod) {
 	uid := starts.Key(sandbox)
-	if pod, known = c.o.Pods.Get(uid); known || !c.o.Pods.Healthy() || !c.o.Starts.MayHold(sandbox) {
-		return pod, known
+	if pod = c.o.Starts.Known(uid); pod.IsKnown() || c.o.Pods == nil || !c.o.Pods.Healthy() || !c.o.Starts.MayHold(sandbox) {
+		return pod
 	}
-	c.hold.wait(ctx, func(ctx context.Context) { pod, known = c.o.Pods.Await(ctx, uid) })
-	return pod, known
+	c.hold.wait(ctx, func(ctx context.Context) { pod, _ = c.o.Pods.Await(ctx, uid) })
+	return pod
 }
 
 // Connected is called when the daemon is connected to a runtime. It returns log fields that say for what

@@ -112,10 +112,10 @@ const pressureBars = "the node is short of memory, disk or process IDs, and kube
 
 // terms returns whether a hook may wait for a container. It may not for one that kubelet would not start again if its hook
 // failed, because the daemon ends the wait or the runtime is restarted. It reads files of the host.
-func (g *Gate) terms(now time.Time, uid string, ctr *api.Container, pod podwatch.Pod, known bool) (h starts.HookTerms) {
+func (g *Gate) terms(now time.Time, uid string, ctr *api.Container, pod podwatch.Pod) (h starts.HookTerms) {
 	line := wire.AppendHello(nil, wire.Hello{PodUID: uid, ContainerID: ctr.GetId()})
 	_, unnamed := wire.ParseHello(string(line[:len(line)-1])) // the hook would start the container without a decision, and look broken
-	lost := !pod.StartsAgain(ctr.GetName()) && (known || g.o.Gate.Use != GateAlways)
+	lost := !pod.StartsAgain(ctr.GetName()) && (pod.IsKnown() || g.o.Gate.Use != GateAlways)
 	return starts.HookTerms{
 		May: unnamed == nil && !lost && g.unusable() == "" && g.breaker.bars(now, uid) == "", AnyShim: g.o.Gate.Use != GateAuto,
 		Recorded: pod.Containers[ctr.GetName()].ID != "",
@@ -124,8 +124,8 @@ func (g *Gate) terms(now time.Time, uid string, ctr *api.Container, pod podwatch
 
 // mayFail reports whether kubelet, and the controller of the pod, try again if any container of the pod fails. If the
 // pod is not known, only the use GateAlways says so.
-func (g *Gate) mayFail(pod podwatch.Pod, known bool) bool {
-	if !known {
+func (g *Gate) mayFail(pod podwatch.Pod) bool {
+	if !pod.IsKnown() {
 		return g.o.Gate.Use == GateAlways
 	}
 	for name, c := range pod.Containers {

@@ -43,7 +43,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	hook := filepath.Join(t.TempDir(), "hook")
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
 	pod := func(policy string) podwatch.Pod {
-		return podwatch.Pod{RestartPolicy: policy, Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
+		return podwatch.Pod{UID: "u", RestartPolicy: policy, Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
 	}
 	ofAJob := pod("OnFailure")
 	ofAJob.Like.Owner = "Job/j"
@@ -51,21 +51,20 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		why    string
 		use    GateUse
 		pod    podwatch.Pod
-		known  bool
 		usable bool
 	}{
-		{"restarted always", GateAuto, pod("Always"), true, true},
-		{"restarted on failure", GateAuto, pod("OnFailure"), true, true},
-		{"restarted on failure, which a Job counts", GateAuto, ofAJob, true, false},
-		{"never restarted", GateAuto, pod("Never"), true, false},
-		{"not known", GateAuto, podwatch.Pod{}, false, false},
-		{"not known, but always", GateAlways, podwatch.Pod{}, false, true},
-		{"never restarted, though always", GateAlways, pod("Never"), true, false},
-		{"no gate", GateNever, pod("Always"), true, false},
+		{"restarted always", GateAuto, pod("Always"), true},
+		{"restarted on failure", GateAuto, pod("OnFailure"), true},
+		{"restarted on failure, which a Job counts", GateAuto, ofAJob, false},
+		{"never restarted", GateAuto, pod("Never"), false},
+		{"not known", GateAuto, podwatch.Pod{}, false},
+		{"not known, but always", GateAlways, podwatch.Pod{}, true},
+		{"never restarted, though always", GateAlways, pod("Never"), false},
+		{"no gate", GateNever, pod("Always"), false},
 	} {
 		g := aGate(c.use, hook)
 		g.runsOn("2.4.2")
-		assert.Equal(t, c.usable, g.mayTake("u", "", c.pod, c.known, false), c.why)
+		assert.Equal(t, c.usable, g.mayTake("u", "", c.pod, false), c.why)
 	}
 }
 
@@ -81,7 +80,7 @@ func TestAPodThatAHookCannotNameDoesNotWaitInTheGate(t *testing.T) {
 		"default/" + strings.Repeat("n", 121): false,
 		"default/with a space":                false,
 	} {
-		assert.Equal(t, usable, g.mayTake(uid, "", podwatch.Pod{}, false, false), uid)
+		assert.Equal(t, usable, g.mayTake(uid, "", podwatch.Pod{}, false), uid)
 	}
 }
 
@@ -104,7 +103,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 	t.Parallel()
 	hook := filepath.Join(t.TempDir(), "hook")
 	require.NoError(t, os.WriteFile(hook, nil, 0o700))
-	pod := podwatch.Pod{RestartPolicy: "Always", Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
+	pod := podwatch.Pod{UID: "u", RestartPolicy: "Always", Containers: map[string]podwatch.Container{"c": {Kind: podwatch.App}}}
 	for _, c := range []struct {
 		use          GateUse
 		version      string
@@ -129,7 +128,7 @@ func TestAlwaysUsesTheGateInOldSandboxesUnlessOtherContainersRun(t *testing.T) {
 		if c.seen {
 			noGate = g.runtime.Load().bars(&api.PodSandbox{Id: "s", RuntimeHandler: c.handler}, "/nowhere")
 		}
-		assert.Equal(t, c.usable, g.mayTake("u", noGate, pod, true, c.beside), "%+v", c)
+		assert.Equal(t, c.usable, g.mayTake("u", noGate, pod, c.beside), "%+v", c)
 	}
 }
 
@@ -146,7 +145,7 @@ func aGate(use GateUse, hook string) *Gate {
 
 // mayTake reports whether a container called c may wait in the gate. noGate is why no hook may wait in its sandbox; empty:
 // one may.
-func (g *Gate) mayTake(uid, noGate string, pod podwatch.Pod, known, beside bool) bool {
-	terms := g.terms(time.Unix(0, 0), uid, &api.Container{Id: "id", Name: "c"}, pod, known)
+func (g *Gate) mayTake(uid, noGate string, pod podwatch.Pod, beside bool) bool {
+	terms := g.terms(time.Unix(0, 0), uid, &api.Container{Id: "id", Name: "c"}, pod)
 	return terms.Allow(starts.ContainerStart{NewContainer: starts.NewContainer{NoGate: noGate, Beside: beside}, MayWait: true})
 }

@@ -34,7 +34,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 
 // ticketOf returns the ticket of a pod that joins the queue.
 func (c *Chooser) ticketOf(uid string) starts.Ticket {
-	t, _ := c.o.Starts.Arrive(time.Now(), starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, false, time.Now())
+	t, _ := c.o.Starts.Arrive(time.Now(), starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, time.Now())
 	return t
 }
 

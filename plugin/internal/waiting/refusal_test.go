@@ -140,7 +140,7 @@ func TestKubeletHasRecordsOfTheContainersThatRanBefore(t *testing.T) {
 	g := aChooser(Options{}).Gate
 	for id, recorded := range map[string]bool{"": false, "before-the-reboot": true} {
 		pod := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: id}}}
-		assert.Equal(t, recorded, g.terms(time.Now(), "u", &api.Container{Id: "c", Name: "app"}, pod, true).Recorded, id)
+		assert.Equal(t, recorded, g.terms(time.Now(), "u", &api.Container{Id: "c", Name: "app"}, pod).Recorded, id)
 	}
 }
 

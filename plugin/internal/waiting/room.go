@@ -140,17 +140,17 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	if !r.o.Starts.Valve.Enforces() {
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, nil
 	}
-	pod, known := r.identify(ctx, h.PodUID)
+	pod := r.identify(ctx, h.PodUID)
 	if err := ctx.Err(); err != nil {
 		return gate.Verdict{}, err
 	}
 	who := podOf(h)
 	who.Static = wire.IsStatic(h.PodUID)
-	t, waits := r.o.Starts.Arrive(time.Now(), who, pod, known, h.Since)
+	t, waits := r.o.Starts.Arrive(time.Now(), who, pod, h.Since)
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
-	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod, known), brief: h.Brief, reserved: make(chan struct{})}
+	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod), brief: h.Brief, reserved: make(chan struct{})}
 	if !w.early {
 		defer t.Wait(time.Now())()
 	}
@@ -173,22 +173,20 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 }
 
 // identify returns what the pod watch knows of a pod. If the watch does not know it yet, it waits a moment.
-func (r *Room) identify(ctx context.Context, uid string) (podwatch.Pod, bool) {
-	switch {
-	case r.o.Pods == nil:
-		return podwatch.Pod{}, false
-	case !r.o.Pods.Healthy():
-		return r.o.Pods.Get(uid)
+func (r *Room) identify(ctx context.Context, uid string) podwatch.Pod {
+	if r.o.Pods == nil || !r.o.Pods.Healthy() {
+		return r.o.Starts.Known(uid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, roomKnownWithin)
 	defer cancel()
-	return r.o.Pods.Await(ctx, uid)
+	pod, _ := r.o.Pods.Await(ctx, uid)
+	return pod
 }
 
 // mayUseGate reports whether all containers of a pod can wait in the gate. After hooks have failed, pods of the room
 // may be the only ones that can try the gate again.
-func (r *Room) mayUseGate(pod podwatch.Pod, known bool) bool {
-	return known && pod.RuntimeClass == "" && r.gate.mayFail(pod, known) && r.gate.offFor(time.Now(), pod.UID) == ""
+func (r *Room) mayUseGate(pod podwatch.Pod) bool {
+	return pod.IsKnown() && pod.RuntimeClass == "" && r.gate.mayFail(pod) && r.gate.offFor(time.Now(), pod.UID) == ""
 }
 
 // ended returns the answer to a process whose wait is over. sent reports whether the process was sent a forecast. One
