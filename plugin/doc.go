@@ -60,6 +60,11 @@
 // forecast turn is over. The next daemon finds what exists ([starts.Starts.Synchronize]), and freezes admissions
 // ([starts.Rejoin.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
 //
+// After a reboot the runtime lists only dead sandboxes, so the daemon knows no start. The pods keep their UIDs and come all
+// at once, each with a new sandbox and as a first start. Until kubelet reports again, its report is about the containers from
+// before, and says nothing of this start. But kubelet has these in its records, and counts the refusal of a container as a
+// crash ([starts.HookTerms]). What was ready before the boot does not count for startAfter.
+//
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric
 // report that.
@@ -84,7 +89,7 @@ var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*waiting.Room)(nil), (*waiting.Gate)(nil),
-	(*starts.Starts).Arrive, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil),
+	(*starts.Starts).Arrive, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), starts.HookTerms{},
 	(*starts.Starts).Sandbox, (*starts.Starts).Container, (*starts.Starts).ContainerStarted, (*starts.Starts).SandboxRemoved,
 	(*starts.Starts).Synchronize, (*starts.Rejoin).Freeze,
 	(*observe.Observer).Report, (*throttle.Ticket).TryStart, (*throttle.Ticket).Reserve,
