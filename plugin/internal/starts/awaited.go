@@ -43,16 +43,6 @@ type nodePods struct {
 // end returns when pods wait for the entry no longer.
 func (a *awaited) end() time.Time { return a.from.Add(a.timeout) }
 
-func (p *awaitedPods) beginPacing(now time.Time, once ReadyOnce) {
-	p.paces, p.node = true, once.Node
-	for _, a := range p.awaited {
-		a.from, a.state, a.once = now, "", slices.Contains(once.Entries, a.text)
-		if a.once {
-			a.state = observe.AfterReady
-		}
-	}
-}
-
 // replace replaces the entries. One that was there before keeps its time.
 func (p *awaitedPods) replace(next []*awaited) {
 	for _, a := range next {
@@ -63,22 +53,6 @@ func (p *awaitedPods) replace(next []*awaited) {
 		}
 	}
 	p.awaited = next
-}
-
-// has reports whether there are entries, and whether a pod of one may be waited for.
-func (p *awaitedPods) has() (some, open bool) {
-	return len(p.awaited) > 0, slices.ContainsFunc(p.awaited, func(a *awaited) bool { return a.again || !a.once })
-}
-
-func (p *awaitedPods) view() (all []AfterView) {
-	for _, a := range p.awaited {
-		v := AfterView{For: a.text, State: a.state}
-		if a.state == observe.AfterWaiting {
-			v.Until = a.end()
-		}
-		all = append(all, v)
-	}
-	return all
 }
 
 // restart makes the timeouts count from now.

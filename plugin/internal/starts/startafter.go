@@ -2,6 +2,7 @@ package starts
 
 import (
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,14 @@ type ReadyOnce struct {
 // earlier daemon of this boot has seen.
 func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
 	a.s.lock()
-	a.s.ledger.after.beginPacing(now, once)
+	after := &a.s.ledger.after
+	after.paces, after.node = true, once.Node
+	for _, one := range after.awaited {
+		one.from, one.state, one.once = now, "", slices.Contains(once.Entries, one.text)
+		if one.once {
+			one.state = observe.AfterReady
+		}
+	}
 	a.s.unlock()
 	a.look(now)
 }
@@ -74,7 +82,8 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 // the latest, or zero if something has to happen first.
 func (a *StartAfter) look(now time.Time) (next time.Time) {
 	a.s.lock()
-	has, open := a.s.ledger.after.has()
+	has := len(a.s.ledger.after.awaited) > 0
+	open := slices.ContainsFunc(a.s.ledger.after.awaited, func(one *awaited) bool { return one.again || !one.once }) // it may be waited for
 	a.s.unlock()
 	var on nodePods
 	if has {
@@ -125,10 +134,17 @@ type AfterView struct {
 }
 
 // View returns the entries in force, and how far their pods are.
-func (a *StartAfter) View() []AfterView {
+func (a *StartAfter) View() (all []AfterView) {
 	a.s.lock()
 	defer a.s.unlock()
-	return a.s.ledger.after.view()
+	for _, one := range a.s.ledger.after.awaited {
+		v := AfterView{For: one.text, State: one.state}
+		if one.state == observe.AfterWaiting {
+			v.Until = one.end()
+		}
+		all = append(all, v)
+	}
+	return all
 }
 
 // afterSelector is an entry of startAfter with a selector.
