@@ -31,7 +31,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 				ticket.Yield(now, true)
 				ticket.LeaveRoom(now, time.Minute)
 			}
-			ticket, _ := s.HookTicket(who, "c-"+uid, now)
+			ticket, _, _ := s.HookTicket(who, "c-"+uid, now)
 			ticket.Wait(now)()
 			s.AskGate(now, ContainerStart{Ticket: ticket}, HookTerms{})
 			ticket.DeadlineReached(now)

@@ -18,6 +18,6 @@
 // under the lock. The groups of a pod are found before the lock is taken, and again if the policies have changed by then.
 // If the limiter has changed, the loop is woken when the lock is released.
 //
-// With 110 pods that start, 500 that wait, and an adaptive limit, an event holds the lock for 2.2 ms of CPU time at the
-// longest, when a container asks for a place in the gate. The others take 1.9 ms at most (BenchmarkHold).
+// With 110 pods that start, 500 that wait, and an adaptive limit, an event holds the lock for 2.7 ms of CPU time at the
+// longest, when a container asks that has to wait. The others take 1.5 ms at most (BenchmarkHold).
 package starts

@@ -51,12 +51,20 @@ type board struct {
 	moved chan struct{} // closed when the forecasts change
 }
 
-// Forecast returns the forecast for a pod whose process can wait until the deadline, and a channel that is closed when
-// the forecasts change.
-func (s *Starts) Forecast(uid string, deadline time.Time) (Forecast, <-chan struct{}) {
+// Outlook is what ends the wait of a process, and its forecast. A channel is closed when what stands before it changes.
+type Outlook struct {
+	Valve    ValveState
+	Changed  <-chan struct{}
+	Forecast Forecast
+	Moved    <-chan struct{}
+}
+
+// Outlook returns the outlook for the process of a pod that can wait until the deadline.
+func (s *Starts) Outlook(uid string, deadline time.Time) Outlook {
 	s.lock()
 	defer s.unlock()
-	return s.ledger.board.forecast(uid, deadline), s.ledger.board.moved
+	b := &s.ledger.board
+	return Outlook{Valve: s.Valve.stateLocked(), Changed: s.Valve.changed, Forecast: b.forecast(uid, deadline), Moved: b.moved}
 }
 
 // forecast returns the forecast for a pod whose process can wait until the deadline.

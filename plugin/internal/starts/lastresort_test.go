@@ -119,7 +119,7 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			p := n.pod(name).runs()
 			if !p.asks("app").Decision.Admitted {
-				ticket, _ := n.HookTicket(Identity{UID: name}, p.latest["app"].GetId(), time.Now())
+				ticket, _, _ := n.HookTicket(Identity{UID: name}, p.latest["app"].GetId(), time.Now())
 				ticket.Wait(time.Now())
 			}
 		}

@@ -186,7 +186,7 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
-	ticket, gone := s.HookTicket(Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
+	ticket, gone, _ := s.HookTicket(Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
 	assert.Nil(t, gone)
 	known := func() (is bool) {
 		s.locked(func(l *ledger) { is = l.pods["stranger"] != nil })

@@ -86,7 +86,7 @@ func TestAHookThatOutlivedTheDaemonWaitsInItsGroups(t *testing.T) {
 				p.sandbox.Labels = ofT1
 			}
 			n.lists([]*testPod{p}, &api.Container{Id: "c", PodSandboxId: p.sandbox.GetId(), Name: "app", State: api.ContainerState_CONTAINER_CREATED})
-			ticket, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now())
+			ticket, _, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now())
 			assert.Equal(t, name == "free", ticket.TryStart(time.Now()).Admitted, name)
 		}
 	})
@@ -137,7 +137,7 @@ func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
 			return a.Ticket, a.MayWait
 		},
 		"a hook": func(p *testPod) (Ticket, bool) {
-			ticket, _ := p.n.HookTicket(in, "c", time.Now())
+			ticket, _, _ := p.n.HookTicket(in, "c", time.Now())
 			return ticket, true
 		},
 		"the waiting room": func(p *testPod) (Ticket, bool) {

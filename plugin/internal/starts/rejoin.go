@@ -39,13 +39,6 @@ func (r *Rejoin) expectLocked(ctrs []*api.Container) {
 	}
 }
 
-// Back notes that the hook of a container reconnected.
-func (r *Rejoin) Back(containerID string) {
-	r.s.lock()
-	defer r.s.unlock()
-	r.backLocked(containerID)
-}
-
 // backLocked notes that the hook of a container reconnected, or never will: the container started, or is gone.
 func (r *Rejoin) backLocked(containerID string) {
 	if _, is := r.missing[containerID]; !is {

@@ -51,9 +51,9 @@ func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing
 		n.lists(all, ctrs...)
 		require.True(t, n.Hooks.Freeze())
 		for _, p := range all {
-			ticket, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second))
+			ticket, _, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second))
 			ticket.Wait(time.Now())
-			n.Hooks.Back(p.latest["app"].GetId())
+			n.Hooks.backLocked(p.latest["app"].GetId())
 		}
 		require.NoError(t, n.Hooks.Thaw(t.Context()))
 		waiting, starting := n.names()

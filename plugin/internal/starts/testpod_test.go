@@ -96,7 +96,7 @@ func (p *testPod) waits(name string) Ticket {
 	start := p.asks(name)
 	require.False(p.n.t, start.Decision.Admitted, p.uid)
 	require.True(p.n.t, start.MayWait, p.uid)
-	ticket, _ := p.n.HookTicket(start.Identity, p.latest[name].GetId(), time.Now())
+	ticket, _, _ := p.n.HookTicket(start.Identity, p.latest[name].GetId(), time.Now())
 	ticket.Wait(time.Now())
 	p.is(throttle.Waiting, "")
 	return ticket

@@ -37,6 +37,15 @@ func (t Ticket) Wait(now time.Time) (stop func()) {
 	return t.stopWaiting
 }
 
+// WaitInHook is Wait for the hook of a container, which has come back if it outlived an earlier daemon.
+func (t Ticket) WaitInHook(now time.Time, containerID string) (stop func()) {
+	t.s.lock()
+	defer t.s.unlock()
+	t.t.Wait(now)
+	t.s.Hooks.backLocked(containerID)
+	return t.stopWaiting
+}
+
 func (t Ticket) stopWaiting() {
 	t.s.lock()
 	defer t.s.unlock()
@@ -106,27 +115,26 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, since tim
 	return Ticket{s, s.ledger.join(now, p, pod, request)}, true
 }
 
-// HookTicket returns the ticket of a pod whose hook waits, and a channel that is closed when the container is removed
-// or replaced. The channel is nil if the runtime did not report the container. since is when the hook began to wait. A
-// hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it starts at
-// once.
-func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (Ticket, <-chan struct{}) {
+// HookTicket returns the ticket of a pod whose hook waits, a channel that is closed when the container is removed or
+// replaced, and why waits end now. The channel is nil if the runtime did not report the container. since is when the hook
+// began to wait. A hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it
+// starts at once.
+func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (t Ticket, gone <-chan struct{}, ends ValveState) {
 	now := time.Now()
 	pod := s.Known(who.UID)
 	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
 	defer s.unlock()
 	p.reported = true
-	var gone <-chan struct{}
 	repeats := 0
 	if c := p.containers[containerID]; c != nil {
 		gone, repeats = c.gone, p.exits[c.name].repeats
 	}
 	if state, reason := p.start(); p.ticket != nil && (state != throttle.Gone || reason == reasons.Deleted) {
-		return Ticket{s, p.ticket}, gone
+		return Ticket{s, p.ticket}, gone, s.Valve.stateLocked()
 	}
-	t := s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
+	s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
 	if s.ledger.isExempt(p, pod) {
-		t.StartExempt(now)
+		p.ticket.StartExempt(now)
 	}
-	return Ticket{s, t}, gone
+	return Ticket{s, p.ticket}, gone, s.Valve.stateLocked()
 }

@@ -37,17 +37,15 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	g.waiters.Add(1)
 	defer g.waiters.Add(-1)
 	g.breaker.contact(h.ContainerID)
-	t, gone := g.o.Starts.HookTicket(podOf(h), h.ContainerID, h.Since)
+	t, gone, now := g.o.Starts.HookTicket(podOf(h), h.ContainerID, h.Since)
 	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return g.ended(state, t, gone) }
 	// Before the wait begins: it would take a free slot.
-	if state, _ := g.o.Starts.Valve.Now(); state.Shutdown || state.Pressure {
-		if v, ended := ends(state, false); ended {
+	if now.Shutdown || now.Pressure {
+		if v, ended := ends(now, false); ended {
 			return v, nil
 		}
 	}
-	stop := t.Wait(time.Now())
-	defer stop()
-	g.o.Starts.Hooks.Back(h.ContainerID)
+	defer t.WaitInHook(time.Now(), h.ContainerID)()
 	return g.await(ctx, h, t, gone, sendForecast, ends, func() gate.Verdict {
 		v := expired(time.Now(), t, gone)
 		if v.Reason == reasons.GateExpired {
@@ -78,20 +76,20 @@ func (s *shared) await(
 	var last starts.Forecast
 	sent := false
 	for {
-		state, changed := s.o.Starts.Valve.Now()
-		forecast, moved := s.o.Starts.Forecast(t.UID(), h.Deadline)
+		now := s.o.Starts.Outlook(t.UID(), h.Deadline)
+		forecast := now.Forecast
 		if forecast.Supersedes(last) {
 			sendForecast(forecast.LeaveAt, forecast.Place, forecast.Pace)
 			last, sent = forecast, true
 		}
-		if v, ended := ends(state, sent); ended {
+		if v, ended := ends(now.Valve, sent); ended {
 			return v, nil
 		}
 		select {
 		case <-t.Decided():
 		case <-done:
-		case <-changed:
-		case <-moved:
+		case <-now.Changed:
+		case <-now.Moved:
 		case <-expiry:
 			return expired(), nil
 		case <-ctx.Done():
