@@ -179,3 +179,34 @@ func (s *Starts) judgeBySigns(now time.Time, t *throttle.Ticket, pod podwatch.Po
 		t.End(now, reasons.Inferred)
 	}
 }
+
+// endTry ends a start that was admitted or, in the mode Shadow, that continued, if nothing of it is left: no process ran,
+// and none will come of the last try (undone), or its app containers have all exited since. The next container is a new
+// start, and may come much later. again reports whether kubelet makes a container of an app container that has exited now;
+// before, only a pod with restartPolicy Always is sure to get one. It reports whether the ticket ended.
+func (p *Pod) endTry(now time.Time, pod podwatch.Pod, undone, again bool) bool {
+	if p.ticket == nil {
+		return false
+	}
+	began, sh := p.ticket.Admitted(), p.inShadow()
+	if sh != nil {
+		began = sh.began
+	}
+	reason := reasons.NotMade
+	if !undone {
+		// Of any other pod, the pod watch reports whether it completed or failed.
+		if !again && pod.RestartPolicy != "Always" || !p.allExited(began, pod) {
+			return false
+		}
+		reason = reasons.Exited
+	}
+	if sh != nil {
+		sh.end(now, reason)
+		return false
+	}
+	if state, _ := p.start(); state != throttle.Starting {
+		return false
+	}
+	p.end(now, reason)
+	return true
+}
