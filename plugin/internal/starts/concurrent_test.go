@@ -39,7 +39,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 			ticket.TryStart(now)
 			ticket.Status()
 		},
-		func(now time.Time, _ string) { s.loop.round(now) },
+		func(now time.Time, _ string) { s.round(now) },
 		// Each alone, or a lock that one takes would hide that the next takes none.
 		func(now time.Time, _ string) { s.Snapshot(now) },
 		func(now time.Time, _ string) { s.Groups(now) },

@@ -65,7 +65,7 @@ func TestAPodWithoutProbesEndsAfterTheSettleTime(t *testing.T) {
 		<-n.woken // the pod was admitted
 		p.reports()
 		require.Len(t, n.woken, 1, "the loop looks when to judge again")
-		assert.Equal(t, due, n.loop.round(time.Now()))
+		assert.Equal(t, due, n.round(time.Now()))
 		n.passes(time.Until(due) - 1)
 		p.is(throttle.Starting, reasons.WithinLimits)
 		n.passes(1)

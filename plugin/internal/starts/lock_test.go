@@ -77,7 +77,7 @@ func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 		a.Ticket.StartNotHeld(now)
 		s.ContainerStarted(sandbox, ctr)
 		s.Synchronize([]*api.PodSandbox{sandbox}, []*api.Container{ctr})
-		s.loop.round(now)
+		s.round(now)
 		s.PodChanged(time.Now(), podwatch.Pod{UID: uid, Namespace: "default", Name: uid}, false)
 		s.ContainerStopped(sandbox, ctr)
 		s.ContainerRemoved(sandbox, ctr)
@@ -88,7 +88,7 @@ func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 	s.Valve.SetShutdown(true)
 	s.Valve.SetShutdown(false)
 	s.configured(t, "spec: {mode: Disabled}", throttle.Settings{})
-	s.loop.round(now.Add(time.Minute))
+	s.round(now.Add(time.Minute))
 	for _, who := range []string{"log", "pod watch", "forgotten", "round", "policies changed"} {
 		assert.Positive(t, l.calls[who], who)
 	}

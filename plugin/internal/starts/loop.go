@@ -7,7 +7,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -22,20 +21,9 @@ const restFor = 5 * time.Millisecond
 
 var errStuck = errors.New("nothing is decided: the limiter is stuck")
 
-// loop does all that starts need a clock for. It does a round whenever something happens. Only its own goroutine uses
-// its fields.
-type loop struct {
-	s     *Starts
-	pulse chan chan<- struct{} // each is closed after another round
-	meter *usage.Meter
-}
-
-func newLoop(s *Starts) *loop {
-	return &loop{s: s, pulse: make(chan chan<- struct{}), meter: usage.NewMeter(s.o.Roots, s.o.Timing.Stalls, s.o.Timing.Quiet)}
-}
-
-// run does rounds until ctx ends.
-func (l *loop) run(ctx context.Context) error {
+// Run is the loop: it does all that starts need a clock for, in a round whenever something happens. It returns nil when ctx
+// ends. It may be called again after a panic, but only one call may run at a time.
+func (s *Starts) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	rest := time.NewTimer(0)
@@ -50,12 +38,12 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.s.woken:
-		case asked = <-l.pulse:
+		case <-s.woken:
+		case asked = <-s.pulse:
 		case <-timer.C:
 		}
 		now := time.Now()
-		next, wait := l.round(now), idleEvery
+		next, wait := s.round(now), idleEvery
 		if !next.IsZero() {
 			wait = min(wait, max(time.Millisecond, next.Sub(now)))
 		}
@@ -68,13 +56,12 @@ func (l *loop) run(ctx context.Context) error {
 }
 
 // round does one round, and returns the time of the next, or zero if it waits until something happens.
-func (l *loop) round(now time.Time) (next time.Time) {
-	s := l.s
+func (s *Starts) round(now time.Time) (next time.Time) {
 	next = sooner(s.After.look(now), sooner(s.advance(now), s.Policies.advance(now)))
-	l.publish(now)
-	l.followShadows(now)
-	next = sooner(next, l.measure(now))
-	next = sooner(next, l.review(now))
+	s.publish(now)
+	s.followShadows(now)
+	next = sooner(next, s.measure(now))
+	next = sooner(next, s.reviewAll(now))
 	snapshot := s.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
@@ -99,11 +86,11 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// alive blocks until another round is complete.
-func (l *loop) alive(ctx context.Context) error {
+// Alive blocks until Run completes another round. It returns an error if ctx ends before.
+func (s *Starts) Alive(ctx context.Context) error {
 	answer := make(chan struct{})
 	select {
-	case l.pulse <- answer:
+	case s.pulse <- answer:
 	case <-ctx.Done():
 		return errStuck
 	}
@@ -116,16 +103,16 @@ func (l *loop) alive(ctx context.Context) error {
 }
 
 // publish passes the events of the limiter to the observer.
-func (l *loop) publish(now time.Time) {
-	for _, e := range l.s.drain() {
-		l.track(now, e)
+func (s *Starts) publish(now time.Time) {
+	for _, e := range s.drain() {
+		s.track(now, e)
 		pod := observe.Pod{UID: e.Ticket.UID(), Name: e.Ticket.Name()}
 		e.Ticket = nil // only this package may use it
 		if e.shadowed {
-			l.s.o.Observer.Report(observe.ShadowEvent{Pod: pod, Event: e.Event, HeldBy: e.heldBy})
+			s.o.Observer.Report(observe.ShadowEvent{Pod: pod, Event: e.Event, HeldBy: e.heldBy})
 			continue
 		}
-		l.s.o.Observer.Report(observe.StartEvent{Pod: pod, Event: e.Event, Container: e.container, Disabled: l.s.Valve.Mode() == v1alpha1.ModeDisabled})
+		s.o.Observer.Report(observe.StartEvent{Pod: pod, Event: e.Event, Container: e.container, Disabled: s.Valve.Mode() == v1alpha1.ModeDisabled})
 	}
 }
 
@@ -193,44 +180,44 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 	return l.board.update(now, snapshot), empty
 }
 
-// review judges every start that holds a slot, and returns the time of the next review, or zero if none is needed before
+// reviewAll judges every start that holds a slot, and returns the time of the next review, or zero if none is needed before
 // something changes or is measured.
-func (l *loop) review(now time.Time) (next time.Time) {
-	for _, one := range l.s.underWay() {
+func (s *Starts) reviewAll(now time.Time) (next time.Time) {
+	for _, one := range s.underWay() {
 		if one.starting {
-			next = sooner(next, l.reviewOne(now, one))
+			next = sooner(next, s.reviewOne(now, one))
 		}
 	}
 	return next
 }
 
-// reviewOne is review of one start. A panic does not affect the others.
-func (l *loop) reviewOne(now time.Time, one underWay) (next time.Time) {
-	defer l.s.o.Observer.CaughtPod("review", one.uid, one.name)
-	pod := l.s.Known(one.uid)
-	if len(pod.Containers) > 0 && l.s.o.Pods.Healthy() {
-		return l.s.judge(now, pod)
+// reviewOne judges one start. A panic does not affect the others.
+func (s *Starts) reviewOne(now time.Time, one underWay) (next time.Time) {
+	defer s.o.Observer.CaughtPod("review", one.uid, one.name)
+	pod := s.Known(one.uid)
+	if len(pod.Containers) > 0 && s.o.Pods.Healthy() {
+		return s.judge(now, pod)
 	}
 	c := one.pod.course
-	l.s.judgeBySigns(now, one.ticket, pod, c != nil && l.meter.Quiet(&c.Start))
+	s.judgeBySigns(now, one.ticket, pod, c != nil && s.meter.Quiet(&c.Start))
 	return time.Time{}
 }
 
 // track begins and ends the measurement of starts. In the mode Shadow, the events of a start that continued at once are
 // about what would have happened, not about when it really begins and ends.
-func (l *loop) track(now time.Time, e startEvent) {
+func (s *Starts) track(now time.Time, e startEvent) {
 	uid := e.Ticket.UID()
-	if pod := l.s.Known(uid); pod.IsKnown() && e.State == throttle.Waiting {
-		l.s.setProfiles(now, map[string]throttle.Profile{uid: l.s.profile(pod, e.Ticket.Repeats() > 0)})
+	if pod := s.Known(uid); pod.IsKnown() && e.State == throttle.Waiting {
+		s.setProfiles(now, map[string]throttle.Profile{uid: s.profile(pod, e.Ticket.Repeats() > 0)})
 	}
 	switch {
 	case e.pod == nil:
 	case e.State == throttle.Starting && !e.shadowed:
 		e.pod.course = nil
 		if e.Reason != reasons.Adopted {
-			l.begin(now, e.pod, e.Ticket, time.Time{})
+			s.begin(now, e.pod, e.Ticket, time.Time{})
 		}
 	case e.State == throttle.Started, e.State == throttle.Gone:
-		l.finish(now, e.pod, e.Ticket, e.Reason)
+		s.finish(now, e.pod, e.Ticket, e.Reason)
 	}
 }

@@ -34,7 +34,7 @@ func proc(t *testing.T, root string, ticks string) {
 
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
-	s.loop.measure(now)
+	s.measure(now)
 	v, _ := s.ledger.limiter.View(now, uid)
 	return v.StalledSince
 }
@@ -48,11 +48,11 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	s.runs(now, "holder", 7)
 	s.starts(now, "holder")
 	logged.Reset()
-	s.loop.publish(now)
+	s.publish(now)
 	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
 	waits := s.joins(now, throttle.Request{UID: "waits"})
-	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.loop.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
+	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
 	}
@@ -81,7 +81,7 @@ func TestTheRoundsOfTheLoopDoNotSetThePaceOfMeasurements(t *testing.T) {
 	now := time.Now()
 	ticket := s.starts(now, "pod")
 	s.runs(now, "pod", os.Getpid())
-	s.loop.publish(now)
+	s.publish(now)
 	every := s.o.Timing.Stalls.Every
 	due := now.Add(every)
 	took := func() time.Duration {
@@ -94,14 +94,14 @@ func TestTheRoundsOfTheLoopDoNotSetThePaceOfMeasurements(t *testing.T) {
 		return took.Wall
 	}
 	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
-		require.Equal(t, due, s.loop.measure(at))
+		require.Equal(t, due, s.measure(at))
 		require.Zero(t, took())
 	}
-	require.Equal(t, due.Add(every), s.loop.measure(due))
+	require.Equal(t, due.Add(every), s.measure(due))
 	require.Equal(t, every, took())
 
 	ticket.End(due, reasons.Ready)
-	s.loop.publish(now)
+	s.publish(now)
 	require.Zero(t, took(), "the measurements of a start are forgotten at its end")
 	assert.Nil(t, s.ledger.pods["pod"].course)
 }
@@ -123,9 +123,9 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 		s.adopts(now, throttle.Request{UID: uid}, now)
 		s.exits(now, uid)
 	}
-	s.loop.publish(now)
+	s.publish(now)
 	broken = true
-	require.NotPanics(t, func() { s.loop.review(now.Add(time.Minute)) })
+	require.NotPanics(t, func() { s.reviewAll(now.Add(time.Minute)) })
 	for _, uid := range uids {
 		_, reason := s.ledger.limiter.Lookup(uid).Status()
 		if uid == "broken" {
@@ -173,10 +173,10 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	now := time.Now()
 	gone, _ := s.Arrive(now, Identity{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, now)
 	s.Arrive(now, Identity{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, now)
-	s.loop.round(now)
+	s.round(now)
 	require.Len(t, s.ledger.pods, 2, "both pods wait")
 	gone.t.End(now, reasons.Deleted)
-	s.loop.round(now)
+	s.round(now)
 	assert.NotContains(t, s.ledger.pods, "gone")
 	assert.Contains(t, s.ledger.pods, "waits")
 }
@@ -195,9 +195,9 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	s.locked(func(l *ledger) {
 		assert.Empty(t, l.pods["stranger"].containers, "only the runtime adds containers")
 	})
-	s.loop.round(now)
+	s.round(now)
 	assert.True(t, known(), "its hook waits")
 	ticket.t.End(now, reasons.Deleted)
-	s.loop.round(now)
+	s.round(now)
 	assert.False(t, known())
 }

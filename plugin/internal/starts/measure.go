@@ -25,36 +25,36 @@ type course struct {
 }
 
 // begin measures a start that begins for the first time. shadow is when it continued in the mode Shadow, or zero.
-func (l *loop) begin(now time.Time, p *Pod, t *throttle.Ticket, shadow time.Time) {
-	defer l.s.o.Observer.CaughtPod("begin", t.UID(), t.Name())
+func (s *Starts) begin(now time.Time, p *Pod, t *throttle.Ticket, shadow time.Time) {
+	defer s.o.Observer.CaughtPod("begin", t.UID(), t.Name())
 	c := &course{whole: true, shadow: shadow, restart: t.Repeats() > 0, expected: learning.Expectation{Basis: learning.None}}
-	if pod := l.s.Known(t.UID()); pod.IsKnown() {
-		c.expected = l.s.o.Memory.Expect(pod, c.restart)
+	if pod := s.Known(t.UID()); pod.IsKnown() {
+		c.expected = s.o.Memory.Expect(pod, c.restart)
 	}
 	p.course = c
-	l.measureOne(now, l.s.oneUnderWay(p))
+	s.measureOne(now, s.oneUnderWay(p))
 }
 
 // finish ends the measurement of a start, and learns what it took, if the reason of its end allows that.
-func (l *loop) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reasons.Reason) {
+func (s *Starts) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reasons.Reason) {
 	c := p.course
 	if c == nil {
 		return
 	}
 	uid := t.UID()
-	defer l.s.o.Observer.CaughtPod("finish", uid, t.Name())
+	defer s.o.Observer.CaughtPod("finish", uid, t.Name())
 	defer func() { p.course = nil }()
 	if !c.whole {
 		return
 	}
-	l.measureOne(now, l.s.oneUnderWay(p))
+	s.measureOne(now, s.oneUnderWay(p))
 	took, measured := c.Took()
-	pod := l.s.Known(uid)
+	pod := s.Known(uid)
 	if !measured || !pod.IsKnown() {
 		return
 	}
 	if use, _ := c.Use(); reason == reasons.Settled && use.Cores >= stillBusy {
-		l.s.SettledBusy.Add(1)
+		s.SettledBusy.Add(1)
 	}
 	switch reason {
 	case reasons.Ready, reasons.Settled:
@@ -66,9 +66,9 @@ func (l *loop) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reasons.
 	default:
 		return
 	}
-	l.s.o.Memory.Learn(now, pod, c.restart, took)
-	l.s.updateProfiles(now)
-	l.s.o.Observer.Report(observe.Learned{
+	s.o.Memory.Learn(now, pod, c.restart, took)
+	s.updateProfiles(now)
+	s.o.Observer.Report(observe.Learned{
 		Pod: observe.Pod{UID: uid, Name: pod.NamespacedName()}, Took: took, Basis: string(c.expected.Basis), Expected: c.expected.Cost,
 	})
 }
@@ -102,9 +102,9 @@ func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
 }
 
 // killed reports whether a probe may have killed a start that failed after this time. A start that crashed so late
-// by itself is a minimum, too. A patience of a second or less does not tell a kill from a crash.
-func killed(after, patience time.Duration) bool {
-	return patience > time.Second && after >= patience/2
+// by itself is a minimum, too. soonest is how soon a probe may kill; a second or less does not tell a kill from a crash.
+func killed(took, soonest time.Duration) bool {
+	return soonest > time.Second && took >= soonest/2
 }
 
 // underWay is a start that the loop follows: one that holds a slot, or that continued at once in the mode Shadow and whose
@@ -156,29 +156,29 @@ func (l *ledger) underWay(p *Pod) underWay {
 
 // followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
 // their tickets.
-func (l *loop) followShadows(now time.Time) {
-	for _, one := range l.s.underWay() {
+func (s *Starts) followShadows(now time.Time) {
+	for _, one := range s.underWay() {
 		sh := one.shadow
 		if sh.ticket == nil {
 			continue
 		}
 		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
-			l.s.review(now, one.uid, one.name)
+			s.review(now, one.uid, one.name)
 		}
 		switch c := one.pod.course; {
 		case sh.ended != "":
-			l.finish(now, one.pod, sh.ticket, sh.ended)
+			s.finish(now, one.pod, sh.ticket, sh.ended)
 		case c == nil || !c.shadow.Equal(sh.began):
-			l.begin(now, one.pod, sh.ticket, sh.began)
+			s.begin(now, one.pod, sh.ticket, sh.began)
 		}
 	}
 }
 
 // measure measures every start under way, and informs the limiter which starts make no progress while other pods
 // wait. It returns the time of the next measurement, or zero if none is needed.
-func (l *loop) measure(now time.Time) (next time.Time) {
+func (s *Starts) measure(now time.Time) (next time.Time) {
 	var all []underWay
-	for _, one := range l.s.underWay() {
+	for _, one := range s.underWay() {
 		if one.starting || one.pod.course != nil {
 			all = append(all, one)
 		}
@@ -186,15 +186,15 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 	if len(all) == 0 {
 		return time.Time{}
 	}
-	due, next := l.meter.Begin(now, len(all))
+	due, next := s.meter.Begin(now, len(all))
 	if !due {
 		return next
 	}
-	after, waiting := l.s.noProgress()
+	after, waiting := s.noProgress()
 	found := make([]progress, len(all))
 	for i, one := range all {
 		found[i].uid = one.uid
-		if !l.measureOne(now, one) {
+		if !s.measureOne(now, one) {
 			continue
 		}
 		c := &one.pod.course.Start
@@ -203,7 +203,7 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 		}
 		since := time.Time{}
 		if after >= 0 {
-			since = l.meter.StalledSince(c, after) // also while none waits, or it would miss progress
+			since = s.meter.StalledSince(c, after) // also while none waits, or it would miss progress
 		}
 		if !since.IsZero() && one.made.After(since) {
 			since = one.made // to make a container is progress, such as the app after an init container that waited
@@ -212,13 +212,13 @@ func (l *loop) measure(now time.Time) (next time.Time) {
 			found[i].stalledSince = since
 		}
 	}
-	l.s.setProgress(now, found)
+	s.setProgress(now, found)
 	return next
 }
 
 // measureOne measures one start, and reports whether it is to be measured. A panic does not affect the others.
-func (l *loop) measureOne(now time.Time, one underWay) (runs bool) {
-	defer l.s.o.Observer.CaughtPod("measure", one.uid, one.name)
+func (s *Starts) measureOne(now time.Time, one underWay) (runs bool) {
+	defer s.o.Observer.CaughtPod("measure", one.uid, one.name)
 	if !one.runs {
 		return false
 	}
@@ -226,8 +226,8 @@ func (l *loop) measureOne(now time.Time, one underWay) (runs bool) {
 		one.pod.course = &course{}
 	}
 	runs = true
-	if blind := l.meter.Measure(now, &one.pod.course.Start, one.target); blind != nil {
-		l.s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: one.uid, Name: one.name}, Why: blind})
+	if blind := s.meter.Measure(now, &one.pod.course.Start, one.target); blind != nil {
+		s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: one.uid, Name: one.name}, Why: blind})
 	}
 	return runs
 }

@@ -57,7 +57,7 @@ func (l *learner) burns(from, seconds int) {
 	for i := range seconds {
 		l.now = l.now.Add(time.Second)
 		l.uses(time.Duration(from+i+1) * time.Second)
-		l.loop.round(l.now)
+		l.round(l.now)
 	}
 }
 
@@ -67,11 +67,11 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	t.Parallel()
 	l := newLearner(t)
 	ticket := l.starts(l.now, "web")
-	l.loop.round(l.now)
+	l.round(l.now)
 	l.burns(0, 3)
 	assert.Equal(t, learning.None, l.expected().Basis, "the start is not over")
 	ticket.End(l.now, reasons.Ready)
-	l.loop.round(l.now)
+	l.round(l.now)
 	e := l.expected()
 	assert.Equal(t, learning.Owner, e.Basis)
 	assert.Equal(t, 1, e.Count)
@@ -82,10 +82,10 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	// The pod crashes and starts again. A restart is learned separately.
 	again := l.joins(l.now, throttle.Request{UID: "web", Name: "default/web", Repeats: 1})
 	again.TryStart(l.now)
-	l.loop.round(l.now)
+	l.round(l.now)
 	l.burns(3, 1)
 	again.End(l.now, reasons.Ready)
-	l.loop.round(l.now)
+	l.round(l.now)
 	assert.Equal(t, l.expected(), e)
 	assert.InDelta(t, 1, l.o.Memory.Expect(l.web, true).CPU.Mean, 1e-6, "use before the restart does not count")
 	assert.Nil(t, l.ledger.pods["web"].course)
@@ -105,14 +105,14 @@ func TestStartsThatSettleWhileTheyBurnAreCounted(t *testing.T) {
 	} {
 		l := newLearner(t)
 		ticket := l.starts(l.now, "web")
-		l.loop.round(l.now)
+		l.round(l.now)
 		l.burns(0, 3)
 		for range c.quiet {
 			l.now = l.now.Add(time.Second)
-			l.loop.round(l.now)
+			l.round(l.now)
 		}
 		ticket.End(l.now, c.end)
-		l.loop.round(l.now)
+		l.round(l.now)
 		assert.Equal(t, c.want, l.SettledBusy.Load(), name)
 	}
 }
@@ -142,10 +142,10 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 		} else {
 			ticket = l.starts(l.now, "web")
 		}
-		l.loop.round(l.now)
+		l.round(l.now)
 		l.burns(0, c.lasted)
 		ticket.End(l.now, c.end)
-		l.loop.round(l.now)
+		l.round(l.now)
 		e := l.expected()
 		assert.Equal(t, c.want, e.Basis, name)
 		assert.Equal(t, c.count, e.Count, name)
@@ -161,10 +161,10 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 	l.starts(l.now, "holder")
 	ticket := l.starts(l.now, "web")
 	Ticket{l.Starts, ticket}.StartNotHeld(l.now)
-	l.loop.round(l.now)
+	l.round(l.now)
 	l.burns(0, 3)
 	l.locked(func(ledger *ledger) { ledger.pods["web"].shadow.end(l.now, reasons.Ready) })
-	l.loop.round(l.now)
+	l.round(l.now)
 	assert.Equal(t, throttle.Waiting, state(ticket))
 	e := l.expected()
 	assert.Equal(t, 1, e.Count)
@@ -172,9 +172,9 @@ func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
 
 	l.now = l.now.Add(time.Minute)
 	l.ledger.limiter.Lookup("holder").End(l.now, reasons.Ready)
-	l.loop.round(l.now)
+	l.round(l.now)
 	ticket.End(l.now.Add(time.Minute), reasons.Ready)
-	l.loop.round(l.now.Add(time.Minute))
+	l.round(l.now.Add(time.Minute))
 	assert.Equal(t, 1, l.expected().Count, "once")
 }
 
@@ -191,10 +191,10 @@ func TestAStartThatWasKilledIsABound(t *testing.T) {
 	l := newLearner(t)
 	l.o.Memory.Learn(l.now, l.web, false, costs.Start{CPU: time.Second, Wall: time.Second, Peak: 1})
 	ticket := l.starts(l.now, "web")
-	l.loop.round(l.now)
+	l.round(l.now)
 	l.burns(0, 20)
 	ticket.End(l.now, reasons.Exited)
-	l.loop.round(l.now)
+	l.round(l.now)
 	e := l.expected()
 	assert.Equal(t, 1, e.Count)
 	assert.Greater(t, e.CPU.Mean, 1.5)
@@ -247,7 +247,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 		"when the pod watch has them": func(l *learner, watch *asked) {
 			pods := watch.pods
 			watch.pods = nil
-			l.loop.round(l.now)
+			l.round(l.now)
 			watch.pods = pods
 			for _, pod := range pods {
 				l.PodChanged(time.Now(), pod, false)
@@ -261,7 +261,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 			}
 			wait := l.join(slices.Collect(maps.Keys(watch.pods))...)
 			learn(l, watch)
-			l.loop.round(l.now)
+			l.round(l.now)
 			wait()
 			assert.Equal(t, want, l.started(), "%s, learned: %v: %s", name, learned, l.ledger.limiter.Snapshot(l.now).Adaptive)
 		}
@@ -273,20 +273,20 @@ func TestTheLimiterKnowsWhatStartsUse(t *testing.T) {
 	for burns, want := range map[bool]int{false: 3, true: 1} { // the limit of feedback; no other start beside one that keeps three cores busy
 		l, watch := paced(t)
 		l.starts(l.now, "web")
-		l.loop.round(l.now)
+		l.round(l.now)
 		for i := range 4 {
 			l.now = l.now.Add(time.Second)
 			if burns {
 				l.uses(time.Duration(3*(i+1)) * time.Second)
 			}
-			l.loop.round(l.now)
+			l.round(l.now)
 		}
 		others := []string{"a", "b", "c", "d"}
 		for _, uid := range others {
 			watch.pods[uid] = podwatch.Pod{UID: uid, Namespace: "default", Name: uid, Like: podwatch.Like{Owner: "Deployment/" + uid}}
 		}
 		wait := l.join(others...)
-		l.loop.round(l.now)
+		l.round(l.now)
 		wait()
 		assert.Equal(t, want, l.started(), l.ledger.limiter.Snapshot(l.now).Adaptive)
 	}
@@ -323,17 +323,17 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	t.Parallel()
 	l, watch := paced(t)
 	ticket := l.starts(l.now, "web")
-	l.loop.round(l.now)
+	l.round(l.now)
 	delete(watch.pods, "web")
 	wait := l.join(slices.Collect(maps.Keys(watch.pods))...)
 	watch.pods["web"] = l.web
-	l.loop.round(l.now)
+	l.round(l.now)
 	wait()
 	assert.Equal(t, 3, l.started(), l.ledger.limiter.Snapshot(l.now).Adaptive)
 	l.burns(0, 1)
 	ticket.End(l.now, reasons.Ready)
-	l.loop.round(l.now)
-	l.loop.round(l.now)
+	l.round(l.now)
+	l.round(l.now)
 	assert.Equal(t, 8, l.started(), "each start burns for a second: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
@@ -346,15 +346,15 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 	for _, uid := range []string{"0", "1", "2"} {
 		l.adopts(l.now, throttle.Request{UID: uid, Name: "default/" + uid}, l.now)
 	}
-	l.loop.round(l.now)
+	l.round(l.now)
 	watch.pods = pods
 	for _, pod := range pods {
 		l.PodChanged(time.Now(), pod, false)
 	}
 	wait := l.join("3", "4", "5")
-	l.loop.round(l.now)
+	l.round(l.now)
 	wait()
-	l.loop.round(l.now)
+	l.round(l.now)
 	assert.Equal(t, 3, l.started(), "these starts will burn together: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
@@ -367,7 +367,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	known := watch.pods
 	watch.pods = nil
 	l.join(slices.Collect(maps.Keys(known))...)()
-	l.loop.round(l.now)
+	l.round(l.now)
 	under := l.started()
 	require.Less(t, under, len(known))
 	for uid, pod := range known {

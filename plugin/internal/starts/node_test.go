@@ -40,10 +40,10 @@ func standalone(o *Options) { o.Pods = nil }
 func (n *node) passes(d time.Duration) {
 	for ; d > time.Second; d -= time.Second {
 		time.Sleep(time.Second)
-		n.loop.round(time.Now())
+		n.round(time.Now())
 	}
 	time.Sleep(d)
-	n.loop.round(time.Now())
+	n.round(time.Now())
 }
 
 // names returns the pods that wait and those that hold a slot, each in order.

@@ -94,7 +94,6 @@ type Starts struct {
 	Valve    *Valve // ends all waits
 	After    *StartAfter
 	Hooks    *Rejoin // hooks that outlived an earlier daemon
-	loop     *loop
 
 	// SettledBusy counts the starts that ended as Settled while their pod kept a CPU busy: they needed a probe.
 	SettledBusy atomic.Uint64
@@ -102,6 +101,8 @@ type Starts struct {
 	config  atomic.Pointer[crd.Effective]
 	inForce atomic.Pointer[policies.Set] // replaced only while mu is held
 	woken   chan struct{}                // holds at most one: the loop is to do a round
+	pulse   chan chan<- struct{}         // the loop closes each after another round
+	meter   *usage.Meter                 // only the loop uses it
 
 	mu     sync.Mutex
 	ledger ledger // guarded by mu
@@ -109,12 +110,13 @@ type Starts struct {
 
 // New returns a Starts with no limit in force. It makes the limiter.
 func New(o Options) *Starts {
-	s := &Starts{o: o, woken: make(chan struct{}, 1)}
+	s := &Starts{
+		o: o, woken: make(chan struct{}, 1), pulse: make(chan chan<- struct{}), meter: usage.NewMeter(o.Roots, o.Timing.Stalls, o.Timing.Quiet),
+	}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.inForce.Store(policies.New(o.Server))
 	s.ledger = newLedger(time.Now(), o.Waitable, &s.config)
 	s.Hooks, s.Valve, s.Policies, s.After = newRejoin(s), newValve(s), &Policies{s: s}, &StartAfter{s: s}
-	s.loop = newLoop(s)
 	return s
 }
 
@@ -164,10 +166,3 @@ func (s *Starts) Known(uid string) (pod podwatch.Pod) {
 	}
 	return pod
 }
-
-// Run is the loop. It returns nil when ctx ends. It may be called again after a panic, but only one call may run at a
-// time.
-func (s *Starts) Run(ctx context.Context) error { return s.loop.run(ctx) }
-
-// Alive blocks until Run completes another round. It returns an error if ctx ends before.
-func (s *Starts) Alive(ctx context.Context) error { return s.loop.alive(ctx) }
