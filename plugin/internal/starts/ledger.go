@@ -22,7 +22,6 @@ type ledger struct {
 	after    awaitedPods
 	resort   *lastResort
 	board    board
-	events   []startEvent // since the last drain
 	effects  effects
 }
 

@@ -119,33 +119,27 @@ func (s *Starts) publish(now time.Time) {
 // startEvent is an event of the limiter, and what is known of its pod beside.
 type startEvent struct {
 	throttle.Event
-	pod       *Pod           // nil if it is not known
+	pod       *Pod           // nil if it is forgotten: nothing is learned of its start
 	shadowed  bool           // the start continued at once in the mode Shadow
 	heldBy    reasons.Reason // the limit that would have held it then
 	container string         // the ID of the pod's newest container, or ""
-}
-
-// note notes the events of the limiter, and what is known of their pods now.
-func (l *ledger) note() {
-	for _, of := range l.limiter.Drain() {
-		l.resort.note(of)
-		e := startEvent{Event: of}
-		if p := l.pods[of.Ticket.UID()]; p != nil {
-			e.pod, e.container = p, p.latest().id
-			if p.shadow != nil && p.shadow.ticket == of.Ticket {
-				e.shadowed, e.heldBy = true, p.shadow.reason
-			}
-		}
-		l.events = append(l.events, e)
-	}
 }
 
 // drain returns the events since the last call.
 func (s *Starts) drain() (all []startEvent) {
 	s.lock()
 	defer s.unlock()
-	s.ledger.note()
-	all, s.ledger.events = s.ledger.events, nil
+	for _, of := range s.ledger.limiter.Drain() {
+		s.ledger.resort.note(of)
+		e := startEvent{Event: of}
+		if p := s.ledger.pods[of.Ticket.UID()]; p != nil {
+			e.pod, e.container = p, p.latest().id
+			if p.shadow != nil && p.shadow.ticket == of.Ticket {
+				e.shadowed, e.heldBy = true, p.shadow.reason
+			}
+		}
+		all = append(all, e)
+	}
 	return all
 }
 

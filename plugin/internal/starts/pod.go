@@ -160,7 +160,6 @@ func (l *ledger) forget(now time.Time, uid string, deleted, known bool) {
 		p.selected, p.shadow, p.asks = nil, nil, asking{}
 		return
 	}
-	l.note() // while the pod is known
 	delete(l.pods, uid)
 	l.limiter.Finished(now, uid)
 }
