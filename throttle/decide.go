@@ -60,7 +60,7 @@ func (d *admission) admit(now time.Time) {
 	if t := d.overLimit; t != nil {
 		within := !d.overOtherLimits && d.slots.taken() <= d.slots.capacity()
 		if within || t.state != Starting {
-			d.overLimit = nil
+			d.overLimit, d.slots.beyond = nil, nil
 		}
 	}
 	for !d.frozen && d.hold.held(now).none() && d.admitOne(now) {
@@ -94,6 +94,9 @@ func (d *admission) admitOne(now time.Time) bool {
 	case overdue != nil && (allowed || !othersAllow || !queuesSlot):
 		if c.held || !fits {
 			d.overLimit, d.overOtherLimits = overdue, c.held || !othersAllow
+			if !slotFree {
+				d.slots.beyond = overdue
+			}
 			d.slots.planned = false // the limit may be one for a smaller start, and seem to include this one
 		}
 		d.admitOverdue(now, overdue)

@@ -251,6 +251,29 @@ func TestDeadlinesCountDuringALoan(t *testing.T) {
 	n.requireStarting("a", "b", "c")
 }
 
+// A start over the limit does not take the place of one on a loan that has ended: else the loan would last for as long as
+// pods are overdue, with one more start over it.
+func TestDeadlinesUseNoLoan(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h", "i")
+	n.stall("a")
+	n.pass(10 * time.Second)
+	n.stall("b")
+	n.pass(10 * time.Second)
+	n.requireStarting("a", "b", "c", "d")
+	n.pass(40 * time.Second)
+	n.requireStarting("a", "b", "c", "d", "e")
+	n.requireState("e", Starting, reasons.MaxWait)
+	for _, left := range [][]string{{"a", "c", "d", "e"}, {"a", "d", "e"}, {"a", "e"}} {
+		n.end(n.l.Snapshot(n.now).Starting[1].UID, reasons.Settled)
+		n.requireStarting(left...)
+	}
+	require.Zero(t, n.l.Snapshot(n.now).Lent)
+	n.end("a", reasons.Settled)
+	n.requireStarting("e", "f")
+}
+
 func TestAHigherLimitTakesTheLoanBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})

@@ -27,6 +27,7 @@ type slots struct {
 	adaptive *adaptive.Controller // nil if there is no adaptive limit
 	planned  bool                 // limit is up to date; only if byKind
 	loan     loan                 // of slots
+	beyond   *Ticket              // the start that had no slot left, with the lent ones, when its deadline was over; nil if none
 	took     history
 	lost     time.Time   // when the latest start was admitted that a probe may have killed; zero if there was none
 	scratch  []time.Time // of admittedAt
@@ -171,8 +172,15 @@ func (s *slots) lentTo(now time.Time, t *Ticket) bool {
 	return counts < s.limit
 }
 
-// repay takes back what is lent and not used.
-func (s *slots) repay() { s.loan.repay(float64(s.taken()), float64(s.limit)) }
+// repay takes back what is lent and not used. A start beyond the slots uses none that is lent: without this, it would take
+// the place of each start on a loan that ends, and the next one would be beyond.
+func (s *slots) repay() {
+	used := s.taken()
+	if slices.Contains(s.inFlight, s.beyond) {
+		used--
+	}
+	s.loan.repay(float64(used), float64(s.limit))
+}
 
 // lentSoon returns how many starts loans allow within half a minute: the present or next loan, and two
 // more, each twice as large. The next one is near when half of the time until then has passed: any start makes no progress
