@@ -226,6 +226,7 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 	if waited := time.Since(p.gate); waited > j.shape.gateTimeout()+time.Second {
 		j.complainLocked(waitsBounded, "%s waited for %s", p.shape.Name, waited)
 	}
+	since := p.gate
 	p.gate, p.unpaced = time.Time{}, o.Unpaced
 	what := "leaves the gate, admitted"
 	switch {
@@ -238,7 +239,7 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 			j.excepted[reason]++ // a promise that the daemon could not keep, which it counts itself
 		}
 	default:
-		p.asked = time.Now()
+		p.asked, p.passed = time.Now(), since
 		j.judgeOrderLocked(p)
 	}
 	j.traceLocked("%s  %s", p.shape.Name, what)
@@ -272,7 +273,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		}
 		p.arrive(now)
 	case runtimetest.Starts:
-		p.made, p.unpaced, p.expired = now, false, false
+		p.made, p.passed, p.unpaced, p.expired = now, time.Time{}, false, false
 	case runtimetest.RestartsCounted:
 		j.judgeCountLocked(p)
 	case runtimetest.Runs:

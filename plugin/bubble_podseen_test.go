@@ -24,6 +24,7 @@ type podSeen struct {
 	asked        time.Time // when it last asked for what it got
 	made         time.Time // when the container was made that is being started; zero if none is
 	gate         time.Time // since when its hook waits
+	passed       time.Time // since when the hook had waited that was admitted; zero if none was for the container that is being started
 	unpaced      bool      // its hook left without a decision
 	failedStart  bool      // its last container never ran
 	excused      bool      // for a reason that is documented or a fault

@@ -12,12 +12,14 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 	p.made = time.Time{}
 	s := p.start
 	stuck := j.appOfStuckLocked(p, container, now)
-	if !p.under() || stuck {
+	if !p.under() || stuck || !p.passed.IsZero() {
 		unpaced := p.unpaced || !j.steadyLocked(now)
 		waited := p.arrived
 		switch {
 		case stuck: // at its old place in the queue
 			waited = s.arrived
+		case waited.IsZero() && !p.passed.IsZero(): // a daemon that came between two init containers does not know of the first
+			waited = p.passed
 		case waited.IsZero():
 			waited = p.asked
 		}
@@ -30,7 +32,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 		p.starts++
 	}
 	s.processes++
-	p.arrived, p.failedStart = time.Time{}, false
+	p.arrived, p.passed, p.failedStart = time.Time{}, time.Time{}, false
 	if strings.HasPrefix(container, "init") {
 		return
 	}
