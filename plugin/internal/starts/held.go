@@ -24,7 +24,8 @@ func (p *Pod) release(name string) {
 // heldBefore returns a container that was held back and comes before the one of this name: by the pod's spec or, if that
 // is not known, because kubelet asked for it first. It returns "" if there is none. If kubelet reports that it cannot
 // make a container, does not start one again, or backs off for minutes after the waits of one have ended without a turn, it
-// does not wait for that one either.
+// does not wait for that one either. It asks for nothing after an init container before that is done: what the daemon held
+// back has run then, while there was no connection to the runtime.
 func (p *Pod) heldBefore(name string, pod podwatch.Pod) string {
 	asked, known := pod.Containers[name]
 	for _, held := range p.held {
@@ -32,7 +33,7 @@ func (p *Pod) heldBefore(name string, pod podwatch.Pod) string {
 		switch {
 		case !known && held == name:
 			return ""
-		case pod.CannotMake, other.Over, other.CrashLooping, known && other.Place >= asked.Place:
+		case other.Kind == podwatch.Init, pod.CannotMake, other.Over, other.CrashLooping, known && other.Place >= asked.Place:
 		default:
 			return held
 		}

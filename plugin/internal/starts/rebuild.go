@@ -83,6 +83,7 @@ func (p *Pod) adopt(ctr *api.Container, now time.Time) {
 	}
 	switch ctr.GetState() {
 	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
+		p.release(c.name)
 		if !c.running { // else the daemon knows it, and the wall clock may have been set back since
 			c.running, c.since = true, at(ctr.GetStartedAt())
 		}
