@@ -28,6 +28,8 @@ const (
 	waitsBounded  = "no hook waits longer than the gate's timeout"
 	everyPodRuns  = "every pod starts within its bound"
 	nothingLeft   = "nothing is left at the end"
+	runtimeLives  = "the runtime never ends by itself"
+	comesBack     = "the daemon is connected to the runtime"
 	noErrorLogged = "no error is logged without a fault"
 )
 
@@ -40,8 +42,9 @@ type complaint struct {
 // judge sees what kubelet, the runtime and the hooks see, and knows the rules. It asks the daemon nothing. Where it cannot
 // know whether a start holds a slot, it takes what excuses the daemon.
 type judge struct {
-	shape *shape
-	began time.Time
+	shape   *shape
+	began   time.Time
+	runtime *runtimetest.Runtime
 
 	mu         sync.Mutex
 	pods       map[types.UID]*podSeen
@@ -49,6 +52,7 @@ type judge struct {
 	inForce    []inForce
 	up         bool
 	steady     time.Time // since when no fault disturbs the daemon
+	connected  time.Time // when it was, last
 	switched   time.Time // when the daemon began, or ended
 	faults     map[faultKind]time.Time
 	gateWaits  int
@@ -127,7 +131,7 @@ const settled = 20 * time.Second
 func (j *judge) daemonIs(up bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.up, j.steady, j.switched = up, time.Now(), time.Now()
+	j.up, j.steady, j.switched, j.connected = up, time.Now(), time.Now(), time.Now()
 }
 
 func (j *judge) faulted(kind faultKind) {
@@ -136,6 +140,26 @@ func (j *judge) faulted(kind faultKind) {
 	j.faults[kind] = time.Now()
 	if kind != configChanges {
 		j.steady = time.Now()
+	}
+}
+
+// connectsWithin is how long the daemon may be without a connection to a runtime that runs, and whose pods can be listed
+// without harm.
+const connectsWithin = 2 * time.Minute
+
+// connectionLocked notes whether the daemon is connected to the runtime: else it cannot decide.
+func (j *judge) connectionLocked(now time.Time) {
+	if j.runtime == nil || !j.up || j.runtime.HasPlugin("pod-pacemaker") {
+		j.connected = now
+		return
+	}
+	j.steady = now
+	const each, largest, most = 32 << 10, 9, 4 << 20
+	if 2*j.runtime.Listed()+largest*each > most || j.disturbedLocked(now.Add(-connectsWithin)) {
+		j.connected = now // it may have to stay away
+	} else if now.Sub(j.connected) > connectsWithin {
+		j.complainLocked(comesBack, "not since %s", now.Sub(j.connected))
+		j.connected = now
 	}
 }
 
@@ -191,7 +215,7 @@ func (j *judge) mostAtATime(t time.Time) (n int) {
 func (j *judge) arrives(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.pods[pod.UID] = &podSeen{shape: j.shape.pod(pod.UID)}
+	j.pods[pod.UID] = &podSeen{shape: j.shape.pod(pod.UID), runs: map[string]int{}, exited: map[string]int{}}
 	j.names = append(j.names, pod.UID)
 }
 
@@ -261,13 +285,14 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 	j.traceLocked("%s  %s", p.shape.Name, strings.TrimSpace(string(what)+" "+container))
 	switch what {
 	case runtimetest.AsksSandbox:
-		p.sandboxAsked, p.preparing, p.starts = now, true, 0
+		p.sandboxAsked, p.preparing = now, true
+		clear(p.exited)
 		p.arrive(now)
 	case runtimetest.SandboxRefused, runtimetest.CreateRefused:
 		p.preparing, p.made = false, time.Time{}
 		j.judgeRefusalLocked(p)
 	case runtimetest.AsksContainer:
-		p.preparing, p.asked = false, now
+		p.preparing, p.asked, p.container = false, now, container
 		if p.takesSlotWithSandbox() && p.processes == 0 {
 			p.asked = p.sandboxAsked
 		}

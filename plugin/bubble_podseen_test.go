@@ -12,7 +12,9 @@ import (
 type podSeen struct {
 	shape     *podShape
 	processes int
-	starts    int // in this sandbox
+	runs      map[string]int // of each container
+	exited    map[string]int // of each container, in this sandbox
+	container string         // that it asked for last
 	phase     corev1.PodPhase
 	deleted   time.Time // when that was requested
 	removed   bool
@@ -68,6 +70,7 @@ func (p *podSeen) end(now time.Time) {
 }
 
 func (p *podSeen) exits(container string, now time.Time) {
+	p.exited[container]++
 	if p.start != nil {
 		if p.start.processes--; p.start.processes == 0 {
 			p.start.idle = now
@@ -102,15 +105,15 @@ func (p *podSeen) well() bool {
 	case p.shape.Policy != corev1.RestartPolicyAlways:
 		return p.phase == corev1.PodSucceeded
 	}
-	return p.wasReady && p.arrived.IsZero() && (p.processes > p.shape.Crashes || p.shape.Crashes == 0)
+	return p.wasReady && p.arrived.IsZero() && (p.runs["app0"] > p.shape.Crashes || p.shape.Crashes == 0)
 }
 
 func (p *podSeen) String() string {
 	return fmt.Sprintf("phase %s, %d processes, waits: %t, in the gate: %t", p.phase, p.processes, !p.arrived.IsZero(), !p.gate.IsZero())
 }
 
-// repeats returns how many starts there were in this sandbox before the next one, up to as many as count.
-func (p *podSeen) repeats() int { return min(p.starts, 5) }
+// repeats returns how often the container that is started has exited in this sandbox, up to as many as count.
+func (p *podSeen) repeats() int { return min(p.exited[p.container], 5) }
 
 // surely reports whether the pod must hold a slot. One that never waits holds one only if one is free.
 func (j *judge) surely(p *podSeen, now time.Time) bool {

@@ -8,7 +8,9 @@ import (
 // runsLocked notes a process, and judges the start that begins with it.
 func (j *judge) runsLocked(p *podSeen, container string) {
 	now := time.Now()
+	j.connectionLocked(now)
 	p.processes++
+	p.runs[container]++
 	p.made = time.Time{}
 	s := p.start
 	stuck := j.appOfStuckLocked(p, container, now)
@@ -29,14 +31,13 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 		}
 		s.lent = j.judgeLimitLocked(p, waited, unpaced)
 		p.start = s
-		p.starts++
 	}
 	s.processes++
 	p.arrived, p.passed, p.failedStart = time.Time{}, time.Time{}, false
 	if strings.HasPrefix(container, "init") {
 		return
 	}
-	program := j.shape.program(p.shape.object(), container, p.processes-1-len(p.shape.Inits))
+	program := j.shape.program(p.shape.object(), container, p.runs[container]-1)
 	if exits := now.Add(program.Exits); program.Exits > 0 && (s.exits.IsZero() || exits.Before(s.exits)) {
 		s.exits = exits
 	}
@@ -221,6 +222,7 @@ const heldMost = 3 * time.Second
 func (j *judge) look(now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.connectionLocked(now)
 	j.loansLocked(now)
 	if !j.slotFreeLocked(now) {
 		j.free = time.Time{}

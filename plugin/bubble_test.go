@@ -86,12 +86,18 @@ func newBubble(t *testing.T, s *shape) *bubble {
 	}
 	b.options = Options{
 		NodeName: "node", InCluster: true, NRIIndex: "05", Namespace: "pod-pacemaker", RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
-		GatePath: hookPath, GateTimeout: s.gateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto,
+		ContainerdState: filepath.Join(dir, "containerd"), GatePath: hookPath, GateTimeout: s.gateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto,
 		Hold: 200 * time.Millisecond, NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: filepath.Join(dir, "proc"), CgroupRoot: filepath.Join(dir, "cgroup"), Log: b.log,
 	}
 	b.writeHost()
-	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook})
+	require.NoError(t, os.MkdirAll(b.options.bundles(), 0o700))
+	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Bundles: b.options.bundles(), Ended: func(why any) {
+		b.seen.complainf(runtimeLives, "%v", why)
+		time.Sleep(time.Second)
+		b.startRuntime()
+	}})
 	require.NoError(t, err)
+	b.seen.runtime = b.runtime
 	b.kubelet = runtimetest.NewKubelet(runtimetest.KubeletOptions{
 		Runtime: b.runtime, RequestTimeout: s.RequestTimeout, Seed: s.Seed, Program: s.program, Seen: b.seen.happens,
 		Report: func(pod *corev1.Pod) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,39 @@ func draw(seed uint64) *shape {
 	for range r.IntN(4) {
 		s.Faults = append(s.Faults, r.fault(span+min(busy, time.Hour)))
 	}
+	if seed >= plainSeeds {
+		s.vary(dice{rand.New(rand.NewPCG(seed, 62))})
+	}
 	return s
+}
+
+// plainSeeds is the first seed whose shape is varied: those below that were kept find what they found.
+const plainSeeds = 4000
+
+// vary adds what the plain shapes do not have.
+func (s *shape) vary(r dice) {
+	herds := map[string]podShape{}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		herd, _, _ := strings.Cut(p.Name, "-")
+		like, known := herds[herd]
+		if !known {
+			like = r.variation(*p)
+			herds[herd] = like
+		}
+		p.Environment, p.Labels = like.Environment, like.Labels
+	}
+}
+
+// variation returns a pod with what all of its herd have.
+func (r dice) variation(p podShape) podShape {
+	if r.in(0.15) {
+		p.Environment = r.bytes(10<<10, 1200<<10)
+	}
+	if r.in(0.08) {
+		p.Labels = r.bytes(10<<10, 500<<10)
+	}
+	return p
 }
 
 // dice draws what a shape consists of.
@@ -65,6 +98,11 @@ func (r dice) within(most time.Duration) time.Duration {
 func (r dice) logUniform(least, most time.Duration) time.Duration {
 	d := time.Duration(float64(least) * math.Exp(r.Float64()*math.Log(float64(most)/float64(least))))
 	return d.Round(time.Millisecond)
+}
+
+// bytes returns a number from least to most, log-uniform.
+func (r dice) bytes(least, most int) int {
+	return int(r.logUniform(time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond) / time.Millisecond)
 }
 
 func (r dice) priority() int32 { return []int32{0, 0, 0, -10, 100, 1000}[r.IntN(6)] }

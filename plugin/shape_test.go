@@ -105,6 +105,8 @@ type podShape struct {
 	Pull            time.Duration
 	Crashes         int           // how many times its container exits instead of getting ready. Only with one container
 	Runs            time.Duration // how long it runs until it succeeds; 0: for good
+	Environment     int           // bytes of each container
+	Labels          int           // bytes of labels and annotations
 	Deleted         time.Duration // when it is deleted, after At; 0: never
 }
 
@@ -121,12 +123,17 @@ func (p podShape) String() string {
 	word(p.Pull > 0, "pulls %s", p.Pull)
 	word(len(p.Inits) > 0, "init containers of %v", p.Inits)
 	word(p.Containers > 1, "%d containers", p.Containers)
+	word(p.Environment > 0, "%d KiB of environment", p.Environment>>10)
+	word(p.Labels > 0, "%d KiB of labels and annotations", p.Labels>>10)
 	word(p.Crashes > 0, "crashes %d times", p.Crashes)
 	word(p.Probed, "ready %s after its start", p.Ready)
 	word(!p.Probed, "no probe")
 	word(p.Runs > 0, "succeeds after %s", p.Runs)
 	return strings.Join(words, ", ")
 }
+
+// filler fills what is large.
+var filler = strings.Repeat("x", 2<<20)
 
 // object returns the pod as the API server has it.
 func (p podShape) object() *corev1.Pod {
@@ -139,11 +146,18 @@ func (p podShape) object() *corev1.Pod {
 		name := p.Name[:strings.LastIndexByte(p.Name, '-')]
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: p.Owner, Name: name, Controller: new(true)}}
 	}
+	if p.Labels > 0 {
+		pod.Annotations = map[string]string{"filler": filler[:p.Labels/2]}
+		pod.Labels = map[string]string{"filler": filler[:p.Labels/2]}
+	}
 	for i := range p.Inits {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprintf("init%d", i), Image: "init"})
 	}
 	for i := range p.Containers {
 		c := corev1.Container{Name: fmt.Sprintf("app%d", i), Image: "app"}
+		if p.Environment > 0 {
+			c.Env = []corev1.EnvVar{{Name: "FILLER", Value: filler[:p.Environment]}}
+		}
 		if p.Probed {
 			c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1}
 		}

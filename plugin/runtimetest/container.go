@@ -25,6 +25,8 @@ type ContainerSpec struct {
 	// Args are the program, an absolute path or found in this process's PATH, and its arguments. It gets no
 	// environment but PATH.
 	Args []string
+	// Env is the environment that plugins see. The process does not get it.
+	Env []string
 	// Stdout gets the standard and error output; nil discards it. Writes come from one
 	// goroutine at a time, and end before the container counts as exited.
 	Stdout io.Writer
@@ -164,7 +166,7 @@ func (c *Container) message() *api.Container {
 
 func (c *Container) messageLocked() *api.Container {
 	m := &api.Container{
-		Id: c.id, PodSandboxId: c.pod.id, Name: c.spec.Name,
+		Id: c.id, PodSandboxId: c.pod.id, Name: c.spec.Name, Env: c.spec.Env,
 		Linux: &api.LinuxContainer{CgroupsPath: c.pod.cgroup(c.id)},
 		Pid:   uint32(c.status.Pid), CreatedAt: c.status.CreatedAt.UnixNano(),
 	}

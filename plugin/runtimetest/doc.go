@@ -42,8 +42,7 @@
 //	RemovePodSandbox          StopPodSandbox if it is still due, RemoveContainer of each container, RemovePodSandbox
 //
 // The events that the plugin does not subscribe to are left out: containerd also sends PostCreateContainer, and
-// StartContainer between the hooks and the process. The labels, arguments and environment of containers are left out,
-// too.
+// StartContainer between the hooks and the process. The labels and arguments of containers are left out, too.
 //
 // If a plugin returns an error from a Post, Stop or Remove event, the error is logged and has no other effect. A stop
 // does not touch a container in state CREATED, even if its hook waits: only its StopContainer event is sent. The
@@ -81,5 +80,5 @@
 // With [Options.InMemory], a runtime fits into a bubble of testing/synctest, whose clock goes on only while every
 // goroutine waits for another one of the bubble: NRI's protocol goes over pipes, containers and hooks are functions, and
 // all locks are ones at which the clock can go on. The contract above holds, but for these: there is one plugin at a
-// time, Synchronize is one message, and RejectHooks is left out. A [Kubelet] runs pods on it.
+// time, and RejectHooks is left out. Synchronize splits its messages as NRI does, and ends the runtime where NRI would. A [Kubelet] runs pods on it.
 package runtimetest

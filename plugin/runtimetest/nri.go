@@ -42,6 +42,7 @@ type memoryNRI struct {
 	server        []ttrpc.ServerOpt
 	listener      *Listener
 	syncing       *sharedLock
+	ended         func(why any)
 
 	calling lock // held through each call to the plugin
 	// guarded by calling
@@ -143,12 +144,55 @@ func (p *memoryPlugin) UpdateContainers(_ context.Context, r *api.UpdateContaine
 	return &api.UpdateContainersResponse{Failed: r.GetUpdate()}, noUpdates(r.GetUpdate())
 }
 
-// synchronize sends the list in one message.
-func (p *memoryPlugin) synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) ([]*api.ContainerUpdate, error) {
+// synchronize lists all pods and containers in messages of at most 4 MiB, in the way of NRI 0.12, and with its fault: where
+// few are left, a slice may be out of range, and the runtime ends.
+func (p *memoryPlugin) synchronize(ctx context.Context, pods []*api.PodSandbox, containers []*api.Container) (updates []*api.ContainerUpdate, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.nri.timeout)
 	defer cancel()
-	reply, err := p.calls.Synchronize(ctx, &api.SynchronizeRequest{Pods: pods, Containers: containers})
-	return reply.GetUpdate(), err
+	defer func() {
+		if why := recover(); why != nil {
+			p.nri.ended(why)
+			err = fmt.Errorf("the runtime has ended: %v", why)
+		}
+	}()
+	podsNow, containersNow := len(pods), len(containers)
+	for {
+		request := &api.SynchronizeRequest{
+			Pods: pods[:podsNow:len(pods)], Containers: containers[:containersNow:len(containers)],
+			More: len(pods) > podsNow || len(containers) > containersNow,
+		}
+		reply, err := p.calls.Synchronize(ctx, request)
+		switch {
+		case err != nil:
+			if podsNow, containersNow, err = fewer(podsNow, containersNow, err); err != nil {
+				p.close()
+				return nil, err
+			}
+		case !request.More:
+			return reply.GetUpdate(), nil
+		case len(reply.GetUpdate()) > 0 || !reply.GetMore():
+			p.close()
+			return nil, errors.New("plugin does not handle split sync requests")
+		default:
+			pods, containers = pods[podsNow:], containers[containersNow:]
+			podsNow, containersNow = min(podsNow, len(pods)), min(containersNow, len(containers))
+		}
+	}
+}
+
+// fewer is NRI's recalcObjsPerSyncMsg.
+func fewer(pods, containers int, err error) (fewerPods, fewerContainers int, failed error) {
+	const least = 8
+	var large *ttrpc.OversizedMessageErr
+	if !errors.As(err, &large) || pods+containers <= least {
+		return pods, containers, fmt.Errorf("failed to synchronize plugin with split messages: %w", err)
+	}
+	factor := min(float64(large.MaximumLength())/float64(large.RejectedLength()), 0.9)
+	pods, containers = int(float64(pods)*factor), int(float64(containers)*factor)
+	if pods+containers < least {
+		pods, containers = least/2, least/2
+	}
+	return pods, containers, nil
 }
 
 // ask sends a request to the plugin, if there is one that subscribed to the event. A plugin that is gone or too slow is

@@ -84,6 +84,12 @@ func (p *plugins) has(name string) bool {
 	return slices.ContainsFunc(p.conns, func(c *pluginConn) bool { return c.synced && c.name == name })
 }
 
+// HasPlugin reports whether a plugin of that name is connected and synchronised.
+func (r *Runtime) HasPlugin(name string) bool {
+	s := r.current()
+	return s != nil && s.plugins.has(name)
+}
+
 // WaitPlugin waits until a plugin of that name is connected, synchronised and gets events, or until ctx ends. While the
 // runtime is down it returns ErrDown.
 func (r *Runtime) WaitPlugin(ctx context.Context, name string) error {

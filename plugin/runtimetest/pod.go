@@ -54,7 +54,12 @@ func (r *Runtime) RunPod(ctx context.Context, spec PodSpec) (*Pod, error) {
 	p := &Pod{runtime: r, id: r.newID(), spec: spec, created: time.Now()}
 
 	defer s.relay.nri.keepFromSync()()
-	if err := s.relay.runPod(ctx, p); err != nil {
+	err = p.makeBundle(p.id, "sandbox", 0)
+	if err == nil {
+		err = s.relay.runPod(ctx, p)
+	}
+	if err != nil {
+		r.removeBundle(p.id)
 		return nil, fmt.Errorf("run pod %s/%s: NRI RunPodSandbox failed: %w", spec.Namespace, spec.Name, downCause(ctx, err))
 	}
 	r.mu.Lock()
@@ -107,6 +112,7 @@ func (p *Pod) stop(ctx context.Context, s *session) error {
 	p.mu.Lock()
 	p.stopped = true
 	p.mu.Unlock()
+	p.runtime.removeBundle(p.id)
 	s.relay.stopPod(ctx, p)
 	return nil
 }

@@ -53,6 +53,12 @@ type Options struct {
 	// Hook plays a hook with these arguments, without the program, and returns its exit code and its output. Its context
 	// ends with the runc that ran it. It is required with InMemory.
 	Hook func(runc context.Context, args []string) (code int, output string)
+	// Bundles is a folder in which each sandbox and each container that runs, or whose hooks run, has the folder of its OCI
+	// bundle, as far as it tells whose it is and how large it is. Empty is none.
+	Bundles string
+	// Ended gets why the runtime ended by itself, as containerd does for a list that NRI cannot split. The runtime is down
+	// then, as by Kill. It is used only with InMemory, and required there if a plugin may register beside pods of more than 4 MiB.
+	Ended func(why any)
 	// Log gets containerd's messages; nil discards them. NRI has one log for the process, too: its messages go to the
 	// log of the runtime that started last, the informational ones at debug level.
 	Log logrus.FieldLogger
@@ -130,6 +136,26 @@ func (r *Runtime) Kill() {
 	r.lifeMu.Lock()
 	defer r.lifeMu.Unlock()
 	r.goDown()
+}
+
+// endsItself takes the runtime down for a fault of its own.
+func (r *Runtime) endsItself(why any) {
+	go func() { // the caller holds its locks
+		r.Kill()
+		r.opts.Ended(why)
+	}()
+}
+
+// Listed returns how many bytes of pods and containers the runtime lists to a plugin that registers.
+func (r *Runtime) Listed() (n int) {
+	pods, containers := r.list()
+	for _, p := range pods {
+		n += p.SizeVT()
+	}
+	for _, c := range containers {
+		n += c.SizeVT()
+	}
+	return n
 }
 
 // Stop takes the runtime down, kills every process that it started, waits for their ends, and forgets all pods. It

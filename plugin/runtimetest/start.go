@@ -57,6 +57,7 @@ func (c *Container) started(err error) {
 
 func (c *Container) exitLocked(code int) {
 	c.process = nil
+	c.pod.runtime.removeBundle(c.id)
 	c.status.State, c.status.Pid, c.status.FinishedAt, c.status.ExitCode = Exited, 0, time.Now(), code
 	close(c.exited)
 }
@@ -64,6 +65,9 @@ func (c *Container) exitLocked(code int) {
 func (c *Container) start(ctx context.Context, s *session) error {
 	if !c.pod.ready() {
 		return fmt.Errorf("sandbox %q is not running", c.pod.id)
+	}
+	if err := c.pod.makeBundle(c.id, "container", sizeOf(c.spec.Env)); err != nil {
+		return err
 	}
 	for i, hook := range c.hooks {
 		if err := c.runHook(ctx, hook); err != nil {

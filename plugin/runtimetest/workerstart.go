@@ -8,6 +8,8 @@ import (
 	"path"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // makeSandbox makes the pod's sandbox.
@@ -43,7 +45,7 @@ func (w *worker) start(ctx context.Context, followers *sync.WaitGroup, name stri
 	requests, cancel := context.WithTimeout(ctx, w.k.o.RequestTimeout)
 	defer cancel()
 	w.seen(AsksContainer, name)
-	c, err := w.sandbox.CreateContainer(requests, ContainerSpec{Name: name, Run: p.run})
+	c, err := w.sandbox.CreateContainer(requests, ContainerSpec{Name: name, Run: p.run, Env: environmentOf(w.pod, name)})
 	if err != nil {
 		w.seen(CreateRefused, name)
 		w.holds(r, "CreateContainerError", err)
@@ -68,6 +70,18 @@ func (w *worker) start(ctx context.Context, followers *sync.WaitGroup, name stri
 	w.report()
 	followers.Go(func() { w.follow(ctx, name, c, p) })
 	return 0, nil
+}
+
+// environmentOf returns the environment of a container.
+func environmentOf(pod *corev1.Pod, name string) (environment []string) {
+	for _, c := range containersOf(pod) {
+		for _, v := range c.Env {
+			if c.Name == name {
+				environment = append(environment, v.Name+"="+v.Value)
+			}
+		}
+	}
+	return environment
 }
 
 // made notes a container that was created, and counts a restart if there was one before.
