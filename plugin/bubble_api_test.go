@@ -3,6 +3,7 @@ package plugin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -35,6 +36,27 @@ type podStore struct {
 	pods     map[types.UID]*corev1.Pod
 	history  []watch.Event
 	watchers map[*podFollower]struct{}
+	away     bool // it answers nothing
+}
+
+// errAway is the error of an API server that is away.
+var errAway = errors.New("connection refused")
+
+func (s *podStore) isAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away
+}
+
+// setAway takes the API server away, which ends the watches, or brings it back. kubelet reports what has changed then.
+func (s *podStore) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+	for f := range s.watchers {
+		close(f.events)
+		delete(s.watchers, f)
+	}
 }
 
 func newPodStore() *podStore {
@@ -96,7 +118,11 @@ func (s *podStore) tellLocked(kind watch.EventType, pod *corev1.Pod) {
 func (s *podStore) Each(_ context.Context, _ metav1.ListOptions, f func(runtime.Object)) (version string, err error) {
 	s.mu.Lock()
 	version = strconv.Itoa(len(s.history))
+	away := s.away
 	s.mu.Unlock()
+	if away {
+		return "", errAway
+	}
 	for _, pod := range s.all() {
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			f(pod.DeepCopy())
@@ -113,6 +139,9 @@ func (s *podStore) Watch(_ context.Context, o metav1.ListOptions) (watch.Interfa
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.away {
+		return nil, errAway
+	}
 	f := &podFollower{store: s, events: make(chan watch.Event, mostChanges)}
 	for _, e := range s.history[from:] {
 		f.events <- e

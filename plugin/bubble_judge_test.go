@@ -1,12 +1,14 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +55,8 @@ type judge struct {
 	up         bool
 	steady     time.Time // since when no fault disturbs the daemon
 	connected  time.Time // when it was, last
+	blind      bool      // the API server is away
+	sees       time.Time // since when it is back
 	switched   time.Time // when the daemon began, or ended
 	faults     map[faultKind]time.Time
 	gateWaits  int
@@ -121,7 +125,11 @@ func (j *judge) Levels() []logrus.Level {
 
 // Fire implements [logrus.Hook].
 func (j *judge) Fire(e *logrus.Entry) error {
-	j.complainf(noErrorLogged, "%s %v", e.Message, e.Data)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.blind {
+		j.complainLocked(noErrorLogged, "%s %v", e.Message, e.Data)
+	}
 	return nil
 }
 
@@ -138,7 +146,7 @@ func (j *judge) faulted(kind faultKind) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.faults[kind] = time.Now()
-	if kind != configChanges {
+	if kind != configChanges && kind != apiAway {
 		j.steady = time.Now()
 	}
 }
@@ -166,6 +174,38 @@ func (j *judge) connectionLocked(now time.Time) {
 // steadyLocked reports whether the daemon decides, and no fault disturbs it.
 func (j *judge) steadyLocked(now time.Time) bool {
 	return j.up && now.Sub(j.steady) >= settled
+}
+
+// blindIs notes whether the API server is away. The daemon still keeps the limits then, but knows less of the pods.
+func (j *judge) blindIs(away bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.blind, j.sees = away, time.Now()
+}
+
+// informedLocked reports whether the daemon is steady, and knows what kubelet reports.
+func (j *judge) informedLocked(now time.Time) bool {
+	return j.steadyLocked(now) && !j.uninformedLocked(now)
+}
+
+// uninformedLocked reports whether the API server is away, or was just now: the daemon asks again after a while.
+func (j *judge) uninformedLocked(now time.Time) bool {
+	const relists = time.Minute
+	return j.blind || now.Sub(j.sees) < relists
+}
+
+// rejects plays another plugin, which rejects the first containers of some pods.
+func (j *judge) rejects(pod *api.PodSandbox, container *api.Container) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.pods[types.UID(pod.GetUid())]
+	if p.rejected >= p.shape.Rejected {
+		return nil
+	}
+	p.rejected++
+	p.byOthers = true
+	j.traceLocked("%s  is rejected by another plugin %s", p.shape.Name, container.GetName())
+	return errors.New("another plugin rejects it")
 }
 
 func (j *judge) configures(l limits) {
@@ -290,7 +330,10 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		p.arrive(now)
 	case runtimetest.SandboxRefused, runtimetest.CreateRefused:
 		p.preparing, p.made = false, time.Time{}
-		j.judgeRefusalLocked(p)
+		if !p.byOthers {
+			j.judgeRefusalLocked(p)
+		}
+		p.byOthers = false
 	case runtimetest.AsksContainer:
 		p.preparing, p.asked, p.container = false, now, container
 		if p.takesSlotWithSandbox() && p.processes == 0 {

@@ -30,6 +30,8 @@ type podSeen struct {
 	unpaced      bool      // its hook left without a decision
 	failedStart  bool      // its last container never ran
 	excused      bool      // for a reason that is documented or a fault
+	rejected     int       // how often another plugin rejected a container of it
+	byOthers     bool      // the last time
 	expired      bool      // because its wait in the gate ended without a turn
 
 	start *startSeen // the last; nil if there was none
@@ -44,6 +46,8 @@ type startSeen struct {
 	lent       bool            // it may have a lent slot
 	ended      time.Time       // when the reason for its end was seen
 	exits      time.Time       // when its first app container exits by itself; zero if none does
+	inferred   bool            // it may be over by the node's own signs
+	latest     time.Time       // when its last process began
 	processes  int             // that run
 	idle       time.Time       // since when none runs
 	running    map[string]bool // app containers
@@ -118,13 +122,26 @@ func (p *podSeen) repeats() int { return min(p.exited[p.container], 5) }
 // surely reports whether the pod must hold a slot. One that never waits holds one only if one is free.
 func (j *judge) surely(p *podSeen, now time.Time) bool {
 	s := p.start
-	if s == nil || s.unpaced || s.lent || p.shape.exempt() || !s.ended.IsZero() || !p.deleted.IsZero() {
+	if s == nil || s.unpaced || s.lent || s.inferred || p.shape.exempt() || !s.ended.IsZero() || !p.deleted.IsZero() {
 		return false
 	}
 	if !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, limits.startTimeout)-time.Second {
 		return false
 	}
 	return p.shape.Probed || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, limits.settleTime)-time.Second
+}
+
+// inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell.
+func (j *judge) inferLocked(now time.Time) {
+	const allRan = 8 * time.Second
+	if !j.uninformedLocked(now) {
+		return
+	}
+	for _, p := range j.pods {
+		if p.under() && now.Sub(p.start.latest) > allRan {
+			p.start.inferred = true
+		}
+	}
 }
 
 // stalls reports whether the pod's slot may be lent to others, because none of its processes has run for noProgressAfter.

@@ -33,6 +33,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 		p.start = s
 	}
 	s.processes++
+	s.latest = now
 	p.arrived, p.passed, p.failedStart = time.Time{}, time.Time{}, false
 	if strings.HasPrefix(container, "init") {
 		return
@@ -75,9 +76,13 @@ func (j *judge) loansLocked(now time.Time) {
 // a lent slot.
 func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (lent bool) {
 	now := time.Now()
+	j.inferLocked(now)
 	j.loansLocked(now)
-	others, stalled, first := 0, 0, now
+	others, stalled, inferred, first := 0, 0, 0, now
 	for _, q := range j.pods {
+		if q != p && q.under() && q.start.inferred {
+			inferred++
+		}
 		if q != p && j.surely(q, now) {
 			others++
 			if q.stalls(now) {
@@ -92,6 +97,9 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 	waited := now.Sub(arrived)
 	switch {
 	case limit == 0 || others < limit:
+		if limit > 0 && others+inferred >= limit {
+			j.excepted["Inferred"]++
+		}
 	case others-stalled < limit, !j.lent.IsZero() && now.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
 		j.excepted["loan"]++
 		return true
@@ -138,7 +146,7 @@ func (j *judge) othersLocked(now time.Time) (n int) {
 func (j *judge) judgeOrderLocked(p *podSeen) {
 	now := time.Now()
 	present := j.since(now.Add(-time.Second))
-	if p.shape.exempt() || !j.steadyLocked(now) || len(present) > 1 || !present[0].enforced() || j.anyOverdueLocked(now) {
+	if p.shape.exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].enforced() || j.anyOverdueLocked(now) {
 		return
 	}
 	for _, b := range j.pods {
@@ -223,6 +231,7 @@ func (j *judge) look(now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.connectionLocked(now)
+	j.inferLocked(now)
 	j.loansLocked(now)
 	if !j.slotFreeLocked(now) {
 		j.free = time.Time{}
@@ -244,7 +253,7 @@ func (j *judge) look(now time.Time) {
 // slotFreeLocked reports whether a slot is surely free, and nothing but slots holds pods.
 func (j *judge) slotFreeLocked(now time.Time) bool {
 	l := j.inForce[len(j.inForce)-1].limits
-	if !j.steadyLocked(now) || l.FillFactor > 0 {
+	if !j.informedLocked(now) || l.FillFactor > 0 {
 		return false
 	}
 	held := 0

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
@@ -46,6 +47,7 @@ type bubble struct {
 	kubelet *runtimetest.Kubelet
 	pods    *podStore
 	clients clients
+	later   []func() // what is done once the API server is back
 	seen    *judge
 	log     *logrus.Logger
 
@@ -91,7 +93,7 @@ func newBubble(t *testing.T, s *shape) *bubble {
 	}
 	b.writeHost()
 	require.NoError(t, os.MkdirAll(b.options.bundles(), 0o700))
-	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Bundles: b.options.bundles(), Ended: func(why any) {
+	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Bundles: b.options.bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
 		b.seen.complainf(runtimeLives, "%v", why)
 		time.Sleep(time.Second)
 		b.startRuntime()
@@ -107,12 +109,13 @@ func newBubble(t *testing.T, s *shape) *bubble {
 		Gone: func(pod *corev1.Pod) { b.pods.remove(pod) },
 	})
 	fake := kubefake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "node"}})
-	b.clients = clients{
-		kube: bubbleAPI{kubetest.Of(fake), b.pods},
-		dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
-			v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
-		}, s.Limits.object(1)),
-	}
+	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
+	}, s.Limits.object(1))
+	away := func(clienttesting.Action) (bool, kuberuntime.Object, error) { return b.pods.isAway(), nil, errAway }
+	fake.PrependReactor("*", "*", away)
+	dynamic.PrependReactor("*", "*", away)
+	b.clients = clients{kube: bubbleAPI{kubetest.Of(fake), b.pods}, dynamic: dynamic}
 	return b
 }
 
@@ -225,15 +228,40 @@ func (b *bubble) die() {
 	}
 }
 
+// apiIs takes the API server away, or brings it back. What is asked of it meanwhile is done then.
+func (b *bubble) apiIs(away bool) {
+	b.pods.setAway(away)
+	b.seen.blindIs(away)
+	if away {
+		return
+	}
+	for _, do := range b.later {
+		do()
+	}
+	b.later = nil
+}
+
+// postpone reports whether the API server is away. Then something is done once it is back.
+func (b *bubble) postpone(do func()) bool {
+	away := b.pods.isAway()
+	if away {
+		b.later = append(b.later, do)
+	}
+	return away
+}
+
 // addPod creates a pod.
 func (b *bubble) addPod(pod *corev1.Pod) {
+	if b.postpone(func() { b.addPod(pod) }) {
+		return
+	}
 	b.seen.arrives(pod)
 	b.kubelet.Update(b.pods.put(pod, func(*corev1.Pod) {}))
 }
 
 // deletePod requests the deletion of a pod.
 func (b *bubble) deletePod(pod *corev1.Pod) {
-	if !b.pods.has(pod.UID) {
+	if b.postpone(func() { b.deletePod(pod) }) || !b.pods.has(pod.UID) {
 		return
 	}
 	now, grace := metav1.Now(), int64(30)
@@ -245,6 +273,9 @@ func (b *bubble) deletePod(pod *corev1.Pod) {
 
 // reconfigure changes the PacemakerConfig.
 func (b *bubble) reconfigure(l limits, generation int64) {
+	if b.postpone(func() { b.reconfigure(l, generation) }) {
+		return
+	}
 	b.seen.configures(l)
 	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), l.object(generation), metav1.UpdateOptions{})
 	require.NoError(b.t, err)

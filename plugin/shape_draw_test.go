@@ -2,8 +2,10 @@ package plugin
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,16 +56,26 @@ const plainSeeds = 4000
 
 // vary adds what the plain shapes do not have.
 func (s *shape) vary(r dice) {
-	herds := map[string]podShape{}
+	if r.in(0.2) {
+		s.Faults = append(s.Faults, fault{Kind: apiAway, At: r.within(s.Pods[len(s.Pods)-1].At + 5*time.Minute), Gap: r.logUniform(time.Second, 10*time.Minute)})
+	}
+	const most = 10 << 20 // bytes of a herd: more takes minutes
+	herds := map[string][]*podShape{}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		herd, _, _ := strings.Cut(p.Name, "-")
-		like, known := herds[herd]
-		if !known {
-			like = r.variation(*p)
-			herds[herd] = like
+		herds[herd] = append(herds[herd], p)
+	}
+	for _, herd := range slices.Sorted(maps.Keys(herds)) {
+		pods := herds[herd]
+		like := r.variation(*pods[0])
+		for _, p := range pods {
+			p.Environment = min(like.Environment, most/len(pods)/p.Containers)
+			p.Labels = min(like.Labels, most/len(pods))
+			if like.Rejected > 0 {
+				p.Rejected = r.between(0, like.Rejected)
+			}
 		}
-		p.Environment, p.Labels = like.Environment, like.Labels
 	}
 }
 
@@ -74,6 +86,9 @@ func (r dice) variation(p podShape) podShape {
 	}
 	if r.in(0.08) {
 		p.Labels = r.bytes(10<<10, 500<<10)
+	}
+	if r.in(0.15) {
+		p.Rejected = r.between(1, 4)
 	}
 	return p
 }

@@ -96,6 +96,7 @@ var simplifications = []func(s *shape, p *podShape){
 	func(_ *shape, p *podShape) { p.Crashes = 0 },
 	func(_ *shape, p *podShape) { p.Environment = 0 },
 	func(_ *shape, p *podShape) { p.Labels = 0 },
+	func(_ *shape, p *podShape) { p.Rejected = 0 },
 	func(_ *shape, p *podShape) { p.Deleted = 0 },
 	func(_ *shape, p *podShape) { p.Owner = "" },
 	func(_ *shape, p *podShape) { p.Priority = 0 },

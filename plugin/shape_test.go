@@ -107,6 +107,7 @@ type podShape struct {
 	Runs            time.Duration // how long it runs until it succeeds; 0: for good
 	Environment     int           // bytes of each container
 	Labels          int           // bytes of labels and annotations
+	Rejected        int           // how many of its first containers another plugin rejects
 	Deleted         time.Duration // when it is deleted, after At; 0: never
 }
 
@@ -125,6 +126,7 @@ func (p podShape) String() string {
 	word(p.Containers > 1, "%d containers", p.Containers)
 	word(p.Environment > 0, "%d KiB of environment", p.Environment>>10)
 	word(p.Labels > 0, "%d KiB of labels and annotations", p.Labels>>10)
+	word(p.Rejected > 0, "another plugin rejects %d containers", p.Rejected)
 	word(p.Crashes > 0, "crashes %d times", p.Crashes)
 	word(p.Probed, "ready %s after its start", p.Ready)
 	word(!p.Probed, "no probe")
@@ -241,6 +243,7 @@ const (
 	connectionDrops faultKind = "the connection of NRI breaks"
 	kubeletRestarts faultKind = "kubelet is restarted"
 	runtimeRestarts faultKind = "the runtime is killed"
+	apiAway         faultKind = "the API server is away"
 	configChanges   faultKind = "the config changes"
 )
 
@@ -287,6 +290,9 @@ func (s *shape) steps() []step {
 		case runtimeRestarts:
 			add(0, f.String(), func(b *bubble) { b.runtime.Kill() })
 			add(f.Gap, "", (*bubble).startRuntime)
+		case apiAway:
+			add(0, f.String(), func(b *bubble) { b.apiIs(true) })
+			add(f.Gap, "", func(b *bubble) { b.apiIs(false) })
 		case configChanges:
 			add(0, f.String(), func(b *bubble) { b.reconfigure(f.Limits, int64(i+2)) })
 		}

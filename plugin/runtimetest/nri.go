@@ -43,6 +43,7 @@ type memoryNRI struct {
 	listener      *Listener
 	syncing       *sharedLock
 	ended         func(why any)
+	rejects       func(*api.PodSandbox, *api.Container) error
 
 	calling lock // held through each call to the plugin
 	// guarded by calling
@@ -237,7 +238,11 @@ func (n *memoryNRI) RemovePodSandbox(ctx context.Context, r *api.RemovePodSandbo
 }
 
 func (n *memoryNRI) CreateContainer(ctx context.Context, r *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
-	return ask(ctx, n, api.Event_CREATE_CONTAINER, api.PluginService.CreateContainer, r)
+	reply, err := ask(ctx, n, api.Event_CREATE_CONTAINER, api.PluginService.CreateContainer, r)
+	if err == nil && n.rejects != nil {
+		err = n.rejects(r.GetPod(), r.GetContainer())
+	}
+	return reply, err
 }
 
 func (n *memoryNRI) PostStartContainer(ctx context.Context, r *api.PostStartContainerRequest) error {

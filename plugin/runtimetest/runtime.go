@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/adaptation"
+	"github.com/containerd/nri/pkg/api"
 	"github.com/sirupsen/logrus"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	// Hook plays a hook with these arguments, without the program, and returns its exit code and its output. Its context
 	// ends with the runc that ran it. It is required with InMemory.
 	Hook func(runc context.Context, args []string) (code int, output string)
+	// Rejects plays another plugin, which is asked after the one that is connected: it returns why it rejects a container, or
+	// nil. It must not block. It is used only with InMemory; nil is none.
+	Rejects func(pod *api.PodSandbox, container *api.Container) error
 	// Bundles is a folder in which each sandbox and each container that runs, or whose hooks run, has the folder of its OCI
 	// bundle, as far as it tells whose it is and how large it is. Empty is none.
 	Bundles string

@@ -34,7 +34,7 @@ func startSession(r *Runtime) (*session, error) {
 		inner := NewListener()
 		n := &memoryNRI{
 			name: r.opts.Name, version: r.opts.Version, timeout: r.opts.RequestTimeout, synchronize: s.relay.synchronize,
-			server: server, listener: inner, syncing: newSharedLock(), calling: newLock(), ended: r.endsItself,
+			server: server, listener: inner, syncing: newSharedLock(), calling: newLock(), ended: r.endsItself, rejects: r.opts.Rejects,
 		}
 		s.relay.nri = n
 		go n.accept()
