@@ -64,6 +64,7 @@ type judge struct {
 	last       time.Duration // how long the run was
 	free       time.Time     // since when a slot is free and the judge can know that; zero if none is
 	winding    bool
+	disorders  []disorder // of this moment
 	complaints []complaint
 	excepted   map[string]int // starts that a documented exception excused, by its name
 	trace      []string
@@ -277,6 +278,7 @@ func (j *judge) windsDown() {
 func (j *judge) hookWaits(h wire.Hello) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.orderLocked(time.Now())
 	p := j.pods[types.UID(h.PodUID)]
 	p.gate = time.Now()
 	j.gateWaits++
@@ -286,6 +288,7 @@ func (j *judge) hookWaits(h wire.Hello) {
 func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.orderLocked(time.Now())
 	p := j.pods[types.UID(h.PodUID)]
 	if waited := time.Since(p.gate); waited > j.shape.gateTimeout()+time.Second {
 		j.complainLocked(waitsBounded, "%s waited for %s", p.shape.Name, waited)

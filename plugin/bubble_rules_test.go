@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -158,16 +159,42 @@ func (j *judge) judgeOrderLocked(p *podSeen) {
 		}
 		if !present[0].UnfairNone && b.shape.Namespace != p.shape.Namespace {
 			if mine, theirs := j.startsOf(p, now), j.startsOf(b, now); mine > theirs {
-				j.complainLocked(fairKept, "%s is admitted with %d starts of its namespace under way, before %s with %d", p.shape.Name, mine, b.shape.Name, theirs)
+				j.disorderLocked(b, fairKept, "%s is admitted with %d starts of its namespace under way, before %s with %d", p.shape.Name, mine, b.shape.Name, theirs)
 			}
 			continue
 		}
 		if before(b, p) {
-			j.complainLocked(orderKept, "%s (priority %d, arrived %.3f, repeats %d) is admitted before %s (%d, %.3f, %d)",
+			j.disorderLocked(b, orderKept, "%s (priority %d, arrived %.3f, repeats %d) is admitted before %s (%d, %.3f, %d)",
 				p.shape.Name, p.shape.Priority, p.arrived.Sub(j.began).Seconds(), p.repeats(),
 				b.shape.Name, b.shape.Priority, b.arrived.Sub(j.began).Seconds(), b.repeats())
 		}
 	}
+}
+
+// disorder is a pod that waited in the gate when another was admitted that it goes before.
+type disorder struct {
+	at, gate time.Time
+	passed   *podSeen
+	rule     string
+	text     string
+}
+
+func (j *judge) disorderLocked(passed *podSeen, rule, format string, args ...any) {
+	j.disorders = append(j.disorders, disorder{time.Now(), passed.gate, passed, rule, fmt.Sprintf(format, args...)})
+}
+
+// orderLocked complains of the pods that others were admitted before, unless they were admitted at the same moment: hooks leave
+// in any order then.
+func (j *judge) orderLocked(now time.Time) {
+	if len(j.disorders) == 0 || !now.After(j.disorders[0].at) {
+		return
+	}
+	for _, d := range j.disorders {
+		if d.passed.gate.Equal(d.gate) {
+			j.complainLocked(d.rule, "%s", d.text)
+		}
+	}
+	j.disorders = nil
 }
 
 // before reports whether b surely goes before p.
@@ -230,6 +257,7 @@ const heldMost = 3 * time.Second
 func (j *judge) look(now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.orderLocked(now)
 	j.connectionLocked(now)
 	j.inferLocked(now)
 	j.loansLocked(now)
