@@ -357,6 +357,10 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		}
 	case runtimetest.Exits:
 		p.exits(container, now)
+	case runtimetest.ProbeKills:
+		if p.start != nil {
+			p.start.exits = now
+		}
 	case runtimetest.Ready:
 		p.getsReady(container, now)
 	case runtimetest.BacksOff:

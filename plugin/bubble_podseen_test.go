@@ -55,6 +55,9 @@ type startSeen struct {
 	allRunning time.Time
 }
 
+// isApp reports whether a container of this name is an app container, and no init container or sidecar.
+func isApp(name string) bool { return strings.HasPrefix(name, "app") }
+
 // takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail.
 func (p *podSeen) takesSlotWithSandbox() bool { return p.shape.Policy != corev1.RestartPolicyAlways }
 
@@ -80,7 +83,7 @@ func (p *podSeen) exits(container string, now time.Time) {
 			p.start.idle = now
 		}
 	}
-	if !p.under() || strings.HasPrefix(container, "init") {
+	if !p.under() || !isApp(container) {
 		return
 	}
 	if delete(p.start.running, container); len(p.start.running) == 0 {
@@ -89,13 +92,13 @@ func (p *podSeen) exits(container string, now time.Time) {
 }
 
 func (p *podSeen) getsReady(container string, now time.Time) {
-	if strings.HasPrefix(container, "init") || p.start == nil {
+	if !isApp(container) || p.start == nil {
 		return
 	}
 	p.start.ready[container] = true
 	if len(p.start.ready) == p.shape.Containers {
 		p.wasReady = true
-		if p.shape.Probed {
+		if p.shape.probed() {
 			p.end(now)
 		}
 	}
@@ -109,7 +112,7 @@ func (p *podSeen) well() bool {
 	case p.shape.Policy != corev1.RestartPolicyAlways:
 		return p.phase == corev1.PodSucceeded
 	}
-	return p.wasReady && p.arrived.IsZero() && (p.runs["app0"] > p.shape.Crashes || p.shape.Crashes == 0)
+	return p.wasReady && p.arrived.IsZero() && (p.runs["app0"] > p.shape.fails() || p.shape.fails() == 0)
 }
 
 func (p *podSeen) String() string {
@@ -128,7 +131,7 @@ func (j *judge) surely(p *podSeen, now time.Time) bool {
 	if !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, limits.startTimeout)-time.Second {
 		return false
 	}
-	return p.shape.Probed || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, limits.settleTime)-time.Second
+	return p.shape.probed() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, limits.settleTime)-time.Second
 }
 
 // inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell.
@@ -165,7 +168,7 @@ func (j *judge) maybe(p *podSeen, now time.Time) bool {
 	case now.Sub(s.began) >= j.most(s.admitted, limits.startTimeout)+late:
 		return false
 	}
-	return p.shape.Probed || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.most(s.allRunning, limits.settleTime)+late
+	return p.shape.probed() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.most(s.allRunning, limits.settleTime)+late
 }
 
 // weighs reports whether the pod may count as a start of its namespace: stuck ones do for one more startTimeout.

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -36,7 +35,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 	s.processes++
 	s.latest = now
 	p.arrived, p.passed, p.failedStart = time.Time{}, time.Time{}, false
-	if strings.HasPrefix(container, "init") {
+	if !isApp(container) {
 		return
 	}
 	program := j.shape.program(p.shape.object(), container, p.runs[container]-1)
@@ -51,7 +50,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 // appOfStuckLocked reports whether a container is the app of a start that is stuck, which is a start of its own.
 func (j *judge) appOfStuckLocked(p *podSeen, container string, now time.Time) bool {
 	s := p.start
-	return p.under() && !strings.HasPrefix(container, "init") && len(s.running) == 0 &&
+	return p.under() && isApp(container) && len(s.running) == 0 &&
 		now.Sub(s.began) > j.most(s.admitted, limits.startTimeout)+time.Second
 }
 
@@ -156,6 +155,9 @@ func (j *judge) judgeOrderLocked(p *podSeen) {
 		}
 		if j.steady.After(b.arrived) || j.steady.After(p.arrived) || b.arrived.IsZero() || p.arrived.IsZero() {
 			continue // a daemon that was restarted knows the places of those in the gate only
+		}
+		if b.rejected > 0 || p.rejected > 0 {
+			continue // who was admitted before another plugin rejected it comes back as a new one
 		}
 		if !present[0].UnfairNone && b.shape.Namespace != p.shape.Namespace {
 			if mine, theirs := j.startsOf(p, now), j.startsOf(b, now); mine > theirs {

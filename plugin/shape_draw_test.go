@@ -75,6 +75,7 @@ func (s *shape) vary(r dice) {
 			if like.Rejected > 0 {
 				p.Rejected = r.between(0, like.Rejected)
 			}
+			p.Sidecars, p.Startup, p.Liveness, p.Hangs = like.Sidecars, like.Startup, like.Liveness, like.Hangs
 		}
 	}
 }
@@ -86,6 +87,12 @@ func (r dice) variation(p podShape) podShape {
 	}
 	if r.in(0.08) {
 		p.Labels = r.bytes(10<<10, 500<<10)
+	}
+	if p.Policy == corev1.RestartPolicyAlways {
+		r.probes(&p)
+		if r.in(0.2) {
+			p.Sidecars = r.between(1, 2)
+		}
 	}
 	if r.in(0.15) {
 		p.Rejected = r.between(1, 4)
@@ -172,6 +179,25 @@ func (r dice) pod() podShape {
 		p.Runs = r.logUniform(time.Second, 10*time.Minute)
 	}
 	return p
+}
+
+// probes draws probes that kill: none kills a container before it would be ready, unless that hangs.
+func (r dice) probes(p *podShape) {
+	if !r.in(0.35) {
+		return
+	}
+	longest := p.Ready * 13 / 10
+	probe := &probeShape{Period: r.logUniform(time.Second, 30*time.Second).Round(time.Second), Failures: r.between(1, 5)}
+	if r.in(0.5) {
+		probe.Failures = int(longest/probe.Period) + 2
+		p.Startup = probe
+	} else {
+		probe.Delay = max(0, longest-time.Duration(probe.Failures-1)*probe.Period).Round(time.Second) + probe.Period
+		p.Liveness = probe
+	}
+	if r.in(0.4) && p.Containers == 1 && p.Crashes == 0 && p.Probed {
+		p.Hangs = r.between(1, 3)
+	}
 }
 
 func (r dice) fault(until time.Duration) fault {

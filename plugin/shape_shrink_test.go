@@ -97,6 +97,13 @@ var simplifications = []func(s *shape, p *podShape){
 	func(_ *shape, p *podShape) { p.Environment = 0 },
 	func(_ *shape, p *podShape) { p.Labels = 0 },
 	func(_ *shape, p *podShape) { p.Rejected = 0 },
+	func(_ *shape, p *podShape) { p.Sidecars = 0 },
+	func(_ *shape, p *podShape) { p.Hangs = 0 },
+	func(_ *shape, p *podShape) {
+		if p.Hangs == 0 {
+			p.Startup, p.Liveness = nil, nil
+		}
+	},
 	func(_ *shape, p *podShape) { p.Deleted = 0 },
 	func(_ *shape, p *podShape) { p.Owner = "" },
 	func(_ *shape, p *podShape) { p.Priority = 0 },

@@ -102,6 +102,10 @@ type podShape struct {
 	Containers      int
 	Ready           time.Duration // how long a container takes until a probe succeeds
 	Probed          bool
+	Startup         *probeShape
+	Liveness        *probeShape
+	Hangs           int // how many of its first processes never answer, until a probe kills them. Only with one container
+	Sidecars        int // native ones, before the init containers
 	Pull            time.Duration
 	Crashes         int           // how many times its container exits instead of getting ready. Only with one container
 	Runs            time.Duration // how long it runs until it succeeds; 0: for good
@@ -109,6 +113,33 @@ type podShape struct {
 	Labels          int           // bytes of labels and annotations
 	Rejected        int           // how many of its first containers another plugin rejects
 	Deleted         time.Duration // when it is deleted, after At; 0: never
+}
+
+// probeShape is a probe that kills. It begins after Delay.
+type probeShape struct {
+	Delay, Period time.Duration
+	Failures      int
+}
+
+func (p probeShape) String() string {
+	return fmt.Sprintf("%d failures, every %s after %s", p.Failures, p.Period, p.Delay)
+}
+
+func (p *probeShape) object() *corev1.Probe {
+	if p == nil {
+		return nil
+	}
+	return &corev1.Probe{
+		InitialDelaySeconds: int32(p.Delay / time.Second), PeriodSeconds: int32(p.Period / time.Second), FailureThreshold: int32(p.Failures),
+	}
+}
+
+// most is how long it takes until the probe kills a container that does not answer, at most.
+func (p *probeShape) most() time.Duration {
+	if p == nil {
+		return 0
+	}
+	return p.Delay + time.Duration(p.Failures+1)*p.Period
 }
 
 func (p podShape) String() string {
@@ -127,6 +158,10 @@ func (p podShape) String() string {
 	word(p.Environment > 0, "%d KiB of environment", p.Environment>>10)
 	word(p.Labels > 0, "%d KiB of labels and annotations", p.Labels>>10)
 	word(p.Rejected > 0, "another plugin rejects %d containers", p.Rejected)
+	word(p.Sidecars > 0, "%d sidecars", p.Sidecars)
+	word(p.Startup != nil, "startup probe (%s)", p.Startup)
+	word(p.Liveness != nil, "liveness probe (%s)", p.Liveness)
+	word(p.Hangs > 0, "hangs %d times", p.Hangs)
 	word(p.Crashes > 0, "crashes %d times", p.Crashes)
 	word(p.Probed, "ready %s after its start", p.Ready)
 	word(!p.Probed, "no probe")
@@ -152,11 +187,18 @@ func (p podShape) object() *corev1.Pod {
 		pod.Annotations = map[string]string{"filler": filler[:p.Labels/2]}
 		pod.Labels = map[string]string{"filler": filler[:p.Labels/2]}
 	}
+	for i := range p.Sidecars {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{
+			Name: fmt.Sprintf("side%d", i), Image: "side", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		})
+	}
 	for i := range p.Inits {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprintf("init%d", i), Image: "init"})
 	}
 	for i := range p.Containers {
-		c := corev1.Container{Name: fmt.Sprintf("app%d", i), Image: "app"}
+		c := corev1.Container{
+			Name: fmt.Sprintf("app%d", i), Image: "app", StartupProbe: p.Startup.object(), LivenessProbe: p.Liveness.object(),
+		}
 		if p.Environment > 0 {
 			c.Env = []corev1.EnvVar{{Name: "FILLER", Value: filler[:p.Environment]}}
 		}
@@ -175,6 +217,12 @@ func (p podShape) work() (d time.Duration) {
 	}
 	return d + p.Ready + p.Runs
 }
+
+// probed reports whether a probe tells when the pod is ready.
+func (p podShape) probed() bool { return p.Probed || p.Startup != nil }
+
+// fails returns how many of the pod's processes end before one gets ready.
+func (p podShape) fails() int { return p.Crashes + p.Hangs }
 
 // exempt reports whether the pod never waits.
 func (p podShape) exempt() bool { return p.Namespace == "kube-system" }
@@ -197,8 +245,12 @@ func (s *shape) program(pod *corev1.Pod, container string, run int) runtimetest.
 		program.Pull = p.Pull
 	}
 	switch {
+	case strings.HasPrefix(container, "side"):
+		program.Ready, program.Exits = 0, 0
 	case strings.HasPrefix(container, "init"):
-		program.Exits = p.Inits[slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container })]
+		program.Exits = p.Inits[slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container })-p.Sidecars]
+	case run < p.Hangs:
+		program.Ready = 24 * time.Hour
 	case run < p.Crashes:
 		program.Exits, program.Code = max(p.Ready/2, 1), 1
 	}
@@ -219,7 +271,7 @@ func (s *shape) patience() time.Duration {
 	sum := 30 * time.Minute
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		sum += 2*(p.work()+p.Pull) + time.Minute + 2*s.Limits.FillFactor + time.Duration(p.Crashes)*6*time.Minute
+		sum += 2*(p.work()+p.Pull) + time.Minute + 2*s.Limits.FillFactor + time.Duration(p.fails())*6*time.Minute + 2*time.Duration(p.Hangs)*max(p.Startup.most(), p.Liveness.most())
 		for _, f := range s.Faults {
 			sum += 2 * f.Limits.FillFactor
 		}

@@ -30,7 +30,10 @@ import (
 //     the one before has succeeded or failed.
 //   - After the end of the runtime, a container that was being started gets a new sandbox.
 //
-// Readiness probes succeed in the first period after the program is ready. The first probe comes after one period.
+// A probe comes at each full period after the container runs, not before its initial delay, and succeeds once the program is
+// ready. Those for readiness and liveness begin when the one for the startup has succeeded. One for startup or liveness that
+// fails as often as it may has the container killed; it then counts as exited. A sidecar starts among the init containers;
+// the next one starts when it runs, a second later.
 type Kubelet struct {
 	o KubeletOptions
 
@@ -61,7 +64,7 @@ type KubeletOptions struct {
 type Program struct {
 	// Pull is how long the image takes, if it is not there yet.
 	Pull time.Duration
-	// Ready is how long the process takes until a probe succeeds.
+	// Ready is how long the process takes until a probe succeeds, which then stays so.
 	Ready time.Duration
 	// Exits is when the process exits by itself with Code, or 0 if it does not.
 	Exits time.Duration
@@ -82,6 +85,7 @@ const (
 	Runs            Happening = "runs"
 	Exits           Happening = "exited"
 	Ready           Happening = "ready"
+	ProbeKills      Happening = "a probe kills"
 	RestartsCounted Happening = "restart counted"
 	BacksOff        Happening = "backs off"
 	Over            Happening = "over"

@@ -18,6 +18,7 @@ const (
 	relistPeriod    = time.Second // within which it notices what the runtime does by itself
 	crashBackOff    = 10 * time.Second
 	crashBackOffMax = 5 * time.Minute
+	gracePeriod     = 30 * time.Second // of a container that is killed
 	crashForgotten  = 2 * crashBackOffMax
 )
 
@@ -51,6 +52,7 @@ type record struct {
 	message   string
 	ready     bool
 	pulled    bool
+	fails     bool // a probe failed for good: it is to be killed
 
 	backOff     time.Duration
 	backOffFrom time.Time
@@ -170,9 +172,22 @@ func (w *worker) sync(ctx context.Context, followers *sync.WaitGroup) (next time
 			return 0, err
 		}
 	}
+	if err := w.kill(ctx); err != nil {
+		return 0, err
+	}
+	initialized := w.initialized()
 	for _, c := range w.pod.Spec.InitContainers {
 		r := w.containers[c.Name]
 		switch {
+		case isSidecar(c):
+			if w.runsNow(r) {
+				continue
+			}
+			later, err := w.start(ctx, followers, c.Name, r)
+			if !initialized || err != nil || w.sandbox == nil {
+				return max(later, relistPeriod), err
+			}
+			continue
 		case w.succeeded(r):
 			continue
 		case w.runsNow(r):
@@ -196,6 +211,14 @@ func (w *worker) sync(ctx context.Context, followers *sync.WaitGroup) (next time
 		}
 	}
 	return next, errors.Join(failures...)
+}
+
+// initialized reports whether the app containers may start.
+func (w *worker) initialized() bool {
+	return !slices.ContainsFunc(w.pod.Spec.InitContainers, func(c corev1.Container) bool {
+		r := w.containers[c.Name]
+		return isSidecar(c) && !w.runsNow(r) && r.runs == 0 || !isSidecar(c) && !w.succeeded(r)
+	})
 }
 
 func (w *worker) succeeded(r *record) bool {

@@ -91,7 +91,7 @@ func (w *worker) made(name string, r *record, c *Container) {
 	if again {
 		r.restarts++
 	}
-	r.container, r.started, r.exited, r.failed, r.ready = c, time.Time{}, time.Time{}, "", false
+	r.container, r.started, r.exited, r.failed, r.ready, r.fails = c, time.Time{}, time.Time{}, "", false, false
 	r.waiting, r.message = "ContainerCreating", ""
 	w.mu.Unlock()
 	w.report()
@@ -122,7 +122,7 @@ func (w *worker) lostSandbox() {
 	w.sandbox = nil
 	w.mu.Lock()
 	for _, r := range w.containers {
-		r.container, r.started, r.exited, r.failed, r.ready = nil, time.Time{}, time.Time{}, "", false
+		r.container, r.started, r.exited, r.failed, r.ready, r.fails = nil, time.Time{}, time.Time{}, "", false, false
 	}
 	w.mu.Unlock()
 	w.k.mu.Lock()
@@ -185,9 +185,16 @@ func (w *worker) follow(ctx context.Context, name string, c *Container, p Progra
 	if err != nil || !pause(ctx, w.jitter(relistPeriod/4, 3)) {
 		return
 	}
+	if w.exited(name, c, status) {
+		w.wakeUp()
+	}
+}
+
+// exited notes the exit of a container, if that is not known. It reports whether it did.
+func (w *worker) exited(name string, c *Container, status Status) bool {
 	w.mu.Lock()
 	r := w.containers[name]
-	latest := r.container == c
+	latest := r.container == c && r.exited.IsZero()
 	if latest {
 		r.exited, r.code, r.ready = status.FinishedAt, status.ExitCode, false
 	}
@@ -195,6 +202,6 @@ func (w *worker) follow(ctx context.Context, name string, c *Container, p Progra
 	if latest {
 		w.seen(Exits, name)
 		w.report()
-		w.wakeUp()
 	}
+	return latest
 }
