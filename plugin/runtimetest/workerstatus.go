@@ -91,10 +91,10 @@ func (w *worker) getsReady(name string, c *Container) {
 	becomes := r.container == c && !r.ready && r.exited.IsZero()
 	if becomes {
 		r.ready = true
+		w.seen(Ready, name) // before another container's report tells it
 	}
 	w.mu.Unlock()
 	if becomes {
-		w.seen(Ready, name)
 		w.report()
 	}
 }
