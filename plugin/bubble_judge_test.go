@@ -22,6 +22,8 @@ import (
 // The rules that a run must keep.
 const (
 	limitKept     = "no more pods start than the limit"
+	rateKept      = "no more pods start than the rate limit allows"
+	exemptStarts  = "an exempt pod never waits"
 	orderKept     = "the order is by priority, first starts, arrival"
 	fairKept      = "the namespace with the fewest starts is next"
 	noneHeldIdle  = "no pod is held while a slot is free"
@@ -64,7 +66,8 @@ type judge struct {
 	last       time.Duration // how long the run was
 	free       time.Time     // since when a slot is free and the judge can know that; zero if none is
 	winding    bool
-	disorders  []disorder // of this moment
+	disorders  []disorder  // of this moment
+	rated      []time.Time // the starts under the present rate limit
 	complaints []complaint
 	excepted   map[string]int // starts that a documented exception excused, by its name
 	trace      []string
@@ -213,6 +216,7 @@ func (j *judge) configures(l limits) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.inForce = append(j.inForce, inForce{time.Now(), l})
+	j.rated = nil
 }
 
 // since returns the limits that were in force at any moment since a time, the present ones last.
@@ -281,6 +285,7 @@ func (j *judge) hookWaits(h wire.Hello) {
 	j.orderLocked(time.Now())
 	p := j.pods[types.UID(h.PodUID)]
 	p.gate = time.Now()
+	j.judgeExemptionLocked(p)
 	j.gateWaits++
 	j.traceLocked("%s  waits in the gate", p.shape.Name)
 }
@@ -335,6 +340,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		p.preparing, p.made = false, time.Time{}
 		if !p.byOthers {
 			j.judgeRefusalLocked(p)
+			j.judgeExemptionLocked(p)
 		}
 		p.byOthers = false
 	case runtimetest.AsksContainer:

@@ -30,6 +30,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 			running: map[string]bool{}, ready: map[string]bool{},
 		}
 		s.lent = j.judgeLimitLocked(p, waited, unpaced)
+		j.judgeRateLocked(p, unpaced)
 		p.start = s
 	}
 	s.processes++
@@ -113,6 +114,34 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 		j.complainLocked(limitKept, "%s starts after a wait of %s, while %d others hold a slot of %d", p.shape.Name, waited, others, limit)
 	}
 	return false
+}
+
+// judgeRateLocked judges the starts since the rate limit is in force: those of the tokens, and as many that have waited for
+// maxWait. A pod that takes its slot with its sandbox starts when its images are there, which may be much later.
+func (j *judge) judgeRateLocked(p *podSeen, unpaced bool) {
+	now, l := time.Now(), j.inForce[len(j.inForce)-1].limits
+	if !j.steadyLocked(now) {
+		j.rated = nil
+	}
+	if l.FillFactor == 0 || !l.enforced() || unpaced || p.shape.exempt() || p.takesSlotWithSandbox() || now.Sub(j.inForce[len(j.inForce)-1].since) < time.Second {
+		return
+	}
+	j.rated = append(j.rated, now)
+	for i, first := range j.rated {
+		n, most := len(j.rated)-i, max(l.Burst, 1)+2+2*int(now.Sub(first)/l.FillFactor)
+		if n > most {
+			j.complainLocked(rateKept, "%s is the start %d within %s, of %d", p.shape.Name, n, now.Sub(first), most)
+			j.rated = nil
+			return
+		}
+	}
+}
+
+// judgeExemptionLocked judges that a pod is not held that never waits.
+func (j *judge) judgeExemptionLocked(p *podSeen) {
+	if p.shape.exempt() && j.steadyLocked(time.Now()) && p.deleted.IsZero() {
+		j.complainLocked(exemptStarts, "%s", p.shape.Name)
+	}
 }
 
 // overdue reports whether a pod that has waited since a time may start over the limit.
