@@ -23,6 +23,7 @@ import (
 const (
 	limitKept     = "no more pods start than the limit"
 	rateKept      = "no more pods start than the rate limit allows"
+	runningKept   = "no more pods run than the StartPolicy allows"
 	exemptStarts  = "an exempt pod never waits"
 	orderKept     = "the order is by priority, first starts, arrival"
 	fairKept      = "the namespace with the fewest starts is next"
@@ -323,6 +324,7 @@ func (j *judge) reports(pod *corev1.Pod) {
 	defer j.mu.Unlock()
 	p := j.pods[pod.UID]
 	p.phase = pod.Status.Phase
+	p.over = p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed
 }
 
 // happens sees what kubelet does.

@@ -18,6 +18,7 @@ type podSeen struct {
 	phase     corev1.PodPhase
 	deleted   time.Time // when that was requested
 	removed   bool
+	over      bool // it succeeded or failed
 	wasReady  bool
 
 	arrived      time.Time // since when it waits for a start; zero if it does not

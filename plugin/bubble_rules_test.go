@@ -31,6 +31,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 		}
 		s.lent = j.judgeLimitLocked(p, waited, unpaced)
 		j.judgeRateLocked(p, unpaced)
+		j.judgeRunningLocked(p, unpaced)
 		p.start = s
 	}
 	s.processes++
@@ -137,6 +138,24 @@ func (j *judge) judgeRateLocked(p *podSeen, unpaced bool) {
 	}
 }
 
+// judgeRunningLocked judges that a pod of the StartPolicy starts only if it may run beside the others: no deadline and no loan
+// exceeds that. A daemon that does not know a pod's labels, or found it running, counts it as far as it can.
+func (j *judge) judgeRunningLocked(p *podSeen, unpaced bool) {
+	now := time.Now()
+	if !p.shape.Grouped || unpaced || !j.informedLocked(now) || !j.inForce[len(j.inForce)-1].enforced() {
+		return
+	}
+	n := 0
+	for _, q := range j.pods {
+		if q != p && q.shape.Grouped && q.processes > 0 && q.start != nil && !q.start.unpaced && !q.over && q.deleted.IsZero() {
+			n++
+		}
+	}
+	if n >= j.shape.Running {
+		j.complainLocked(runningKept, "%s starts, while %d others run of %d", p.shape.Name, n, j.shape.Running)
+	}
+}
+
 // judgeExemptionLocked judges that a pod is not held that never waits.
 func (j *judge) judgeExemptionLocked(p *podSeen) {
 	if p.shape.exempt() && j.steadyLocked(time.Now()) && p.deleted.IsZero() {
@@ -184,6 +203,9 @@ func (j *judge) judgeOrderLocked(p *podSeen) {
 		}
 		if j.steady.After(b.arrived) || j.steady.After(p.arrived) || b.arrived.IsZero() || p.arrived.IsZero() {
 			continue // a daemon that was restarted knows the places of those in the gate only
+		}
+		if b.shape.Grouped || p.shape.Grouped {
+			continue // the StartPolicy may hold it
 		}
 		if b.rejected > 0 || p.rejected > 0 {
 			continue // who was admitted before another plugin rejected it comes back as a new one
@@ -301,7 +323,7 @@ func (j *judge) look(now time.Time) {
 	}
 	for _, uid := range j.names {
 		p := j.pods[uid]
-		if !p.gate.IsZero() && now.Sub(p.gate) > heldMost && now.Sub(j.free) > heldMost {
+		if !p.gate.IsZero() && !p.shape.Grouped && now.Sub(p.gate) > heldMost && now.Sub(j.free) > heldMost {
 			j.complainLocked(noneHeldIdle, "%s waits in the gate since %s, and a slot is free since %s", p.shape.Name, now.Sub(p.gate), now.Sub(j.free))
 			j.free = time.Time{} // one complaint is enough
 			return
@@ -331,7 +353,7 @@ const cameBack = 25 * time.Second
 // prepare or come back.
 func (j *judge) judgeRefusalLocked(p *podSeen) {
 	now := time.Now()
-	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.exempt() {
+	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.exempt() || p.shape.Grouped {
 		return
 	}
 	held, prepare := 0, false

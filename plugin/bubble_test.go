@@ -109,9 +109,13 @@ func newBubble(t *testing.T, s *shape) *bubble {
 		Gone: func(pod *corev1.Pod) { b.pods.remove(pod) },
 	})
 	fake := kubefake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "node"}})
+	configured := []kuberuntime.Object{s.Limits.object(1)}
+	if s.Running > 0 {
+		configured = append(configured, s.policy())
+	}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
-	}, s.Limits.object(1))
+	}, configured...)
 	away := func(clienttesting.Action) (bool, kuberuntime.Object, error) { return b.pods.isAway(), nil, errAway }
 	fake.PrependReactor("*", "*", away)
 	dynamic.PrependReactor("*", "*", away)

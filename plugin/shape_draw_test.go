@@ -56,6 +56,9 @@ const plainSeeds = 4000
 
 // vary adds what the plain shapes do not have.
 func (s *shape) vary(r dice) {
+	if r.in(0.5) {
+		s.Running = r.many(6)
+	}
 	if r.in(0.2) {
 		s.Faults = append(s.Faults, fault{Kind: apiAway, At: r.within(s.Pods[len(s.Pods)-1].At + 5*time.Minute), Gap: r.logUniform(time.Second, 10*time.Minute)})
 	}
@@ -75,6 +78,7 @@ func (s *shape) vary(r dice) {
 			if like.Rejected > 0 {
 				p.Rejected = r.between(0, like.Rejected)
 			}
+			p.Grouped = s.Running > 0 && p.Runs > 0 && !p.exempt()
 			p.Sidecars, p.Startup, p.Liveness, p.Hangs = like.Sidecars, like.Startup, like.Liveness, like.Hangs
 		}
 	}

@@ -97,6 +97,7 @@ var simplifications = []func(s *shape, p *podShape){
 	func(_ *shape, p *podShape) { p.Environment = 0 },
 	func(_ *shape, p *podShape) { p.Labels = 0 },
 	func(_ *shape, p *podShape) { p.Rejected = 0 },
+	func(_ *shape, p *podShape) { p.Grouped = false },
 	func(_ *shape, p *podShape) { p.Sidecars = 0 },
 	func(_ *shape, p *podShape) { p.Hangs = 0 },
 	func(_ *shape, p *podShape) {
@@ -108,7 +109,7 @@ var simplifications = []func(s *shape, p *podShape){
 	func(_ *shape, p *podShape) { p.Owner = "" },
 	func(_ *shape, p *podShape) { p.Priority = 0 },
 	func(_ *shape, p *podShape) { p.Namespace = "a" },
-	func(_ *shape, p *podShape) { p.Policy, p.Runs = corev1.RestartPolicyAlways, 0 },
+	func(_ *shape, p *podShape) { p.Policy, p.Runs, p.Grouped = corev1.RestartPolicyAlways, 0, false },
 	func(_ *shape, p *podShape) { p.Probed = true },
 	func(_ *shape, p *podShape) { p.At, p.Ready = p.At.Round(time.Second), p.Ready.Round(time.Second) },
 	func(s *shape, _ *podShape) { s.Limits.FillFactor, s.Limits.Burst = 0, 0 },

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
@@ -20,6 +22,7 @@ type shape struct {
 	Seed           uint64
 	RequestTimeout time.Duration // of kubelet
 	Limits         limits
+	Running        int // how many of the pods that are Grouped run at a time, by a StartPolicy; 0: there is none
 	Pods           []podShape
 	Faults         []fault
 }
@@ -91,6 +94,19 @@ func (l limits) String() string {
 	return strings.Join(words, ", ")
 }
 
+// policy returns the StartPolicy.
+func (s *shape) policy() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "shape", "generation": int64(1)},
+		"spec": map[string]any{
+			"selector": map[string]any{"terms": []any{map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"grouped": "yes"}}}}},
+			"limits":   map[string]any{"running": map[string]any{"pods": int64(s.Running)}},
+		},
+	}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PolicyKind))
+	return u
+}
+
 // podShape is a pod, and what its containers do.
 type podShape struct {
 	Name, Namespace string
@@ -104,8 +120,9 @@ type podShape struct {
 	Probed          bool
 	Startup         *probeShape
 	Liveness        *probeShape
-	Hangs           int // how many of its first processes never answer, until a probe kills them. Only with one container
-	Sidecars        int // native ones, before the init containers
+	Hangs           int  // how many of its first processes never answer, until a probe kills them. Only with one container
+	Grouped         bool // by the StartPolicy. Only if it ends
+	Sidecars        int  // native ones, before the init containers
 	Pull            time.Duration
 	Crashes         int           // how many times its container exits instead of getting ready. Only with one container
 	Runs            time.Duration // how long it runs until it succeeds; 0: for good
@@ -158,6 +175,7 @@ func (p podShape) String() string {
 	word(p.Environment > 0, "%d KiB of environment", p.Environment>>10)
 	word(p.Labels > 0, "%d KiB of labels and annotations", p.Labels>>10)
 	word(p.Rejected > 0, "another plugin rejects %d containers", p.Rejected)
+	word(p.Grouped, "of the StartPolicy")
 	word(p.Sidecars > 0, "%d sidecars", p.Sidecars)
 	word(p.Startup != nil, "startup probe (%s)", p.Startup)
 	word(p.Liveness != nil, "liveness probe (%s)", p.Liveness)
@@ -186,6 +204,9 @@ func (p podShape) object() *corev1.Pod {
 	if p.Labels > 0 {
 		pod.Annotations = map[string]string{"filler": filler[:p.Labels/2]}
 		pod.Labels = map[string]string{"filler": filler[:p.Labels/2]}
+	}
+	if p.Grouped {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, "grouped", "yes")
 	}
 	for i := range p.Sidecars {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{
@@ -357,6 +378,9 @@ func (s *shape) steps() []step {
 func (s *shape) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: kubelet's requests may take %s, %s\n", s.Seed, s.RequestTimeout, s.Limits)
+	if s.Running > 0 {
+		fmt.Fprintf(&b, "a StartPolicy lets %d pods run\n", s.Running)
+	}
 	for _, step := range s.steps() {
 		if step.text != "" {
 			fmt.Fprintf(&b, "  %9s  %s\n", step.at.Round(time.Millisecond), step.text)

@@ -18,7 +18,8 @@ const (
 	relistPeriod    = time.Second // within which it notices what the runtime does by itself
 	crashBackOff    = 10 * time.Second
 	crashBackOffMax = 5 * time.Minute
-	gracePeriod     = 30 * time.Second // of a container that is killed
+	aMoment         = 20 * time.Millisecond // between a container that is killed and the next
+	gracePeriod     = 30 * time.Second      // of a container that is killed
 	crashForgotten  = 2 * crashBackOffMax
 )
 

@@ -130,6 +130,7 @@ func (w *worker) kill(ctx context.Context) error {
 			return err
 		}
 		w.exited(c.Name, r.container, r.container.Status())
+		pause(ctx, aMoment) // no two things happen at the same nanosecond
 	}
 	return nil
 }
