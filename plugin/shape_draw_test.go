@@ -72,13 +72,18 @@ func (s *shape) vary(r dice) {
 	for _, herd := range slices.Sorted(maps.Keys(herds)) {
 		pods := herds[herd]
 		like := r.variation(*pods[0])
+		var sum time.Duration
+		for _, p := range pods {
+			sum += p.work() + p.Pull + 15*time.Second
+		}
+		grouped := s.Running > 0 && sum/time.Duration(s.Running) < time.Hour // more would take hours
 		for _, p := range pods {
 			p.Environment = min(like.Environment, most/len(pods)/p.Containers)
 			p.Labels = min(like.Labels, most/len(pods))
 			if like.Rejected > 0 {
 				p.Rejected = r.between(0, like.Rejected)
 			}
-			p.Grouped = s.Running > 0 && p.Runs > 0 && !p.exempt()
+			p.Grouped = grouped && p.Runs > 0 && !p.exempt()
 			p.Sidecars, p.Startup, p.Liveness, p.Hangs = like.Sidecars, like.Startup, like.Liveness, like.Hangs
 		}
 	}
