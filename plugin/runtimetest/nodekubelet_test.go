@@ -3,6 +3,8 @@ package runtimetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,12 +70,18 @@ type memoryNode struct {
 // onNode runs a test in a bubble with a node whose only pod does what program says. hook plays the hooks.
 func onNode(t *testing.T, r *refuser, policy corev1.RestartPolicy, program func(run int) runtimetest.Program, hook func(context.Context) int, test func(n *memoryNode)) {
 	t.Helper()
+	spec := corev1.PodSpec{RestartPolicy: policy, Containers: []corev1.Container{{Name: "app"}}}
+	onNodeWith(t, r, runtimetest.Options{}, spec, program, hook, test)
+}
+
+// onNodeWith is onNode for any pod, on a runtime with more options.
+func onNodeWith(t *testing.T, r *refuser, o runtimetest.Options, spec corev1.PodSpec, program func(run int) runtimetest.Program, hook func(context.Context) int, test func(n *memoryNode)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &memoryNode{t: t, began: time.Now()}
 		var err error
-		n.runtime, err = runtimetest.New(runtimetest.Options{
-			Dir: t.TempDir(), InMemory: true, Hook: func(runc context.Context, _ []string) (int, string) { return hook(runc), "said" },
-		})
+		o.Dir, o.InMemory, o.Hook = t.TempDir(), true, func(runc context.Context, _ []string) (int, string) { return hook(runc), "said" }
+		n.runtime, err = runtimetest.New(o)
 		require.NoError(t, err)
 		require.NoError(t, n.runtime.Start())
 		conn, err := n.runtime.DialPlugin(t.Context())
@@ -96,7 +104,7 @@ func onNode(t *testing.T, r *refuser, policy corev1.RestartPolicy, program func(
 		n.kubelet.Start()
 		n.kubelet.Update(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: types.UID("web")},
-			Spec:       corev1.PodSpec{RestartPolicy: policy, Containers: []corev1.Container{{Name: "app"}}},
+			Spec:       spec,
 		})
 		test(n)
 		n.kubelet.Kill()
@@ -231,6 +239,98 @@ func TestKubeletBacksOffFromAContainerThatExits(t *testing.T) {
 		}
 		assert.EqualValues(t, 4, n.status().RestartCount)
 		assert.Empty(t, n.times(runtimetest.StartFailed))
+	})
+}
+
+// kubelet counts the failures from the initial delay on, or once the startup probe has succeeded.
+func TestAProbeThatFailsKillsTheContainer(t *testing.T) {
+	t.Parallel()
+	probe := &corev1.Probe{InitialDelaySeconds: 20, PeriodSeconds: 5, FailureThreshold: 3}
+	hangsOnce := func(run int) runtimetest.Program {
+		if run == 0 {
+			return runtimetest.Program{Ready: time.Hour}
+		}
+		return runtimetest.Program{Ready: 25 * time.Second}
+	}
+	for name, c := range map[string]corev1.Container{
+		"liveness": {Name: "app", LivenessProbe: probe},
+		"startup":  {Name: "app", StartupProbe: probe, LivenessProbe: &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{c}}
+			onNodeWith(t, &refuser{}, runtimetest.Options{}, spec, hangsOnce, hookStarts, func(n *memoryNode) {
+				time.Sleep(10 * time.Minute)
+				runs, kills := n.times(runtimetest.Runs), n.times(runtimetest.ProbeKills)
+				require.Len(t, runs, 2)
+				require.Len(t, kills, 1)
+				assert.Equal(t, 30*time.Second, kills[0]-runs[0], "failures after 20, 25 and 30 s")
+				assert.Less(t, runs[1]-kills[0], time.Second, "the first restart is at once")
+				assert.EqualValues(t, 1, n.status().RestartCount)
+				assert.True(t, n.status().Ready)
+			})
+		})
+	}
+}
+
+func TestASidecarStartsBeforeTheNextInitContainer(t *testing.T) {
+	t.Parallel()
+	spec := corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "app"}},
+		InitContainers: []corev1.Container{{Name: "side", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}},
+	}
+	onNodeWith(t, &refuser{creates: 2}, runtimetest.Options{}, spec, runsForGood, hookStarts, func(n *memoryNode) {
+		time.Sleep(time.Minute)
+		asked, runs := n.times(runtimetest.AsksContainer), n.times(runtimetest.Runs)
+		require.Len(t, asked, 4, "the app waits for the sidecar, which is refused twice")
+		require.Len(t, runs, 2)
+		assert.Equal(t, asked[2], runs[0])
+		assert.GreaterOrEqual(t, runs[1]-runs[0], time.Second)
+		assert.Equal(t, corev1.PodRunning, n.phase())
+	})
+}
+
+// NRI takes four pods at a time where fewer are left. TestNRIListsWhatTheRuleAccepts, of the daemon, tries its own code.
+func TestALongListEndsTheRuntime(t *testing.T) {
+	t.Parallel()
+	large := corev1.Container{Env: []corev1.EnvVar{{Name: "LARGE", Value: strings.Repeat("x", 1<<20)}}}
+	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}
+	for i := range 8 {
+		large.Name = fmt.Sprintf("app%d", i)
+		spec.Containers = append(spec.Containers, large)
+	}
+	ended := make(chan any, 1)
+	onNodeWith(t, &refuser{}, runtimetest.Options{Ended: func(why any) { ended <- why }}, spec, runsForGood, hookStarts, func(n *memoryNode) {
+		time.Sleep(time.Minute)
+		_, err := n.runtime.DropPlugins()
+		require.NoError(t, err)
+		conn, err := n.runtime.DialPlugin(n.t.Context())
+		require.NoError(t, err)
+		again, err := stub.New(&refuser{}, stub.WithPluginName("again"), stub.WithPluginIdx("10"), stub.WithConnection(conn), stub.WithOnClose(func() {}))
+		require.NoError(t, err)
+		_ = again.Start(n.t.Context()) // the runtime ends meanwhile
+		assert.ErrorContains(t, (<-ended).(error), "slice bounds out of range")
+		again.Stop()
+	})
+}
+
+// Another plugin, which is asked later, rejects what this one allowed.
+func TestAnotherPluginRejects(t *testing.T) {
+	t.Parallel()
+	rejections := 2
+	o := runtimetest.Options{Rejects: func(*api.PodSandbox, *api.Container) error {
+		if rejections--; rejections >= 0 {
+			return errors.New("not here")
+		}
+		return nil
+	}}
+	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "app"}}}
+	r := &refuser{}
+	onNodeWith(t, r, o, spec, runsForGood, hookStarts, func(n *memoryNode) {
+		time.Sleep(time.Minute)
+		assert.Len(t, n.times(runtimetest.CreateRefused), 2)
+		assert.Len(t, r.askedToMake, 3)
+		assert.NotNil(t, n.status().State.Running)
 	})
 }
 
