@@ -56,6 +56,10 @@ const plainSeeds = 4000
 
 // vary adds what the plain shapes do not have.
 func (s *shape) vary(r dice) {
+	if r.in(0.05) {
+		s.fewAndLarge(r)
+		return
+	}
 	if r.in(0.5) {
 		s.Running = r.many(6)
 	}
@@ -86,6 +90,21 @@ func (s *shape) vary(r dice) {
 			p.Grouped = grouped && p.Runs > 0 && !p.exempt()
 			p.Sidecars, p.Startup, p.Liveness, p.Hangs = like.Sidecars, like.Startup, like.Liveness, like.Hangs
 		}
+	}
+}
+
+// fewAndLarge leaves few pods, with a lot of environment, and lets the daemon register beside them.
+func (s *shape) fewAndLarge(r dice) {
+	s.Pods, s.Faults = s.Pods[:min(len(s.Pods), r.between(1, 4))], nil
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		p.Containers, p.Environment, p.Crashes = r.between(4, 8), r.bytes(400<<10, 1200<<10), 0
+	}
+	last := s.Pods[len(s.Pods)-1]
+	for range r.between(1, 3) {
+		f := r.fault(last.At + last.work() + 5*time.Minute)
+		f.Kind = []faultKind{daemonRestarts, connectionDrops, runtimeRestarts}[r.IntN(3)]
+		s.Faults = append(s.Faults, f)
 	}
 }
 
