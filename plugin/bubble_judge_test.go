@@ -24,6 +24,7 @@ const (
 	limitKept     = "no more pods start than the limit"
 	rateKept      = "no more pods start than the rate limit allows"
 	runningKept   = "no more pods run than the StartPolicy allows"
+	deletedLeaves = "a deleted pod leaves the gate, and starts nothing"
 	exemptStarts  = "an exempt pod never waits"
 	orderKept     = "the order is by priority, first starts, arrival"
 	fairKept      = "the namespace with the fewest starts is next"
@@ -313,6 +314,9 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 		}
 	default:
 		p.asked, p.passed = time.Now(), since
+		if !p.deleted.IsZero() && time.Since(p.deleted) > time.Second && since.Before(p.deleted) && j.informedLocked(time.Now()) {
+			j.complainLocked(deletedLeaves, "%s starts %s after its deletion", p.shape.Name, time.Since(p.deleted))
+		}
 		j.judgeOrderLocked(p)
 	}
 	j.traceLocked("%s  %s", p.shape.Name, what)

@@ -313,6 +313,7 @@ func (j *judge) look(now time.Time) {
 	j.orderLocked(now)
 	j.connectionLocked(now)
 	j.inferLocked(now)
+	j.deletedLocked(now)
 	j.loansLocked(now)
 	if !j.slotFreeLocked(now) {
 		j.free = time.Time{}
@@ -327,6 +328,19 @@ func (j *judge) look(now time.Time) {
 			j.complainLocked(noneHeldIdle, "%s waits in the gate since %s, and a slot is free since %s", p.shape.Name, now.Sub(p.gate), now.Sub(j.free))
 			j.free = time.Time{} // one complaint is enough
 			return
+		}
+	}
+}
+
+// deletedLocked judges that no deleted pod waits in the gate.
+func (j *judge) deletedLocked(now time.Time) {
+	if !j.informedLocked(now) {
+		return
+	}
+	for _, p := range j.pods {
+		if !p.gate.IsZero() && !p.deleted.IsZero() && now.Sub(p.deleted) > heldMost && now.Sub(p.gate) > heldMost {
+			j.complainLocked(deletedLeaves, "%s still waits %s after its deletion", p.shape.Name, now.Sub(p.deleted))
+			p.deleted = now // one complaint is enough
 		}
 	}
 }
