@@ -309,7 +309,7 @@ func TestALongListEndsTheRuntime(t *testing.T) {
 		again, err := stub.New(&refuser{}, stub.WithPluginName("again"), stub.WithPluginIdx("10"), stub.WithConnection(conn), stub.WithOnClose(func() {}))
 		require.NoError(t, err)
 		_ = again.Start(n.t.Context()) // the runtime ends meanwhile
-		assert.ErrorContains(t, (<-ended).(error), "slice bounds out of range")
+		assert.Contains(t, fmt.Sprint(<-ended), "slice bounds out of range")
 		again.Stop()
 	})
 }
