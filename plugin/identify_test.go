@@ -11,6 +11,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
+const daemonSetsExempt = "spec: {throttleConfig: {maxConcurrent: {value: 1}}, exemptions: {daemonSets: {namespaces: [default]}}}"
+
 func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, holdsLong)

@@ -29,7 +29,6 @@ const patience = time.Minute
 // Configurations for tests.
 const (
 	oneAtATime = "spec: {throttleConfig: {maxConcurrent: {value: 1}}}"
-	twoAtATime = "spec: {throttleConfig: {maxConcurrent: {value: 2}}}"
 	noLimit    = "spec: {}"
 
 	// By the rate, which holds no pod of a test, hooks expect their turns so late that none leaves by itself while no

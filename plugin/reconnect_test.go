@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -169,23 +168,6 @@ func TestAContainerThatEndedWhileThePluginWasAwayIsPacedWhenItStartsAgain(t *tes
 	a.succeeds()
 }
 
-func TestADroppedPluginConnectsAgain(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	holder := n.occupy("holder")
-	a := n.pod("waits").runs().waitsAtGate("app")
-	dropped, err := n.rt.DropPlugins()
-	require.NoError(t, err)
-	require.Positive(t, dropped)
-	n.connected()
-	n.eventually("the daemon is ready again", func() bool { return n.d.Ready() == nil })
-	_, starting := n.names()
-	assert.Equal(t, []string{"holder"}, starting)
-	assert.False(t, a.over())
-	holder.getsReady()
-	a.succeeds()
-}
-
 func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
@@ -199,30 +181,6 @@ func TestPodsThatStartedWhileThePluginWasAwayAreCounted(t *testing.T) {
 	a := n.pod("waits").runs().waitsAtGate("app")
 	slipped.getsReady()
 	a.succeeds()
-}
-
-func TestARuntimeThatIsKilledIsPacedAgain(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	holder := n.occupy("holder")
-	p := n.pod("waits").runs()
-	a := p.waitsAtGate("app")
-
-	n.rt.Kill()
-	require.ErrorIs(t, a.result(), runtimetest.ErrDown)
-	n.eventually("the daemon is not ready", func() bool { return n.d.Ready() != nil })
-	require.NoError(t, n.rt.Start())
-	n.connected()
-	n.eventually("the daemon is ready again", func() bool { return n.d.Ready() == nil })
-	_, starting := n.names()
-	assert.Equal(t, []string{"holder"}, starting, "the container of the holder still runs")
-
-	// kubelet creates the sandbox again.
-	b := p.runs().starts("app")
-	p.isAtGate()
-	holder.getsReady()
-	b.succeeds()
-	n.noHookIsLeft()
 }
 
 func TestTheDaemonWaitsForTheRuntime(t *testing.T) {
@@ -269,4 +227,17 @@ func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
 	assert.Len(t, starting, 500, "starts under way may exceed the limit")
 	handlerOf(n.d).Synchronize(nil, nil)
 	n.slotsFree()
+}
+
+// crash ends a container's process.
+func (p *testPod) crash(name string) {
+	p.n.t.Helper()
+	var found bool
+	for _, ctr := range p.started {
+		if ctr.ID() == p.running[name] {
+			found = true
+			require.NoError(p.n.t, ctr.Stop(p.n.ctx, 0))
+		}
+	}
+	require.True(p.n.t, found, "%s runs", name)
 }

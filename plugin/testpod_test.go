@@ -217,11 +217,6 @@ func (p *testPod) getsReady() {
 	p.reports(func(pod *podwatch.Pod) { pod.ContainersReady = true })
 }
 
-// isDeleted reports that the deletion of the pod was requested.
-func (p *testPod) isDeleted() {
-	p.n.pods.tell(p.uid, func(pod *podwatch.Pod) { pod.Deleting = true })
-}
-
 // occupy starts a pod that holds a slot until a test makes it ready.
 func (n *node) occupy(name string) *testPod {
 	n.t.Helper()
