@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// lateness is how long a start may take from its admission until the judge sees it.
+const lateness = 200 * time.Millisecond
+
 // runsLocked notes a process, and judges the start that begins with it.
 func (j *judge) runsLocked(p *podSeen, container string) {
 	now := time.Now()
@@ -15,7 +18,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 	s := p.start
 	stuck := j.appOfStuckLocked(p, container, now)
 	if !p.under() || stuck || !p.passed.IsZero() {
-		unpaced := p.unpaced || !j.steadyLocked(now)
+		unpaced := p.unpaced || !j.up || now.Sub(j.steady) < lateness // it keeps the limit as soon as it is connected
 		waited := p.arrived
 		switch {
 		case stuck: // at its old place in the queue
