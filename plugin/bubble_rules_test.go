@@ -99,13 +99,16 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 		}
 	}
 	limit := j.mostAtATime(first.Add(-time.Second))
-	waited := now.Sub(arrived)
+	waited, admitted := now.Sub(arrived), now
+	if p.takesSlotWithSandbox() {
+		admitted = p.asked // its images come after that
+	}
 	switch {
 	case limit == 0 || others < limit:
 		if limit > 0 && others+inferred >= limit {
 			j.excepted["Inferred"]++
 		}
-	case others-stalled < limit, !j.lent.IsZero() && now.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
+	case others-stalled < limit, !j.lent.IsZero() && admitted.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
 		j.excepted["loan"]++
 		return true
 	case p.shape.exempt():
