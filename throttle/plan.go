@@ -18,11 +18,10 @@ func (d *admission) plan(now time.Time) {
 	for _, t := range d.queue.arrivals {
 		t.passes = false
 	}
-	all, _ := d.queue.starts(func(t *Ticket) bool { return !t.preparation.fails })
 	present, tickets := d.queue.starts(func(t *Ticket) bool { return mayStart(now, t) })
 	limit := noLimit
 	if by := d.slots.adaptive; by != nil {
-		found, passing := by.Allow(now, d.slots.underWay(), d.slots.taken(), present, all)
+		found, passing := by.Allow(now, d.slots.underWay(), d.slots.taken(), present)
 		for _, i := range passing {
 			tickets[i].passes = true
 		}

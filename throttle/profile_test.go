@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,8 +47,8 @@ func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
-// Starts of a known kind idle for 15 s and then burn CPU. Three may burn at once; the next three, if they begin a moment
-// later. Kubelet would try these again only after 15 s, so they have places in the gate.
+// Starts of a known kind idle for 15 s and then burn CPU. Two may burn at once, and two more every 3 s after
+// them. Kubelet would try these again only after 15 s, so they have places in the gate.
 func TestPodsThatMayStartBeforeTheyWouldComeBackHavePlaces(t *testing.T) {
 	t.Parallel()
 	idles := Profile{Kind: "web", Patience: 25 * time.Second, Cost: &costs.Cost{
@@ -58,15 +59,15 @@ func TestPodsThatMayStartBeforeTheyWouldComeBackHavePlaces(t *testing.T) {
 	n.pass(time.Second)
 	n.busy(0)
 	var admitted []bool
-	for i := range 9 {
+	for i := range 18 {
 		ticket := n.l.Join(n.now, Request{UID: fmt.Sprint(i), Profile: idles})
 		if ticket.TryStart(n.now).Admitted {
 			continue
 		}
 		admitted = append(admitted, ticket.Reserve(n.now, 100*time.Second, RetriedSoon).Admitted)
 	}
-	require.Equal(t, 3, n.underWay(), n.l.Snapshot(n.now).Adaptive)
-	require.Equal(t, []bool{true, true, true, false, false, false}, admitted)
+	require.Equal(t, 2, n.underWay(), n.l.Snapshot(n.now).Adaptive)
+	require.Equal(t, append(slices.Repeat([]bool{true}, 10), slices.Repeat([]bool{false}, 6)...), admitted)
 }
 
 // A pod that idles until those before it have burned their CPU time starts before them, whatever its namespace, but not
@@ -86,12 +87,12 @@ func TestAPodThatDelaysNoneBeforeItPassesThem(t *testing.T) {
 		for i := range 6 {
 			n.l.Join(n.now, Request{UID: fmt.Sprint("burner-", i), Flow: "a", Profile: burner}).Wait(n.now)
 		}
-		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3")
+		n.requireStarting("burner-0", "burner-1")
 		n.l.Join(n.now, Request{UID: "sleeper-0", Flow: "a", Profile: sleeper}).Wait(n.now)
 		n.l.Join(n.now, Request{UID: "sleeper-1", Flow: "b", Profile: sleeper}).Wait(n.now)
 		n.l.Join(n.now, Request{UID: "sleeper-2", Flow: "a", Profile: sleeper, Priority: -1}).Wait(n.now)
-		n.requireStarting("burner-0", "burner-1", "burner-2", "burner-3", "sleeper-0", "sleeper-1")
-		n.requireWaiting("burner-4", "burner-5", "sleeper-2")
+		n.requireStarting("burner-0", "burner-1", "sleeper-0", "sleeper-1")
+		n.requireWaiting("burner-2", "burner-3", "burner-4", "burner-5", "sleeper-2")
 	}
 }
 

@@ -29,7 +29,7 @@ func BenchmarkAllow(b *testing.B) {
 			waiting[n.waiting-1] = Start{Kind: "tight", Cost: cost(5, 10), Patience: 20 * time.Second}
 			joined := 0
 			for b.Loop() {
-				joined = allow(c, dawn.Add(3*time.Second), underWay, n.underWay, waiting, waiting) - n.underWay
+				joined = allow(c, dawn.Add(3*time.Second), underWay, n.underWay, waiting) - n.underWay
 			}
 			b.ReportMetric(float64(joined), "joined")
 		})

@@ -61,6 +61,7 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		c.began = s.At
 	}
 	c.others.observe(s, c.spent, c.settings.Cores)
+	c.disk.idle = s.IOPressureKnown && s.IOPressure <= ioPressure
 	defer func() { c.seen = s.At }()
 	s.Window = min(s.Window, remembered)
 	watched := s.At.Sub(c.seen) <= s.Window

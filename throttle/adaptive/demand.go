@@ -15,6 +15,25 @@ const (
 	aloneShare = 0.25
 )
 
+// demand is what one start will do from now on: it idles and reads from the disk, then it burns CPU until it ends.
+type demand struct {
+	idle  float64 // seconds
+	disk  float64 // bytes that it reads meanwhile
+	reads float64 // bytes that it reads in a second at most
+	cpu   float64 // CPU-seconds
+	cores float64 // that it can keep busy
+	until float64 // seconds within which it is to end; +Inf: any time
+	known bool    // what a start of its kind takes is known
+}
+
+// reading returns how long it reads with a disk for itself, seconds.
+func (d demand) reading() float64 {
+	if d.disk == 0 {
+		return 0
+	}
+	return d.disk / d.reads
+}
+
 // demand returns what a start will do from now on.
 func (c *Controller) demand(at time.Time, s Start) demand {
 	patience := math.Inf(1)
@@ -27,22 +46,13 @@ func (c *Controller) demand(at time.Time, s Start) demand {
 	}
 	one, alone := c.unknownDemand(s, elapsed), aloneShare*patience
 	if e := s.Cost; e != nil {
-		if known, takes := c.knownDemand(*e, s, elapsed); takes < patience && (!c.lost() || e.Seen.After(c.began)) {
+		if known, takes := c.knownDemand(*e, s, elapsed); takes < patience {
 			one, alone = known, takes
 		}
 	}
-	if elapsed > measuredAfter.Seconds() && s.Cores >= burnsFrom && one.idle <= -measuredAfter.Seconds() {
-		one.cores = s.Cores
-	}
-	until := func(patience float64) float64 { return alone + patienceUsed*(patience-alone) - elapsed }
-	switch {
-	case s.Patience > 0:
-		one.until = until(patience)
-		one.restUntil = one.until
-	case one.known:
-		one.until, one.restUntil = math.Inf(1), until(alone/aloneShare)
-	default:
-		one.until, one.restUntil = math.Inf(1), math.Inf(1)
+	one.until = math.Inf(1)
+	if s.Patience > 0 {
+		one.until = alone + patienceUsed*(patience-alone) - elapsed
 	}
 	return one
 }
@@ -50,7 +60,7 @@ func (c *Controller) demand(at time.Time, s Start) demand {
 // knownDemand returns the demand of a start whose kind is known, and how long the start takes alone, seconds.
 func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one demand, alone float64) {
 	one = demand{idle: e.Idle.Mean, cpu: e.CPU.Mean + e.CPU.Deviation, cores: max(burnsFrom, e.Peak.Mean), known: true}
-	if one.proven = e.Count > 0 && e.Seen.After(c.began); !one.proven {
+	if !(e.Count > 0 && e.Seen.After(c.began)) { // none of this herd has confirmed it: it may keep more cores busy
 		one.cores = max(1, one.cores)
 	}
 	measured := elapsed > measuredAfter.Seconds()
@@ -60,16 +70,8 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 		if alone := aloneShare * s.Patience.Seconds(); alone >= measuredAfter.Seconds() {
 			one.reads, one.idle = max(one.reads, one.disk/alone), min(one.idle, alone)
 		}
-		if s.Reads >= movesFrom { // it or others of its kind are seen to read: it idles because it reads
-			one.idle = 0
-		}
 	}
-	alone = one.cpu / one.cores
-	if one.disk > 0 {
-		alone += max(one.idle, one.disk/one.reads)
-	} else {
-		alone += one.idle
-	}
+	alone = max(one.idle, one.reading()) + one.cpu/one.cores
 	one.underWay(e, s, elapsed)
 	return one, alone
 }
@@ -86,8 +88,6 @@ func (one *demand) underWay(e costs.Cost, s Start, elapsed float64) {
 		one.idle, one.disk = min(0, one.idle), 0
 	}
 	switch {
-	case used >= e.CPU.Mean && !burns:
-		one.cpu = 0
 	case used > one.cpu:
 		one.cpu = used
 	default:
@@ -102,9 +102,6 @@ func (c *Controller) unknownDemand(s Start, elapsed float64) demand {
 	one := demand{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
 	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {
 		one.cpu = 0
-	}
-	if s.Reads > readsFrom {
-		one.reads, one.disk = max(c.disk.stream, s.Reads), float64(s.Disk)
 	}
 	return one
 }

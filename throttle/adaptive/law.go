@@ -62,6 +62,6 @@ func (s Settings) want(m Sample, exposed, load, goal float64) float64 {
 	return want
 }
 
-// least returns how many starts are always allowed, beside Min: if each keeps a CPU busy, as many as the queue of the goal
+// least returns how many starts feedback always allows: Min, and if each keeps a CPU busy, as many as the queue of the goal
 // has. Other work that shares the CPUs evenly may keep the load above the goal, whatever starts.
-func (s Settings) least() int { return int((s.goal() - 1) * float64(s.Cores)) }
+func (s Settings) least() int { return max(s.Min, int((s.goal()-1)*float64(s.Cores))) }

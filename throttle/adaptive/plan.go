@@ -3,7 +3,7 @@ package adaptive
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"math"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
@@ -17,11 +17,15 @@ const (
 	measuredAfter = 2 * time.Second
 	// laterCPU is how many CPU-seconds an unknown start that idles is taken to burn later.
 	laterCPU = 3
-	// costMargin is how many times the expected CPU time a start of a kind that is not proven may take.
-	costMargin = 5
-	// mostPlanned is how many starts one plan lets in one by one, at most, and mostRest how many all at once: a forecast
-	// takes time.
-	mostPlanned, mostRest = 32, 512
+	// leastFree is the share of the CPUs that starts are taken to get whatever other work does: it may share them evenly.
+	leastFree = 0.2
+	// gap is how long a start may wait for a CPU beside what the goal grants it, seconds: so long is a core idle between
+	// one start and the next.
+	gap = 0.5
+	// unseen is how many times what disks were seen to serve they are taken to serve while hardly any start waits for them.
+	unseen = 3
+	// nothing is a remainder that is none: sums of floating point numbers are not exact.
+	nothing = 1e-9
 )
 
 // Use is what a start under way has used.
@@ -51,186 +55,200 @@ type Start struct {
 }
 
 // Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, and slots is how
-// many slots they hold. waiting are all starts that wait, in their order. present are the waiting starts that could
-// start now. passing are indices of present: these starts may start before all others of their band. The limit includes
-// them.
-func (c *Controller) Allow(at time.Time, underWay []Start, slots int, present, waiting []Start) (limit int, passing []int) {
-	p := c.newPlan(at, 0, underWay)
-	c.planned = c.settings.clamp(p.allows(slots, present, waiting))
-	c.held = p.held
-	return c.planned, p.passing
+// many slots they hold. waiting are the starts that could start now, in their order. passing are indices of waiting: these
+// starts may start before all others of their band. The limit includes them.
+func (c *Controller) Allow(at time.Time, underWay []Start, slots int, waiting []Start) (limit int, passing []int) {
+	p := c.newPlan(at, 0, underWay, waiting)
+	limit, passing = p.allows(slots, waiting)
+	c.planned, c.held = c.settings.clamp(limit), p.held
+	return c.planned, passing
 }
 
-// AllowSoon returns the limit that Allow will return after a time if all that wait could start then, and those under way do
-// until then what starts of their kind did. Of unknown kinds, it is the limit of now. It changes nothing.
+// AllowSoon returns the limit that Allow will return at some time until after, if starts do until then what those of their
+// kind did. Of unknown kinds, it is the limit of now. It changes nothing.
 func (c *Controller) AllowSoon(at time.Time, after time.Duration, underWay []Start, slots int, waiting []Start) (limit int) {
-	return c.settings.clamp(c.newPlan(at, after, underWay).allows(slots, waiting, waiting))
+	limit, _ = c.newPlan(at, after, underWay, waiting).allows(slots, waiting)
+	return c.settings.clamp(limit)
 }
 
-// plan is the forecast of the starts under way, and of those that it lets join them.
+// plan says when the starts under way get what they need of the node, and then those that wait, in their order.
 type plan struct {
 	*Controller
-	at      time.Time
+	after   float64 // seconds until all that wait may have started
 	free    float64 // cores that other work leaves
 	goal    float64 // cores that starts are to keep busy or wait for, and half a core for rounding
-	demands []demand
 	burning float64 // cores that the starts under way keep busy, as measured
-	readers int     // starts that read from the disk, or will
 	kinds   map[string]*kind
-	held    string // why the first one that must wait does; empty if none must
-	passing []int  // indices of those that pass it
+	demands []demand // of the starts that wait
+	cpus    timetable
+	disks   timetable
+	spare   [parts]float64 // how much later the starts may end that end in a part of the timetables or after it
+	held    string         // why the first one that must wait does; empty if none must
 }
 
 // kind is what was measured of the starts of one kind that are under way.
 type kind struct {
-	named  bool          // the pod watch knows the kind
 	fresh  int           // starts that are not measured yet
 	seen   int           // starts that are
 	idlers int           // starts that neither burn CPU nor read, and those that are about to begin
 	idles  time.Duration // how long ago the oldest of them began
-	reads  float64       // bytes in a second that the fastest of them reads
-	read   int64         // bytes that one of them has read at most
 }
 
-// lost reports whether a probe has killed a start since the herd began.
-func (c *Controller) lost() bool { return c.loss.most > 0 && c.loss.halved.After(c.began) }
+// booking is what a start is given of the CPUs and the disks, seconds.
+type booking struct {
+	begins float64 // when it begins to burn CPU
+	end    float64
+	waits  float64 // how much later it ends than alone
+	grants float64 // how much later it may end by the goal
+	leaves float64 // how much later it may end by its probe
+}
+
+func (c *Controller) newPlan(at time.Time, after time.Duration, underWay, waiting []Start) *plan {
+	cores := float64(c.settings.Cores)
+	p := &plan{
+		Controller: c, kinds: map[string]*kind{},
+		free: max(leastFree*cores, cores-c.elsewhere()),
+		goal: max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5,
+	}
+	c.disk.observe(underWay)
+	for _, s := range underWay {
+		p.observe(at, s)
+		p.demands = append(p.demands, c.demand(at, s))
+	}
+	for _, s := range waiting {
+		p.demands = append(p.demands, c.demand(at, s))
+	}
+	covers := 30.0 // seconds
+	for _, one := range p.demands {
+		covers = max(covers, 3*p.alone(one))
+	}
+	for i := range p.spare {
+		p.spare[i] = math.Inf(1)
+	}
+	p.cpus.part, p.disks.part = (covers+after.Seconds())/parts, (covers+after.Seconds())/parts
+	for _, one := range p.demands[:len(underWay)] {
+		p.join(p.book(one))
+	}
+	p.demands, p.after = p.demands[len(underWay):], after.Seconds()
+	return p
+}
 
 func (p *plan) kind(of string) *kind {
 	if p.kinds[of] == nil {
-		p.kinds[of] = &kind{named: of != ""}
+		p.kinds[of] = &kind{}
 	}
 	return p.kinds[of]
 }
 
-// newPlan returns a plan of what the starts under way will do from some time after at on. What was measured is of at.
-func (c *Controller) newPlan(at time.Time, after time.Duration, underWay []Start) *plan {
-	p := &plan{Controller: c, at: at.Add(after), kinds: map[string]*kind{}}
-	cores := float64(c.settings.Cores)
-	p.free = max((1-nearly)*cores, cores-c.elsewhere())
-	p.goal = max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5
-	c.disk.observe(underWay)
-	for _, s := range underWay {
-		k := p.kind(s.Kind)
-		if at.Sub(s.Began) < measuredAfter {
-			k.fresh++
-		} else {
-			k.seen++
-		}
-		k.reads, k.read = max(k.reads, s.Reads), max(k.read, s.Disk)
-		if s.Cores >= burnsFrom {
-			p.burning += s.Cores
-		} else if s.Reads < readsFrom {
-			k.idlers, k.idles = k.idlers+1, max(k.idles, at.Sub(s.Began))
-		}
-		p.add(c.demand(p.at, s))
+// observe takes what was measured of a start under way.
+func (p *plan) observe(at time.Time, s Start) {
+	k, age := p.kind(s.Kind), at.Sub(s.Began)
+	if age < measuredAfter {
+		k.fresh++
+	} else {
+		k.seen++
 	}
-	p.foresee()
-	for i := range p.demands {
-		p.demands[i].anyway = p.demands[i].end
+	if s.Cores >= burnsFrom {
+		p.burning += s.Cores
+	} else if s.Reads < readsFrom {
+		k.idlers, k.idles = k.idlers+1, max(k.idles, age)
 	}
-	return p
 }
 
-func (p *plan) add(one demand) {
-	p.demands = append(p.demands, one)
+// alone returns how long a start takes from now on if it has all of what other work leaves, seconds.
+func (p *plan) alone(one demand) float64 {
+	return max(0, one.idle, one.reading()) + one.cpu/min(one.cores, p.free)
+}
+
+// book gives a start what it needs of what is left.
+func (p *plan) book(one demand) booking {
+	b := booking{begins: max(0, one.idle)}
 	if one.disk > 0 {
-		p.readers++
+		b.begins = max(b.begins, p.disks.give(0, one.disk, one.reads, max(one.reads, p.disk.serves())))
+	}
+	b.end = p.cpus.give(b.begins, one.cpu, one.cores, p.free)
+	b.waits = max(0, b.end-p.alone(one)-p.after)
+	queue := (p.settings.goal() - 1) * float64(p.settings.Cores) / p.free // starts that wait, for each core that is free
+	b.grants = (p.settings.goal()-1)*one.reading() + queue*one.cpu/one.cores + gap
+	b.leaves = one.until - p.alone(one)
+	return b
+}
+
+// join lets a start join those under way.
+func (p *plan) join(b booking) {
+	spare := max(0, b.leaves-b.waits)
+	for i := p.cpus.index(b.end); i >= 0 && p.spare[i] > spare; i-- {
+		p.spare[i] = spare
 	}
 }
 
-// allows returns how many may start at a time: all that wait join, or those before the first that must wait.
-func (p *plan) allows(slots int, present, waiting []Start) int {
-	if p.restFits(waiting) {
-		return slots + len(waiting)
-	}
-	for i, s := range present {
-		k, one := p.next(s)
-		if slots < p.settings.Min {
-			p.add(one)
-		} else if p.held = p.holds(k, one, s.Patience, slots); p.held != "" || i == mostPlanned {
-			if p.held != "" {
-				p.pass(present, i)
-			}
-			if i == 0 && len(p.passing) == 0 {
-				return min(slots, p.Limit())
-			}
-			return slots + len(p.passing)
+// allows returns how many may start at a time, and which of them pass others: a start joins unless it is held, and one
+// that is held holds those behind it of unknown kinds and of later bands.
+func (p *plan) allows(slots int, waiting []Start) (limit int, passing []int) {
+	joined, first := 0, 0 // first is the one that is held first
+	for i, s := range waiting {
+		if p.held != "" && s.Band != waiting[first].Band {
+			break
 		}
+		switch why := p.holds(s, p.demands[i], slots+joined); {
+		case why != "" && p.held == "":
+			p.held, first = why, i
+		case why != "":
+		case p.held != "":
+			passing = append(passing, i)
+		default:
+			joined++
+		}
+	}
+	switch limit = slots + joined + len(passing); {
+	case len(waiting) == 0:
+		return p.Limit(), nil
+	case p.held == "":
+		return max(limit, p.Limit()), nil
+	case limit == slots:
+		return min(limit, p.Limit()), nil
+	default:
+		return limit, passing
+	}
+}
+
+// holds returns why a start cannot join those that hold the slots. Where it can, it joins them, and the reason is empty.
+// It is given what it needs in any case: those behind it get what it leaves.
+func (p *plan) holds(s Start, one demand, slots int) (why string) {
+	k := p.kind(s.Kind)
+	if !one.known && slots >= p.settings.Min {
+		if why = p.holdsUnknown(s, k, slots); why != "" {
+			one.cpu = laterCPU
+		}
+	}
+	b := p.book(one)
+	switch {
+	case why != "" || slots < p.settings.Min:
+	case one.known && b.waits > b.grants:
+		why = fmt.Sprintf("with those before it, the next start would wait %.1f s for CPUs and disks, of %.1f", b.waits, b.grants)
+	case b.waits > min(b.leaves, p.spare[p.cpus.index(b.begins)]):
+		why = "with the next start, a probe would kill a pod that starts"
+	}
+	if why == "" {
+		p.join(b)
 		k.fresh++
 		k.idlers++
-		slots++
 	}
-	if len(present) == 0 {
-		return p.Limit()
-	}
-	return max(slots, p.Limit())
+	return why
 }
 
-// next returns the kind of a start that waits, and what it will do.
-func (p *plan) next(s Start) (*kind, demand) {
-	k := p.kind(s.Kind)
-	s.Reads, s.Disk = k.reads, k.read
-	return k, p.demand(p.at, s)
-}
-
-// pass lets starts join although present[first], before them, must wait. They delay none of the starts before them,
-// because they idle until those have burned their CPU time. They are of the band of present[first]. An unknown start is
-// taken to burn laterCPU.
-func (p *plan) pass(present []Start, first int) {
-	before, forecasts := 0.0, first // CPU-seconds of those that wait before
-	for i := first; i < len(present) && present[i].Band == present[first].Band && forecasts < mostPlanned; i++ {
-		k, one := p.next(present[i])
-		if !one.known {
-			before += laterCPU
-			continue
-		}
-		if one.disk == 0 && p.free*one.idle > before+p.burnsBefore(one.idle) {
-			forecasts++
-			if p.holds(k, one, present[i].Patience, 0) == "" {
-				p.passing = append(p.passing, i)
-				continue
-			}
-		}
-		before += one.cpu
-	}
-}
-
-// burnsBefore returns the CPU-seconds of the starts under way, and of those that join, that burn before a time.
-func (p *plan) burnsBefore(time float64) (cpu float64) {
-	for _, one := range p.demands {
-		if one.idle < time {
-			cpu += one.cpu
-		}
-	}
-	return cpu
-}
-
-// holds returns why a start of a kind cannot join those that hold the slots. Where it can, it joins them, and the
-// reason is empty.
-func (p *plan) holds(k *kind, one demand, patience time.Duration, slots int) (why string) {
+// holdsUnknown returns why a start of a kind of which nothing is known must wait.
+func (p *plan) holdsUnknown(s Start, k *kind, slots int) (why string) {
 	switch {
-	case !one.known && slots >= p.Limit():
+	case p.held != "" || slots >= p.Limit():
 		return "the kind of the next start is unknown"
-	case !one.known && k.named && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
+	case s.Kind != "" && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
 		return "the kind of the next start is unknown, and the first of it are being measured"
-	case !one.known && k.named && patience > 0 && float64(k.idlers+1) > p.mostIdlers(patience, k.idles):
+	case s.Kind != "" && s.Patience > 0 && float64(k.idlers+1) > p.mostIdlers(s.Patience, k.idles):
 		return "the kind of the next start is unknown, and those of it under way idle: if more of them burned CPU later, probes would kill them"
-	case one.known && one.disk > 0 && p.readers >= p.settings.startsAtGoal():
-		return "as many starts read from the disk as may at a time"
-	}
-	without := *p
-	p.add(one)
-	p.foresee()
-	switch joins := p.demands[len(p.demands)-1]; {
-	case one.known && joins.crowd > p.goal:
-		why = fmt.Sprintf("with the next start, %.1f cores would be wanted at a time, of %.1f", joins.crowd, p.goal)
-	case !p.inTime():
-		why = "with the next start, a probe would kill a pod that starts"
 	default:
 		return ""
 	}
-	*p = without
-	return why
 }
 
 // mostIdlers returns how many unknown starts of one kind may idle at a time: as many as end in time if all of them burn
@@ -240,48 +258,6 @@ func (p *plan) holds(k *kind, one demand, patience time.Duration, slots int) (wh
 func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 	burn := patienceUsed*(patience+min(patience, idles)).Seconds() - measuredAfter.Seconds()
 	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
-}
-
-// restFits reports whether all that wait can start at once: each is of a known kind, and all end in time, also if those
-// of a kind that is not proven take more CPU time than expected.
-func (p *plan) restFits(waiting []Start) bool {
-	if len(waiting) == 0 || len(waiting) > mostRest {
-		return false
-	}
-	all := plan{Controller: p.Controller, free: p.free, demands: slices.Clone(p.demands)}
-	for _, s := range waiting {
-		one := p.demand(p.at, s)
-		if !one.known {
-			return false
-		}
-		all.demands = append(all.demands, one)
-	}
-	for i := range all.demands {
-		one := &all.demands[i]
-		if !one.proven {
-			one.cpu *= costMargin
-		}
-		one.until = one.restUntil
-	}
-	all.foresee()
-	return all.inTime()
-}
-
-// foresee computes when each start ends. The disk does what it was seen to do, and at least what one start can read.
-func (p *plan) foresee() {
-	disk := p.disk.most
-	for _, one := range p.demands {
-		disk = max(disk, one.reads)
-	}
-	foresee(p.demands, p.free, disk)
-}
-
-// inTime reports whether those that join end in time, and make no start under way late that would end in time without
-// them.
-func (p *plan) inTime() bool {
-	return !slices.ContainsFunc(p.demands, func(one demand) bool {
-		return one.until > 0 && one.end > max(one.until, one.anyway+nothing)
-	})
 }
 
 // said describes the last plan for people. It is empty where the plan is what feedback found.
@@ -296,6 +272,7 @@ func (c *Controller) said() string {
 type disk struct {
 	most   float64 // bytes a second that all starts together moved at most
 	stream float64 // bytes a second that one start moved at most
+	idle   bool    // hardly any start waits for the disks
 }
 
 func (d *disk) observe(underWay []Start) {
@@ -305,4 +282,12 @@ func (d *disk) observe(underWay []Start) {
 		d.stream = max(d.stream, s.Reads)
 	}
 	d.most = max(d.most, all)
+}
+
+// serves returns the bytes a second that the disks are taken to serve.
+func (d *disk) serves() float64 {
+	if d.idle {
+		return unseen * d.most
+	}
+	return d.most
 }
