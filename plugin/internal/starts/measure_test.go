@@ -257,7 +257,7 @@ func TestTheLimiterKnowsWhatStartsAreExpectedToTake(t *testing.T) {
 		for learned, want := range map[bool]int{false: 3, true: 9} {
 			l, watch := paced(t)
 			if learned {
-				l.learns(l.now.Add(time.Second), time.Second/2)
+				l.learns(l.now.Add(time.Second), time.Second/20)
 			}
 			wait := l.join(slices.Collect(maps.Keys(watch.pods))...)
 			learn(l, watch)
@@ -306,7 +306,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 		},
 	} {
 		l, watch := paced(t)
-		l.learns(l.now.Add(time.Second), time.Second/2)
+		l.learns(l.now.Add(time.Second), time.Second/20)
 		tickets := []*throttle.Ticket{}
 		for _, pod := range watch.pods {
 			tickets = append(tickets, join(l, pod))
@@ -334,7 +334,7 @@ func TestTheLimiterKnowsWhatWasLearnedSinceAStartJoined(t *testing.T) {
 	ticket.End(l.now, reasons.Ready)
 	l.round(l.now)
 	l.round(l.now)
-	assert.Equal(t, 8, l.started(), "each start burns for a second: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
+	assert.Equal(t, 4, l.started(), "each start burns for a second, and feedback alone allows three: %s", l.ledger.limiter.Snapshot(l.now).Adaptive)
 }
 
 func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
@@ -362,7 +362,7 @@ func TestTheLimiterKnowsWhatAdoptedStartsAreExpectedToTake(t *testing.T) {
 func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	t.Parallel()
 	l, watch := paced(t)
-	l.learns(l.now.Add(time.Second), time.Second/2)
+	l.learns(l.now.Add(time.Second), time.Second/20)
 	l.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {starting: {pods: 0}}}")
 	known := watch.pods
 	watch.pods = nil
@@ -384,7 +384,7 @@ func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
 	t.Parallel()
 	underWay := func(repeats int) int {
 		l, watch := paced(t)
-		l.learns(l.now.Add(time.Second), time.Second/2)
+		l.learns(l.now.Add(time.Second), time.Second/20)
 		l.o.Memory.Learn(l.now.Add(time.Second), l.web, true, costs.Start{CPU: 30 * time.Second, Wall: 30 * time.Second, Peak: 1})
 		var all []*throttle.Ticket
 		for uid, pod := range watch.pods {
