@@ -19,9 +19,6 @@ import (
 
 var sweepAnew = flag.Bool("sweep", false, "sweep the fixed limits of every random herd anew, and write testdata")
 
-// The seeds that judge the next law are fixed before it runs on them: 300 herds of nodesim.Random and 1,000 of
-// nodesim.Broad from 2,400,000 on, and 60 of nodesim.Loading from 2,500,000 on.
-
 // checkEvery is how many herds there are to one whose sweep is made again, to see
 // that the file is not out of date.
 const checkEvery = 20
