@@ -55,9 +55,11 @@ func TestPodsOfAnySizeCostLittleMemory(t *testing.T) {
 	admitted := func(n int) func() bool {
 		return func() bool { return int(d.group(t, "large", "").Used.Running.Pods) == n }
 	}
-	largePodsIn(t, ns, largePods/2)
-	// The daemon reads these pods from a list.
+	largePodsIn(t, ns, largePods/2-1)
+	// The daemon reads these pods from a list, and begins another watch. The next pod is the first one of that.
 	d.enforce(t, "large", `{selector: {terms: [{podSelector: {matchLabels: {app: large}}}]}, limits: {running: {pods: 1000}}}`)
+	eventually(t, "the policy counts the pods of the list", admitted(largePods/2-1))
+	largePodsIn(t, ns, 1)
 	eventually(t, "the policy counts the first half", admitted(largePods/2))
 	half := d.weighPods(t, before, largePods/2, "reported one by one, and by a list")
 	largePodsIn(t, ns, largePods-largePods/2)
