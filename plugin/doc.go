@@ -32,14 +32,19 @@
 //
 // The commands, and what only they use (preflight, herdpage), stand above.
 //
+// A start takes a slot when it is admitted, and gives it back when it is over. A reservation is the leave to have images
+// pulled and to wait in the gate; it takes no slot. The gate is a hook of the container that waits for the daemon. The
+// waiting room is a CNI plugin that waits before the sandbox exists. A slot beyond the limit is lent while no start makes
+// progress.
+//
 // This is one pod, from its sandbox to the end of its slot:
 //
 //  1. If the waiting room is installed, the runtime runs pacemaker-cni before it creates the sandbox. [waiting.Chooser.Wait]
 //     calls the method wait of [waiting.Room]. It adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its
 //     turn is near, or, if it cannot wait in the gate, until it has its slot.
 //  2. The runtime creates the sandbox. [handler.RunPodSandbox] calls [waiting.Chooser.Sandbox], and that
-//     [starts.Starts.Sandbox]: the pod joins the queue. Without a reservation, or without a
-//     slot if the pod may not fail, [waiting.Refusals] may refuse it.
+//     [starts.Starts.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it. A pod that
+//     nobody starts again after a failed container cannot wait in the gate, so it gets its sandbox only with a slot.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.Starts.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
 //  4. A limit holds it. If a hook may wait for it, the same decision asks for a reservation, [throttle.Ticket.Reserve], and
@@ -49,21 +54,29 @@
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.Starts.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
-//     containers continue this start: after step 3 they start at once. The end of an init container ends nothing. But
-//     the app of a start whose slot is still lent, or that is stuck, is a start of its own (step 3).
+//     containers continue this start: after step 3 they start without asking for a slot. The end of an init container
+//     ends nothing. But the app of a start whose slot is still lent, or that is stuck, is a start of its own (step 3).
 //  7. kubelet reports the pod ready. [Daemon.podChanged] calls [starts.Starts.PodChanged], which ends the ticket. If the
 //     report is missing, the loop decides by what usage measures. What the start took is learned.
 //  8. The slot is free, and the next ticket is admitted. [starts.Starts.SandboxRemoved] forgets the pod if nothing is
 //     left of it, and [starts.Starts.PodChanged] in any case, once it is deleted from the API server.
 //
+// This is the mode Enforce. In Shadow, pods start at once, while their tickets wait and take slots as if the pods had. In
+// Disabled, there is no limit. [starts.Valve] knows the mode, and ends waits when the node shuts down or, in the gate, is
+// short of memory, disk or process IDs. What startAfter holds, the loop holds by a [throttle.Hold].
+//
 // If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
 // forecast turn is over. The next daemon finds what exists ([starts.Starts.Synchronize]), and freezes admissions
 // ([starts.Rejoin.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
 //
-// After a reboot the runtime lists only dead sandboxes, so the daemon knows no start. The pods keep their UIDs and come all
-// at once, each with a new sandbox and as a first start. Until kubelet reports again, its report is about the containers from
-// before, and says nothing of this start. But kubelet has these in its records, and counts the refusal of a container as a
-// crash ([starts.HookTerms]). What was ready before the boot does not count for startAfter.
+// After a reboot, a daemon that begins before kubelet (a systemd unit) is listed only dead sandboxes, so it knows no start.
+// One of the DaemonSet comes up among the other pods: those that run by then started unpaced, and are adopted; those that
+// have only a sandbox join at their container. If the waiting room is installed, admissions are frozen for a second, until
+// those that wait there have asked. Until the API server answers, the configuration that was in force last is.
+// The pods keep their UIDs and come all at once, each with a new sandbox and as a first start. Until kubelet reports
+// again, its report is about the containers from before, and says nothing of this start. But kubelet has these in its
+// records, and counts the refusal of a container as a crash ([starts.HookTerms]). What was ready before the boot does not
+// count for startAfter.
 //
 // containerd holds two global locks while it calls a plugin. So no handler waits, except for a hold of a fraction of a
 // second, which a budget over all pods bounds. After a failure of the daemon the pod starts, and a log line and a metric

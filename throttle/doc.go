@@ -8,12 +8,15 @@
 //	Waiting ----------> Starting (slot) -------------------------> Started
 //	   |                    |
 //	   '--------------------'--------------------------------------> Gone
-//	            deleted, sandbox gone, abandoned
+//	            deleted, abandoned; Starting also: sandbox gone, not made
 //
-// A pod asks twice. Before its images are pulled, it asks for a reservation
+// Started means that its slot has ended, not that the pod is up.
+//
+// A pod asks twice. At its sandbox, before its images are pulled, it asks for a reservation
 // ([Ticket.Reserve]). Reservations bound how many pods wait near their turn, in the gate, and
-// how many pull images; they take no slot. When a process is about to start, it asks for a slot: at once
-// with [Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting].
+// how many pull images; they take no slot. At its container, when a process is about to start, it asks for a
+// slot: at once with [Ticket.TryStart], or by waiting between [Ticket.Wait] and [Ticket.StopWaiting]. If it
+// gets none, it asks for a reservation again.
 //
 // # The parts
 //

@@ -51,7 +51,8 @@ func (h HookTerms) Allow(c ContainerStart) bool {
 	return h.May && c.MayWait && !c.Valve.Pressure && (c.NoGate == "" || h.AnyShim && !c.Beside)
 }
 
-// GatePlace is whether a container may wait in the gate now, and a copy of its ticket after that was decided.
+// GatePlace is whether a container may wait in the gate now, and a copy of its ticket after that was decided. If Decision
+// is admitted, it has a reservation, and its ticket still waits.
 type GatePlace struct {
 	Decision throttle.Decision
 	View     throttle.TicketView
@@ -117,7 +118,7 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 		a.Decision = barred(reasons.Deleted)
 	case enforces && a.Valve.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
-	case enforces && a.After != "":
+	case enforces && a.HeldBefore != "":
 		a.Decision = barred(gate.Order)
 	default:
 		a.Decision = t.TryStart(now)

@@ -186,17 +186,17 @@ func (p *Pod) replaced(c *container) bool {
 
 // NewContainer is a container that the runtime is about to make, and the state of its pod.
 type NewContainer struct {
-	Identity         // of the pod
-	NoGate    string // why no hook may wait in its sandbox; empty if one may
-	Container string // its name
-	Beside    bool   // another container of the pod runs
-	AppBeside bool   // another app container, or one of an unknown kind, runs
-	AppEnded  bool   // another app container exited in this sandbox
-	Runs      bool   // any container of the pod runs
-	Again     bool   // a container of its name exited in this sandbox
-	Undone    bool   // see allUndone; what is about to be made does not count
-	After     string // a container that the daemon held back, and that kubelet starts before this one; empty if there is none
-	Repeats   int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
+	Identity          // of the pod
+	NoGate     string // why no hook may wait in its sandbox; empty if one may
+	Container  string // its name
+	Beside     bool   // another container of the pod runs
+	AppBeside  bool   // another app container, or one of an unknown kind, runs
+	AppEnded   bool   // another app container exited in this sandbox
+	Runs       bool   // any container of the pod runs
+	Again      bool   // a container of its name exited in this sandbox
+	Undone     bool   // see allUndone; what is about to be made does not count
+	HeldBefore string // a container that the daemon held back, and that kubelet starts before this one; empty if there is none
+	Repeats    int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
 }
 
 // isAsked adds a container that the runtime is about to make, and makes its sandbox the present one. It replaces an
@@ -208,7 +208,7 @@ func (p *Pod) isAsked(now time.Time, sandbox string, ctr *api.Container, pod pod
 	p.create(ctr, now)
 	name := ctr.GetName()
 	m := NewContainer{
-		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, After: p.heldBefore(name, pod),
+		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, HeldBefore: p.heldBefore(name, pod),
 	}
 	_, m.Again = p.exits[name]
 	for of := range p.exits {

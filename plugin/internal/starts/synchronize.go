@@ -13,7 +13,7 @@ import (
 )
 
 // Synchronize finds what exists. Pods whose containers began to run less than a start timeout ago count as starting, even
-// over the limit. The next review ends the starts that are over.
+// over the limit. The next round of the loop ends the starts that are over.
 func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
 	known, selected, hooks := map[string]podwatch.Pod{}, map[string][]string{}, map[string]bool{}
@@ -61,7 +61,7 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 }
 
 // adopt counts a start that is under way without having been admitted; pod is what the watch knows. The next
-// review ends it if it is over. It returns false if
+// round of the loop ends it if it is over. It returns false if
 //   - no process of the pod runs, or only beside a container that kubelet holds back,
 //   - it may be over, and only sidecars run, beside an app that waits,
 //   - the start counts already, or continued at once in the mode Shadow, or

@@ -42,8 +42,8 @@ type shared struct {
 	runtime atomic.Pointer[runtime]
 }
 
-// heldContainer is a container that may not start now, because a limit holds its pod.
-type heldContainer struct {
+// askedContainer is a container that the runtime is about to make, and what was decided on it.
+type askedContainer struct {
 	starts.ContainerStart
 	made   observe.Made // the container
 	cgroup string       // of the container, see cgroupOf
@@ -108,10 +108,10 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 	pod := c.identify(ctx, sandbox)
 	now := time.Now()
 	terms := c.Gate.terms(now, starts.Key(sandbox), ctr, pod)
-	held := &heldContainer{
+	held := &askedContainer{
 		ContainerStart: c.o.Starts.Container(now, sandbox, ctr, pod, terms), made: madeIn(sandbox, ctr.GetId()), cgroup: cgroupOf(ctr),
 	}
-	if held.MayWait && held.Gate == nil && held.NoGate == starts.Unseen && c.made(sandbox) {
+	if held.MayWait && held.Gate == nil && held.NoGate == starts.Unseen && c.youngerThanRuntime(sandbox) {
 		if held.NoGate = c.runtime.Load().bars(sandbox, c.o.ProcRoot); terms.Allow(held.ContainerStart) {
 			held.Gate = c.o.Starts.AskGate(now, held.ContainerStart, terms)
 		}

@@ -52,7 +52,7 @@ func newGate(s *shared) *Gate { return &Gate{shared: s, breaker: newBreaker(s.o.
 
 // hook returns the hook in which a container waits that has a place in the gate. It reports the wait, and makes the breaker
 // watch the hook.
-func (g *Gate) hook(now time.Time, held *heldContainer) *api.Hook {
+func (g *Gate) hook(now time.Time, held *askedContainer) *api.Hook {
 	v, timeout := held.Gate.View, g.o.Gate.Timeout
 	g.o.Observer.Report(observe.Waits{Made: held.made, Decision: held.Decision, Since: v.Since, At: now})
 	g.breaker.begins(now, held.made.Container, hooked{held.UID, held.Namespace})

@@ -65,16 +65,16 @@ func TestTheRuntimeMadeTheSandboxesThatAreYoungerThanItsSocket(t *testing.T) {
 	pod := &api.PodSandbox{Id: "pod", Pid: 301}
 	const booted = 1_000_000 // the process began 0.07 s later
 	require.NoError(t, os.WriteFile(filepath.Join(string(root), "stat"), fmt.Appendf(nil, "btime %d\n", booted), 0o600))
-	require.False(t, c.made(pod), "there is no socket")
+	require.False(t, c.youngerThanRuntime(pod), "there is no socket")
 	require.NoError(t, os.WriteFile(socket, nil, 0o600))
-	require.False(t, c.made(pod), "the socket is younger")
+	require.False(t, c.youngerThanRuntime(pod), "the socket is younger")
 	require.NoError(t, os.Chtimes(socket, time.Time{}, time.Unix(booted, 0)))
-	require.True(t, c.made(pod))
+	require.True(t, c.youngerThanRuntime(pod))
 	for _, other := range []*api.PodSandbox{{Id: "dead"}, {Id: "ended", Pid: 999}} {
-		require.False(t, c.made(other), other.Id)
+		require.False(t, c.youngerThanRuntime(other), other.Id)
 	}
 	require.NoError(t, os.Remove(filepath.Join(string(root), "stat")))
-	require.False(t, c.made(pod), "nobody knows when it began")
+	require.False(t, c.youngerThanRuntime(pod), "nobody knows when it began")
 }
 
 // Reading from a process that hangs may block the reader.
