@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// What the limiter does twice under the lock of its owner, each time that a start ends or a pod comes: of known starts that idle for
-// unlike times, so that the forecast has many events, and that burn little, so that it is made anew with each that
-// joins, up to mostPlanned.
+// What the limiter does under the lock of its owner each time that a start ends or a pod comes: with known starts that idle
+// for unlike times and burn little.
 func BenchmarkAllow(b *testing.B) {
 	for _, n := range []struct{ underWay, waiting int }{{10, 20}, {30, 80}, {110, 500}} {
 		b.Run(fmt.Sprintf("underWay=%d/waiting=%d", n.underWay, n.waiting), func(b *testing.B) {

@@ -17,7 +17,7 @@ const (
 
 // demand is what one start will do from now on: it idles and reads from the disk, then it burns CPU until it ends.
 type demand struct {
-	idle  float64 // seconds
+	idle  float64 // seconds; below 0: it burns already
 	disk  float64 // bytes that it reads meanwhile
 	reads float64 // bytes that it reads in a second at most
 	cpu   float64 // CPU-seconds
@@ -44,14 +44,14 @@ func (c *Controller) demand(at time.Time, s Start) demand {
 	if !s.Began.IsZero() {
 		elapsed = at.Sub(s.Began).Seconds()
 	}
-	one, alone := c.unknownDemand(s, elapsed), aloneShare*patience
+	one, alone := unknownDemand(s, elapsed), aloneShare*patience
 	if e := s.Cost; e != nil {
 		if known, takes := c.knownDemand(*e, s, elapsed); takes < patience {
 			one, alone = known, takes
 		}
 	}
 	one.until = math.Inf(1)
-	if s.Patience > 0 {
+	if elapsed < patience && s.Patience > 0 { // a probe would have killed it by now
 		one.until = alone + patienceUsed*(patience-alone) - elapsed
 	}
 	return one
@@ -72,34 +72,33 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 		}
 	}
 	alone = max(one.idle, one.reading()) + one.cpu/one.cores
-	one.underWay(e, s, elapsed)
+	one.underWay(s, elapsed)
 	return one, alone
 }
 
 // underWay subtracts what a start has done already.
-func (one *demand) underWay(e costs.Cost, s Start, elapsed float64) {
+func (d *demand) underWay(s Start, elapsed float64) {
 	if s.Began.IsZero() {
 		return
 	}
-	one.idle -= elapsed
-	one.disk = max(0, one.disk-float64(s.Disk))
+	d.idle -= elapsed
+	d.disk = max(0, d.disk-float64(s.Disk))
 	burns, used := s.Cores >= burnsFrom, s.CPU.Seconds()
-	if burns && s.Cores >= min(1, one.cores)/2 {
-		one.idle, one.disk = min(0, one.idle), 0
+	if burns && s.Cores >= min(1, d.cores)/2 {
+		d.idle, d.disk = min(0, d.idle), 0
 	}
-	switch {
-	case used > one.cpu:
-		one.cpu = used
-	default:
-		one.cpu = max(0, one.cpu-used)
+	if used > d.cpu {
+		d.cpu = used
+	} else {
+		d.cpu -= used
 	}
 }
 
-// unknownDemand returns the demand of an unknown start: it is taken to be half done. One that was measured and
-// idles is taken to burn no more CPU: mostIdlers limits how many may idle. One that waits reads as much as others of
-// its kind have.
-func (c *Controller) unknownDemand(s Start, elapsed float64) demand {
-	one := demand{idle: math.Inf(-1), cores: 1, cpu: s.CPU.Seconds()}
+// unknownDemand returns the demand of an unknown start: it burns now, and is taken to be half done, on one core: one that
+// keeps many cores busy for ever must not stretch the timetable. One that was measured and idles is taken to burn no more
+// CPU: mostIdlers limits how many may idle.
+func unknownDemand(s Start, elapsed float64) demand {
+	one := demand{idle: math.Inf(-1), cores: 1, cpu: min(s.CPU.Seconds(), elapsed)}
 	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {
 		one.cpu = 0
 	}

@@ -56,7 +56,8 @@ type Start struct {
 
 // Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, and slots is how
 // many slots they hold. waiting are the starts that could start now, in their order. passing are indices of waiting: these
-// starts may start before all others of their band. The limit includes them.
+// starts may start before the others, which are held. The limit includes them. It is empty if those that may start come
+// first anyway.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, waiting []Start) (limit int, passing []int) {
 	p := c.newPlan(at, 0, underWay, waiting)
 	limit, passing = p.allows(slots, waiting)
@@ -82,7 +83,7 @@ type plan struct {
 	demands []demand // of the starts that wait
 	cpus    timetable
 	disks   timetable
-	spare   [parts]float64 // how much later the starts may end that end in a part of the timetables or after it
+	spare   [parts]float64 // the least that a start may be delayed which ends in a part of the timetables or after it
 	held    string         // why the first one that must wait does; empty if none must
 }
 
@@ -98,7 +99,7 @@ type kind struct {
 type booking struct {
 	begins float64 // when it begins to burn CPU
 	end    float64
-	waits  float64 // how much later it ends than alone
+	waits  float64 // how much later it ends than alone, if it begins p.after from now
 	grants float64 // how much later it may end by the goal
 	leaves float64 // how much later it may end by its probe
 }
@@ -185,30 +186,30 @@ func (p *plan) join(b booking) {
 // allows returns how many may start at a time, and which of them pass others: a start joins unless it is held, and one
 // that is held holds those behind it of unknown kinds and of later bands.
 func (p *plan) allows(slots int, waiting []Start) (limit int, passing []int) {
-	joined, first := 0, 0 // first is the one that is held first
+	var may []int             // those that may start
+	passes, first := false, 0 // first is the one that is held first
 	for i, s := range waiting {
 		if p.held != "" && s.Band != waiting[first].Band {
 			break
 		}
-		switch why := p.holds(s, p.demands[i], slots+joined); {
+		switch why := p.holds(s, p.demands[i], slots+len(may)); {
 		case why != "" && p.held == "":
 			p.held, first = why, i
-		case why != "":
-		case p.held != "":
-			passing = append(passing, i)
-		default:
-			joined++
+		case why == "":
+			may, passes = append(may, i), passes || p.held != ""
 		}
 	}
-	switch limit = slots + joined + len(passing); {
+	switch limit = slots + len(may); {
 	case len(waiting) == 0:
 		return p.Limit(), nil
 	case p.held == "":
 		return max(limit, p.Limit()), nil
 	case limit == slots:
 		return min(limit, p.Limit()), nil
+	case !passes:
+		return limit, nil
 	default:
-		return limit, passing
+		return limit, may // with those before the first that is held: where another limit is lower, they keep their order
 	}
 }
 
@@ -226,7 +227,7 @@ func (p *plan) holds(s Start, one demand, slots int) (why string) {
 	case why != "" || slots < p.settings.Min:
 	case one.known && b.waits > b.grants:
 		why = fmt.Sprintf("with those before it, the next start would wait %.1f s for CPUs and disks, of %.1f", b.waits, b.grants)
-	case b.waits > min(b.leaves, p.spare[p.cpus.index(b.begins)]):
+	case b.waits > max(0, min(b.leaves, p.spare[p.cpus.index(b.begins)]))+nothing: // one that waits for nothing is not held
 		why = "with the next start, a probe would kill a pod that starts"
 	}
 	if why == "" {

@@ -329,3 +329,44 @@ func TestAStartThatWasMeasuredNotToReadIsNoReader(t *testing.T) {
 	}
 	reads(20e6, measuredAfter, Use{}) // not measured yet
 }
+
+// Where another limit is lower than the plan, those that come first keep their place: they may start like those that pass.
+func TestThoseThatMayStartComeBeforeThoseThatPass(t *testing.T) {
+	t.Parallel()
+	waiting := append(herd(10, Start{Kind: "burns", Cost: cost(0, 4)}), herd(20, Start{Kind: "sleeps", Cost: cost(60, 1)})...)
+	limit, passing := planner(2).Allow(dawn.Add(time.Second), nil, 0, waiting)
+	assert.Equal(t, []int{0, 1, 10}, passing[:3])
+	assert.Len(t, passing, limit)
+}
+
+func TestAStartThatOutlivedItsProbeHoldsNobody(t *testing.T) {
+	t.Parallel()
+	now, wide := dawn.Add(time.Minute), cost(0, 3.1)
+	wide.Peak.Mean = 1.1
+	hangs := Start{Kind: "hangs", Began: dawn, Patience: 30 * time.Second}
+	assert.Equal(t, 3, allow(planner(1), now, []Start{hangs}, 1, herd(9, Start{Kind: "known", Cost: wide, Patience: 9 * time.Second})))
+}
+
+func TestAPodThatKeepsManyCoresBusyHidesNoQueue(t *testing.T) {
+	t.Parallel()
+	c, now := New(Settings{Cores: 16}), dawn.Add(100*time.Second)
+	burns := Start{Kind: "burns", Began: dawn, Use: Use{CPU: 1600 * time.Second, Cores: 16}}
+	most := allow(c, now, []Start{burns}, 1, herd(100, Start{Kind: "known", Cost: cost(0, 3), Patience: 20 * time.Second}))
+	assert.Less(t, most, 40, "starts of three CPU-seconds on 16 cores that end in seven seconds")
+}
+
+// What needs no CPU that others need is delayed by nobody, and delays nobody.
+func TestAStartThatWaitsForNothingIsNotHeld(t *testing.T) {
+	t.Parallel()
+	now, wide := dawn.Add(25*time.Second), cost(0, 3.1)
+	wide.Peak.Mean = 1.1
+	late := Start{Kind: "late", Began: dawn, Patience: 30 * time.Second, Cost: cost(0, 9), Use: Use{CPU: time.Second, Cores: 1}}
+	c := New(Settings{Cores: 4})
+	c.began, c.limit = dawn, 1
+	assert.Equal(t, 2, allow(c, now, []Start{late}, 1, []Start{{Kind: "wide", Cost: wide}}), "there are cores for both")
+
+	full, idles := planner(1), Start{Kind: "idles", Began: dawn}
+	full.idle = 1
+	slow := Start{Kind: "slow", Cost: cost(0, 4), Patience: 16 * time.Second}
+	assert.Equal(t, 2, allow(full, now, []Start{idles}, 1, []Start{slow}), "to hold it makes it no faster")
+}
