@@ -168,7 +168,7 @@ func (s *Starts) followShadows(now time.Time) {
 		switch c := one.pod.course; {
 		case sh.ended != "":
 			s.finish(now, one.pod, sh.ticket, sh.ended)
-		case c == nil || !c.shadow.Equal(sh.began):
+		case c == nil || !c.shadow.IsZero() && !c.shadow.Equal(sh.began): // that of a start before ends with its event
 			s.begin(now, one.pod, sh.ticket, sh.began)
 		}
 	}

@@ -89,9 +89,7 @@ func (a *StartAfter) look(now time.Time) (next time.Time) {
 	if has {
 		on = a.nodePods(now, open)
 	}
-	a.s.lock()
-	once, holds := a.s.ledger.lookAfter(now, on)
-	a.s.unlock()
+	once, holds := a.s.lookAfter(now, on)
 	if once != nil && a.s.o.KeepReady != nil {
 		a.s.o.KeepReady(*once)
 	}
@@ -99,6 +97,12 @@ func (a *StartAfter) look(now time.Time) (next time.Time) {
 		return now.Add(lookAfterEvery)
 	}
 	return time.Time{}
+}
+
+func (s *Starts) lookAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.lookAfter(now, on)
 }
 
 // nodePods returns what the API server says of the node, without the pods if none may be waited for.

@@ -108,10 +108,10 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, since tim
 	if !p.reported {
 		p.Identity = who
 	}
+	p.fromRoom = true // also if it is exempt: it is forgotten unless a sandbox follows
 	if s.ledger.isExempt(p, pod) {
 		return Ticket{}, false
 	}
-	p.fromRoom = true
 	return Ticket{s, s.ledger.join(now, p, pod, request)}, true
 }
 
