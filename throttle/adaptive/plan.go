@@ -227,7 +227,7 @@ func (p *plan) holds(s Start, one demand, slots int) (why string) {
 	case why != "" || slots < p.settings.Min:
 	case one.known && b.waits > b.grants:
 		why = fmt.Sprintf("with those before it, the next start would wait %.1f s for CPUs and disks, of %.1f", b.waits, b.grants)
-	case b.waits > max(0, min(b.leaves, p.spare[p.cpus.index(b.begins)]))+nothing: // one that waits for nothing is not held
+	case b.waits > min(b.leaves, p.spare[p.cpus.index(b.begins)])+nothing:
 		why = "with the next start, a probe would kill a pod that starts"
 	}
 	if why == "" {
