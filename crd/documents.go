@@ -27,7 +27,7 @@ type Object struct {
 
 	Config *v1alpha1.PacemakerConfig
 	Policy *v1alpha1.StartPolicy
-	// Err is why the object is invalid, in the form of an error of Parse; nil: it is valid.
+	// Err says why the object is invalid, as an error of Parse does. It is nil if the object is valid.
 	Err error
 }
 

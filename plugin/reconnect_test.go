@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -227,6 +228,30 @@ func TestSynchronizeTakesOverHundredsOfPods(t *testing.T) {
 	assert.Len(t, starting, 500, "starts under way may exceed the limit")
 	handlerOf(n.d).Synchronize(nil, nil)
 	n.slotsFree()
+}
+
+func TestARuntimeThatIsKilledIsPacedAgain(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, oneAtATime)
+	holder := n.occupy("holder")
+	p := n.pod("waits").runs()
+	a := p.waitsAtGate("app")
+
+	n.rt.Kill()
+	require.ErrorIs(t, a.result(), runtimetest.ErrDown)
+	n.eventually("the daemon is not ready", func() bool { return n.d.Ready() != nil })
+	require.NoError(t, n.rt.Start())
+	n.connected()
+	n.eventually("the daemon is ready again", func() bool { return n.d.Ready() == nil })
+	_, starting := n.names()
+	assert.Equal(t, []string{"holder"}, starting, "the container of the holder still runs")
+
+	// kubelet creates the sandbox again.
+	b := p.runs().starts("app")
+	p.isAtGate()
+	holder.getsReady()
+	b.succeeds()
+	n.noHookIsLeft()
 }
 
 // crash ends a container's process.
