@@ -46,8 +46,6 @@ type criContainer struct {
 	log  string
 }
 
-func (n *criNode) describe() string { return "containers of a throw-away containerd" }
-
 func (n *criNode) close(ctx context.Context) error { return n.runtime.Stop(ctx) }
 
 func (n *criNode) runPod(ctx context.Context, name, uid string, attempt int) (pod, error) {

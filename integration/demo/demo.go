@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
@@ -17,8 +16,6 @@ const clearPatience, closePatience = time.Minute, 20 * time.Second
 
 // Options are the demo's options.
 type Options struct {
-	// Processes runs pods as ordinary processes, also as root.
-	Processes bool
 	// CPUs is the number of CPUs that the pods may use. The herd grows with it.
 	CPUs int
 	// Bin is the folder of the project's two programs; empty: bin/ of the
@@ -64,11 +61,10 @@ func Run(ctx context.Context, o Options) error {
 // show is one run of the demo.
 type show struct {
 	Options
-	herd      Herd
-	bin       binaries
-	report    *reportFile
-	processes bool
-	node      node
+	herd   Herd
+	bin    binaries
+	report *reportFile
+	node   node
 }
 
 // prepare checks whether everything is available, before anything starts.
@@ -80,7 +76,7 @@ func prepare(o Options) (*show, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &show{Options: o, herd: NewHerd(cpus), processes: o.Processes || os.Geteuid() != 0}
+	s := &show{Options: o, herd: NewHerd(cpus)}
 	if s.bin, err = findBinaries(o.Bin); err != nil {
 		return nil, err
 	}

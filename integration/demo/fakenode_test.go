@@ -55,7 +55,6 @@ func (n *fakeNode) runPod(_ context.Context, _, _ string, attempt int) (pod, err
 
 func (n *fakeNode) clear(context.Context) error { return nil }
 func (n *fakeNode) close(context.Context) error { return nil }
-func (n *fakeNode) describe() string            { return "fakes" }
 func (n *fakeNode) startDaemon(context.Context, int) (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
 }

@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"fmt"
-	"os"
 	"runtime"
 	"testing"
 
@@ -10,11 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A processNode runs its containers with this program, confined.
-	if len(os.Args) > 1 && os.Args[1] == ConfineCommand {
-		fmt.Fprintln(os.Stderr, Confine(os.Args[2:]))
-		panic("not confined")
-	}
 	// One processor: the timers of a synctest bubble share one context of the race detector. Two
 	// timers that fire at once on two processors corrupt it, which ends the process
 	// (https://go.dev/issue/78156). Here tens of timers fire at each moment.

@@ -15,8 +15,6 @@ type node interface {
 	// startDaemon starts the daemon on the node's NRI socket, and returns when the daemon paces
 	// pods. stop stops it.
 	startDaemon(ctx context.Context, limit int) (stop func(context.Context) error, err error)
-	// describe says in a few words what runs the pods.
-	describe() string
 	// close ends and removes everything that was started for the node.
 	close(ctx context.Context) error
 }

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
@@ -21,12 +20,6 @@ func (s *show) introduce() {
 		earliest.Seconds(), latest.Seconds())
 	s.say("A run ends when all pods are ready; when each pod that is not was killed %d times since the last one became ready; or after %.0f s.",
 		timeline.HopelessKills, h.longest().Seconds())
-	switch {
-	case os.Geteuid() != 0:
-		s.say("Not root: the pods are ordinary processes on an in-process NRI runtime. As root they are containers of a real containerd.")
-	case s.processes:
-		s.say("As asked, the pods are ordinary processes on an in-process NRI runtime, not containers of a real containerd.")
-	}
 }
 
 // warnIfBusy looks for other work, which would spoil the figures.

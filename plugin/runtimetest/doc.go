@@ -1,5 +1,5 @@
 // Package runtimetest is a container runtime in this process. It speaks the real NRI protocol over a real unix
-// socket, and its pods are ordinary processes. The tests of the plugin and the demo without root run against it.
+// socket, and its pods are ordinary processes. The tests of the plugin run against it.
 //
 // As far as a plugin can see, it behaves like containerd v2.4.2 with NRI v0.12.0. The rest of this comment is that
 // contract. It was read from containerd's internal/nri, internal/cri/nri and internal/cri/server and from NRI's

@@ -22,11 +22,9 @@ const (
 
 const long = `Demo shows what pod-pacemaker does, on this machine, in about three minutes, twice as many on a busy one.
 
-As root it builds a containerd (once, into a cache) and starts it in a folder, a
-cgroup and a network of its own. Then a herd of pods starts there, each burning CPU
-until it is ready: first as fast as the node takes them, then paced by the real
-daemon. Without root the pods are ordinary processes on an NRI runtime inside this
-program, with the same daemon.
+It needs root. It builds a containerd (once, into a cache) and starts it in a folder,
+a cgroup and a network of its own. Then a herd of pods starts there, each burning CPU
+until it is ready: first as fast as the node takes them, then paced by the real daemon.
 
 It ends with a table and a report with both timelines drawn, an HTML file that
 needs nothing else, and the timelines alone as an SVG file. Everything it started is gone afterwards, also after Ctrl-C.
@@ -35,9 +33,6 @@ Exit codes: 0 shown, 1 failed or ended early, 2 wrong flags.`
 
 // run is the program. It returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == demo.ConfineCommand {
-		return report(stderr, demo.Confine(args[1:]))
-	}
 	cmd := command(stdout)
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
@@ -76,7 +71,6 @@ func command(stdout io.Writer) *cobra.Command {
 		Short: "Watch a herd of pods start, unpaced and paced",
 		Long:  long,
 		Example: "  make demo                             # builds the two programs first\n" +
-			"  demo --processes                      # no containers, no root\n" +
 			"  demo --cpus 4 --report /tmp/herd.html # a herd twice as large",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -91,7 +85,6 @@ func command(stdout io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&o.Processes, "processes", false, "run pods as ordinary processes, also as root")
 	flags.IntVar(&o.CPUs, "cpus", 2, "`number` of CPUs that the pods share; the herd grows with it")
 	flags.StringVar(&o.Report, "report", "", "`file` for the report (default pod-pacemaker-demo.html beside bin/); the timelines alone are beside it as .svg")
 	flags.StringVar(&o.Bin, "bin", "", "`folder` of pod-pacemaker and pacemaker-gate (default the repository's bin/)")

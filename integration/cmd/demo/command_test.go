@@ -15,13 +15,11 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string // on stderr, or on stdout with exit code 0
 	}{
-		"help":           {[]string{"--help"}, 0, "Ctrl-C"},
-		"unknown flag":   {[]string{"--nope"}, 2, "demo: unknown flag: --nope (demo --help says more)\n"},
-		"argument":       {[]string{"x"}, 2, `demo: it takes no arguments, only flags: "x" (demo --help says more)` + "\n"},
-		"no CPUs":        {[]string{"--cpus", "0"}, 2, "demo: wrong options: --cpus 0: must be 1 or more\n"},
-		"nothing built":  {[]string{"--bin", empty}, 1, "run make build"},
-		"confine badly":  {[]string{"on-cpus"}, 1, "for the demo's own use"},
-		"confine to nil": {[]string{"on-cpus", "x", "true"}, 1, `list of CPUs "x"`},
+		"help":          {[]string{"--help"}, 0, "Ctrl-C"},
+		"unknown flag":  {[]string{"--nope"}, 2, "demo: unknown flag: --nope (demo --help says more)\n"},
+		"argument":      {[]string{"x"}, 2, `demo: it takes no arguments, only flags: "x" (demo --help says more)` + "\n"},
+		"no CPUs":       {[]string{"--cpus", "0"}, 2, "demo: wrong options: --cpus 0: must be 1 or more\n"},
+		"nothing built": {[]string{"--bin", empty}, 1, "run make build"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
