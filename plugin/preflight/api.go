@@ -3,11 +3,7 @@ package preflight
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
-	"time"
 
-	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,25 +16,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 )
 
-// clock is a transport that compares this clock with the clock of the API server.
-type clock struct {
-	http.RoundTripper
-	ahead *time.Duration // how far this clock is ahead, after the last answer with a time; nil if no answer had one
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
-	began := time.Now()
-	reply, err := c.RoundTripper.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if there, err := http.ParseTime(reply.Header.Get("Date")); err == nil { // in whole seconds
-		c.ahead = new(began.Add(time.Since(began) / 2).Sub(there.Add(time.Second / 2)))
-	}
-	return reply, nil
-}
-
 // inAPI is what the API server says.
 type inAPI struct {
 	findings []Finding
@@ -49,12 +26,12 @@ type inAPI struct {
 	configKnown bool
 }
 
-// askAPI asks the API server, and compares the clocks with c.
-func askAPI(ctx context.Context, o plugin.Options, c *clock) (says inAPI) {
+// askAPI asks the API server.
+func askAPI(ctx context.Context, o plugin.Options) (says inAPI) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	add := func(found ...Finding) { says.findings = append(says.findings, found...) }
-	client, err := connect(o, c)
+	client, err := connect(o)
 	var configs *unstructured.UnstructuredList
 	if err == nil {
 		configs, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{})
@@ -93,32 +70,11 @@ func askAPI(ctx context.Context, o plugin.Options, c *clock) (says inAPI) {
 	return says
 }
 
-func connect(o plugin.Options, c *clock) (dynamic.Interface, error) {
+func connect(o plugin.Options) (dynamic.Interface, error) {
 	access, err := kube.Access(o.Kubeconfig, "pod-pacemaker/"+o.Version)
 	if err != nil {
 		return nil, err
 	}
 	access.QPS, access.Burst = 50, 50 // one request for each verb of each right
-	access.Wrap(func(transport http.RoundTripper) http.RoundTripper {
-		c.RoundTripper = transport
-		return c
-	})
 	return dynamic.NewForConfig(access)
-}
-
-// mostSkew is how much the clocks may differ.
-const mostSkew = 3 * time.Second
-
-// finding returns whether this clock is right: by the API server's, or if it did not answer, by the kernel.
-func (c *clock) finding() Finding {
-	const check, do = "clock", "run chrony or another time service: the temporaryOverrides of StartPolicies depend on the clock"
-	switch state, err := unix.Adjtimex(&unix.Timex{}); {
-	case c.ahead != nil && c.ahead.Abs() > mostSkew:
-		return warning(check, fmt.Sprintf("it differs from the API server's by %s", c.ahead.Round(time.Second)), do)
-	case c.ahead != nil:
-		return ok(check, "it agrees with the API server's")
-	case err == nil && state == unix.TIME_ERROR:
-		return warning(check, "the kernel reports that no time service sets it", do)
-	}
-	return ok(check, "a time service sets it")
 }

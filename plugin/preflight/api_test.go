@@ -1,13 +1,13 @@
 package preflight
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +16,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
 // apiServer is an API server that knows one node, and allows everything except deny.
@@ -25,13 +26,12 @@ type apiServer struct {
 	// configs are the PacemakerConfigs. The label size of the node is big.
 	configs  []map[string]any
 	policies []map[string]any
-	daemons  []string      // namespace and DaemonSet of pods of the node
-	late     time.Duration // its clock
+	daemons  []string // namespace and DaemonSet of pods of the node
+	runtime  string   // version of its containerd; empty for 2.3.1
 }
 
 func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Date", time.Now().Add(a.late).UTC().Format(http.TimeFormat))
 	answer := func(code int, body any) {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(body)
@@ -41,7 +41,7 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path == "/api/v1/nodes/worker-3":
-		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"labels": map[string]string{"size": "big"}}, "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://2.3.1"}}})
+		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"labels": map[string]string{"size": "big"}}, "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://" + cmp.Or(a.runtime, "2.3.1")}}})
 	case strings.HasSuffix(r.URL.Path, "/pacemakerconfigs") && a.crds:
 		answer(http.StatusOK, map[string]any{"kind": "PacemakerConfigList", "apiVersion": "pod-pacemaker.io/v1alpha1", "items": append([]map[string]any{}, a.configs...)})
 	case r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("fieldSelector") == "spec.nodeName=worker-3":
@@ -88,11 +88,36 @@ func inCluster(t *testing.T, a apiServer) Options {
 func TestTheAPIServerIsAsked(t *testing.T) {
 	t.Parallel()
 	report := run(t, inCluster(t, apiServer{crds: true}))
-	for _, check := range []string{"api", "crds", "rights", "clock"} {
+	for _, check := range []string{"api", "crds", "rights"} {
 		assert.Equal(t, OK, level(t, report, check).Level, "%+v", report)
 	}
 	assert.Contains(t, level(t, report, "config").Says, "while no PacemakerConfig object selects this node")
-	assert.Contains(t, level(t, report, "runtime").Says, "containerd 2.3.1 holds up statistics", "the Node object has the version")
+}
+
+// The faults of the runtime's version decide whether containers wait in the gate.
+func TestTheRuntimesVersionIsJudged(t *testing.T) {
+	t.Parallel()
+	const wait, unused = "can be executed, and a container may wait there for up to 1m30s", "can be executed, but is not used with this runtime"
+	for _, c := range []struct {
+		version string
+		gate    waiting.GateUse
+		level   Level
+		runtime string
+		says    string
+	}{
+		{"2.4.2", waiting.GateAuto, OK, "containerd 2.4.2 has no known fault", wait},
+		{"2.3.2", waiting.GateAuto, Warning, "containerd 2.3.2 keeps", wait},
+		{"2.2.5", waiting.GateAuto, Warning, "containerd 2.2.5 holds up statistics while a hook waits; 2.3.2 does not; containerd 2.2.5 keeps", unused},
+		{"1.7.35", waiting.GateAuto, Warning, "containerd 1.7.35", unused},
+		{"1.7.35", waiting.GateAlways, Warning, "containerd 1.7.35", wait},
+	} {
+		o := inCluster(t, apiServer{crds: true, runtime: c.version})
+		o.Gate = c.gate
+		report := run(t, o)
+		assert.Equal(t, c.level, level(t, report, "runtime").Level, c.version)
+		assert.Contains(t, level(t, report, "runtime").Says, c.runtime)
+		assert.Contains(t, level(t, report, "gate").Says, c.says, c.version)
+	}
 }
 
 func configObject(t *testing.T, name, spec string) (u map[string]any) {
@@ -195,7 +220,7 @@ func TestTheRightsOfThePartsInUseAreChecked(t *testing.T) {
 			if unused := c.with != nil || c.have != nil; unused && !denied {
 				want = OK
 			}
-			found := level(t, Report{Findings: askAPI(t.Context(), o.Options, &clock{}).findings}, "rights")
+			found := level(t, Report{Findings: askAPI(t.Context(), o.Options).findings}, "rights")
 			assert.Equal(t, want, found.Level, "%s: %+v", c.deny, found)
 			if want != OK {
 				verb, _, _ := strings.Cut(c.deny, " ")
@@ -214,10 +239,6 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	report := level(t, run(t, inCluster(t, apiServer{crds: true, deny: "pacemakernodes/status"})), "rights")
 	assert.Equal(t, Warning, report.Level)
 
-	clock := level(t, run(t, inCluster(t, apiServer{crds: true, late: time.Minute})), "clock")
-	assert.Equal(t, Warning, clock.Level)
-	assert.Contains(t, clock.Says, "by -1m0s")
-
 	o := inCluster(t, apiServer{crds: true})
 	o.NodeName = "worker-4"
 	assert.Contains(t, level(t, run(t, o), "node").Do, "--node-name")
@@ -225,12 +246,9 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	away := inCluster(t, apiServer{})
 	write(t, 0o600, away.Kubeconfig, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}\n")
 	assert.Contains(t, level(t, run(t, away), "api").Says, "the API server does not answer: Get \"http://127.0.0.1:1/")
-	assert.NotContains(t, level(t, run(t, away), "clock").Says, "API server")
 
 	o.Kubeconfig += ".none"
-	report4 := run(t, o)
-	assert.Equal(t, Fault, level(t, report4, "api").Level)
-	require.Equal(t, OK, level(t, report4, "runtime").Level, "the runtime of the host answers instead")
+	assert.Equal(t, Fault, level(t, run(t, o), "api").Level)
 }
 
 // Infrastructure outside the exempt namespaces waits behind the pods that need it.

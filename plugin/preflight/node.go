@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,15 +24,13 @@ import (
 // callTimeout is the longest time of a call of another program.
 const callTimeout = 5 * time.Second
 
-// nriFinding returns whether the NRI socket is there. process is the containerd that runs; empty if none was found.
-func nriFinding(socket, process string) Finding {
+// nriFinding returns whether the NRI socket is there.
+func nriFinding(socket string) Finding {
 	const check, enable = "nri", "enable NRI in containerd, as deploy/install.md says: it is on by default in 2.x and off in 1.7"
 	info, err := os.Stat(socket)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && process != "":
-		return fault(check, "there is no "+socket+": NRI is off, or its socket is elsewhere; containerd runs: "+process, enable+"; or name its socket with --nri-socket")
 	case errors.Is(err, fs.ErrNotExist):
-		return fault(check, "there is no "+socket+": NRI is off, or containerd does not run", enable)
+		return fault(check, "there is no "+socket+": NRI is off, its socket is elsewhere, or containerd does not run", enable+"; or name its socket with --nri-socket")
 	case err != nil:
 		return fault(check, err.Error(), enable)
 	case info.Mode().Type() != fs.ModeSocket:
@@ -47,17 +42,16 @@ func nriFinding(socket, process string) Finding {
 	return ok(check, socket+" is there")
 }
 
-// runtimeOf returns the name and version of the container runtime: what the API server says, if it does, or else what the
-// daemon or the program itself says. Both are empty if unknown. asked is the process whose program was asked; empty if none.
-func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, version, asked string) {
+// runtimeOf returns the name and version of the container runtime: what the API server says, if it does, or else what a
+// daemon that runs says. Both are empty if unknown.
+func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, version string) {
 	if name, version, found := strings.Cut(known, "://"); found {
-		return name, version, ""
+		return name, version
 	}
-	if status, err := admin.NewClient(o.AdminPath()).Status(ctx); err == nil && status.Runtime.Version != "" {
-		return status.Runtime.Name, status.Runtime.Version, ""
+	if status, err := admin.NewClient(o.AdminPath()).Status(ctx); err == nil {
+		return status.Runtime.Name, status.Runtime.Version
 	}
-	name, version = containerdIn(ctx, o.ProcRoot)
-	return name, version, containerdText(o.ProcRoot)
+	return "", ""
 }
 
 // timeoutFinding returns what is wrong with the runtime's time-out for plugins, which only a daemon that is connected knows.
@@ -70,85 +64,20 @@ func timeoutFinding(ctx context.Context, o plugin.Options) (f Finding, wrong boo
 	return warning("timeouts", what, do), true
 }
 
-const containerd = "containerd"
-
-// containerdIn runs containerd --version with the executable of the host's first containerd process. Both results are empty
-// if it finds no such process, as in a container that does not see the host's processes.
-func containerdIn(ctx context.Context, proc string) (name, version string) {
-	pids := processesNamed(proc, containerd)
-	if len(pids) == 0 {
-		return "", ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(proc, pids[0], "exe"), "--version").Output() //nolint:gosec // root runs it outside of any container
-	// containerd github.com/containerd/containerd/v2 v2.4.2 <commit>
-	if words := strings.Fields(string(out)); err == nil && len(words) >= 3 && words[0] == containerd {
-		return containerd, strings.TrimPrefix(words[2], "v")
-	}
-	return "", ""
-}
-
-// containerdText names the process that containerdIn asks, and says whether there are others; empty if it sees none.
-func containerdText(proc string) string {
-	pids := processesNamed(proc, containerd)
-	if len(pids) == 0 {
-		return ""
-	}
-	text := "process " + pids[0]
-	if executable, err := os.Readlink(filepath.Join(proc, pids[0], "exe")); err == nil {
-		text += ", " + executable
-	}
-	if len(pids) > 1 {
-		text += fmt.Sprintf("; of %d with that name: %s", len(pids), strings.Join(pids, ", "))
-	}
-	return text
-}
-
-// processesNamed returns the IDs of the host's processes with that name, in order. It takes only processes of root in
-// the mount namespace of process 1, because a process of any pod can have that name. Where this cannot be read, as in a
-// pod without capabilities, there is none.
-func processesNamed(proc, name string) (pids []string) {
-	mounts := func(pid int) string {
-		namespace, _ := os.Readlink(filepath.Join(proc, strconv.Itoa(pid), "ns", "mnt"))
-		return namespace
-	}
-	var all procfs.Procs
-	if node, err := procfs.NewFS(proc); err == nil && mounts(1) != "" {
-		all, _ = node.AllProcs()
-	}
-	sort.Sort(all)
-	for _, p := range all {
-		if comm, err := p.Comm(); err != nil || comm != name || mounts(p.PID) != mounts(1) {
-			continue
-		}
-		if status, err := p.NewStatus(); err == nil && status.UIDs == [4]uint64{} {
-			pids = append(pids, strconv.Itoa(p.PID))
-		}
-	}
-	return pids
-}
-
-func runtimeFinding(name, version, asked string) Finding {
+func runtimeFinding(name, version string) Finding {
 	const check = "runtime"
-	if asked != "" {
-		asked = " (asked " + asked + ")"
-	}
-	if name == "" && asked == "" {
-		asked = ": in the mount namespace of process 1, no containerd of root was seen"
-	}
 	if name == "" {
-		return warning(check, "its version is unknown"+asked, "compare it with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
+		return warning(check, "its version is unknown: neither the API server nor a daemon was asked", "name the cluster with --kubeconfig, or compare 'containerd --version' with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
 	}
 	const upgrade = "upgrade containerd to 2.3.3 or later; until then "
 	const atContainer = "pods are refused only at the container, and Tekton, Flyte and others give up a pod that shows this error: use the waiting room, as deploy/controllers.md says"
 	switch gate, sandbox := waiting.RuntimeFaults(name, version); {
 	case sandbox != "":
-		return warning(check, strings.Trim(gate+"; "+sandbox, "; ")+asked, upgrade+atContainer)
+		return warning(check, strings.Trim(gate+"; "+sandbox, "; "), upgrade+atContainer)
 	case gate != "":
-		return warning(check, gate+asked, upgrade+"pods are refused instead, and start up to 15 s after their turn")
+		return warning(check, gate, upgrade+"pods are refused instead, and start up to 15 s after their turn")
 	}
-	return ok(check, name+" "+version+" has no known fault"+asked)
+	return ok(check, name+" "+version+" has no known fault")
 }
 
 // gateFinding executes the hook once. bar is why this runtime cannot use the gate; empty if it can.
@@ -209,67 +138,32 @@ func roomFinding(ctx context.Context, o plugin.Options) Finding {
 	return ok(check, fmt.Sprintf("pods may wait there (--cni=%s): %s is a copy of %s with %s at the end", o.CNI, cni.FileName, source, cni.ProgramName))
 }
 
-// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime: by
-// kubelet's flag, or else by its file. It sets GateTimeout if the daemon takes that from kubelet's configuration.
+// kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime, by its
+// file. It sets GateTimeout if the daemon takes that from the file.
 func kubeletFinding(o *Options) Finding {
 	const check = "kubelet"
-	line := kubeletLine(o.ProcRoot)
-	by, named := cmp.Or(o.KubeletConfig, flagOf(line, "--config")), o.KubeletConfig != ""
 	var most time.Duration
-	var err error
-	if by != "" {
-		most, err = kubelet.GateTimeoutOf(by)
-	}
-	switch {
-	case err != nil && named:
-		return fault(check, err.Error(), "name kubelet's file with --kubelet-config (chart: kubeletConfig)")
-	case named && !o.GateTimeoutSet:
-		o.GateTimeout = most
-	}
-	dropIns := flagOf(line, "--config-dir")
-	if flag, wrong := time.ParseDuration(flagOf(line, "--runtime-request-timeout")); wrong == nil && flag > 0 {
-		by, most, err, dropIns = "kubelet's flag --runtime-request-timeout", kubelet.GateTimeout(flag), nil, "" // it overrides both
-	}
-	waits := fmt.Sprintf("a container may wait %s in the gate", o.GateTimeout)
-	compare := waits + ", which must be less than kubelet's runtimeRequestTimeout, 2m by default"
-	const perhaps = "if a flag or drop-in of kubelet sets runtimeRequestTimeout, set --gate-timeout (chart: gate.timeout) to 0.8 of it"
-	switch over := float64(o.GateTimeout) >= float64(most)/kubelet.TimeoutShare; {
-	case dropIns != "":
-		return warning(check, compare+"; its drop-ins in "+dropIns+" are not read", perhaps)
-	case by == "":
-		return warning(check, "its configuration file was not found; "+compare, "name it with --kubelet-config (chart: kubeletConfig)")
-	case err != nil:
-		return warning(check, fmt.Sprintf("%s cannot be read from here; %s", by, compare), "give the daemon that file with --kubelet-config (chart: kubeletConfig)")
-	case over && len(line) == 0:
-		return warning(check, waits+", and kubelet gives up before that, according to "+by+"; flags and drop-ins of kubelet are not seen from here", perhaps)
-	case over:
-		return fault(check, waits+", and kubelet gives up before that, according to "+by, "set --gate-timeout (chart: gate.timeout) to "+most.String())
-	case named && !o.GateTimeoutSet:
-		return ok(check, waits+", as "+by+" allows")
-	}
-	return ok(check, waits+", and kubelet waits longer, according to "+by)
-}
-
-// kubeletLine returns the command line of the host's kubelet; empty if none is seen.
-func kubeletLine(proc string) []string {
-	pids := processesNamed(proc, "kubelet")
-	if len(pids) == 0 {
-		return nil
-	}
-	text, _ := os.ReadFile(filepath.Join(proc, pids[0], "cmdline")) // of a process that has ended it is empty
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == 0 })
-}
-
-// flagOf returns the value of a flag in a command line, as one word or two; empty if there is none. The last one counts.
-func flagOf(line []string, name string) (value string) {
-	for i, word := range line {
-		if text, found := strings.CutPrefix(word, name+"="); found {
-			value = text
-		} else if word == name && i+1 < len(line) {
-			value = line[i+1]
+	if o.KubeletConfig != "" {
+		var err error
+		if most, err = kubelet.GateTimeoutOf(o.KubeletConfig); err != nil {
+			return fault(check, err.Error(), "name kubelet's file with --kubelet-config (chart: kubeletConfig)")
+		}
+		if !o.GateTimeoutSet {
+			o.GateTimeout = most
 		}
 	}
-	return value
+	waits := fmt.Sprintf("a container may wait %s in the gate", o.GateTimeout)
+	// A flag or a drop-in of kubelet overrides its file, and is not seen from a pod.
+	const perhaps = "if a flag or drop-in of kubelet sets runtimeRequestTimeout, set --gate-timeout (chart: gate.timeout) to 0.8 of it"
+	switch over := float64(o.GateTimeout) >= float64(most)/kubelet.TimeoutShare; {
+	case o.KubeletConfig == "":
+		return warning(check, waits+", which must be less than kubelet's runtimeRequestTimeout, 2m by default", "name kubelet's file with --kubelet-config (chart: kubeletConfig); "+perhaps)
+	case over:
+		return warning(check, waits+", and kubelet gives up before that, according to "+o.KubeletConfig, "set --gate-timeout (chart: gate.timeout) to "+most.String()+"; "+perhaps)
+	case !o.GateTimeoutSet:
+		return ok(check, waits+", as "+o.KubeletConfig+" allows")
+	}
+	return ok(check, waits+", and kubelet waits longer, according to "+o.KubeletConfig)
 }
 
 func cgroupFinding(root string) Finding {

@@ -18,7 +18,7 @@ import (
 // CNI's configuration is not checked if CNIConfDir is empty.
 type Options struct {
 	plugin.Options
-	// KubeletConfig is kubelet's configuration file; if empty, the file on kubelet's command line.
+	// KubeletConfig is kubelet's configuration file; empty if it is not known.
 	KubeletConfig string
 	// GateTimeoutSet reports whether the administrator set GateTimeout. If not, the daemon takes it from KubeletConfig,
 	// if that is set.
@@ -43,16 +43,18 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		add(ok("flags", "those of the daemon in this pod"))
 	}
 	var api inAPI
-	var clock clock
 	if !o.Standalone() {
-		api = askAPI(ctx, o.Options, &clock)
+		api = askAPI(ctx, o.Options)
 	}
 	pods, err := o.Cores("")
 	add(coresFinding(pods, err), configFinding(o.Options, pods, file, api))
-	name, version, asked := runtimeOf(ctx, api.runtime, o.Options)
-	bar, _ := waiting.RuntimeFaults(name, version)
+	name, version := runtimeOf(ctx, api.runtime, o.Options)
+	var bar string
+	if name != "" { // the daemon will know it
+		bar, _ = waiting.RuntimeFaults(name, version)
+	}
 	kubelet := kubeletFinding(&o)
-	add(nriFinding(o.NRISocket, containerdText(o.ProcRoot)), runtimeFinding(name, version, asked), gateFinding(ctx, o, bar))
+	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar))
 	if f, wrong := timeoutFinding(ctx, o.Options); wrong {
 		add(f)
 	}
@@ -61,7 +63,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
 	add(api.findings...)
-	add(clock.finding())
 	return report, nil
 }
 

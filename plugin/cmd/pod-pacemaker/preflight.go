@@ -16,8 +16,8 @@ import (
 const preflightLong = `Preflight checks whether this node has what the daemon needs, and changes nothing:
 the config that applies to it, the runtime's NRI socket, its version and known
 faults, the hook and whether it can be executed, CNI, kubelet's time-out, cgroups,
-pressure, the API server with the CRDs and the daemon's rights, and the clock. A
-daemon may run meanwhile; 'status' says how it works. Use the same flags as for
+pressure, and the API server with the CRDs and the daemon's rights. A daemon may run
+meanwhile; 'status' says how it works. Use the same flags as for
 'run'. In a daemon's pod, preflight takes the daemon's flags; flags on the command
 line override them.
 
