@@ -24,22 +24,19 @@ const (
 	socket = "/run/systemd/journal/socket"
 )
 
-// send sends one entry to journald.
-type send func(message string, priority journal.Priority, fields map[string]string) error
-
 // hook sends the entries of every level to journald. It never blocks, and is safe for concurrent use.
 type hook struct {
-	queue *logqueue.Queue
-	send  send
+	queue  *logqueue.Queue
+	socket string
 }
 
 // Attach makes the logger send all its entries to journald, through the queue, and nowhere else. An entry that journald
 // refuses is dropped, which the queue counts.
-func Attach(log *logrus.Logger, q *logqueue.Queue) { attach(log, q, toJournald) }
+func Attach(log *logrus.Logger, q *logqueue.Queue) { attach(log, q, socket) }
 
-func attach(log *logrus.Logger, q *logqueue.Queue, s send) {
+func attach(log *logrus.Logger, q *logqueue.Queue, socket string) {
 	log.SetOutput(io.Discard)
-	log.AddHook(&hook{queue: q, send: s})
+	log.AddHook(&hook{queue: q, socket: socket})
 }
 
 // Levels returns all levels, because the logger has dropped the entries below its own level.
@@ -48,14 +45,14 @@ func (*hook) Levels() []logrus.Level { return logrus.AllLevels }
 // Fire queues one entry. It formats the fields now, because their values may change later.
 func (h *hook) Fire(e *logrus.Entry) error {
 	message, level, fields := message(e), priorities[e.Level], fields(e)
-	h.queue.Add(func() error { return h.send(message, level, fields) })
+	h.queue.Add(func() error { return send(h.socket, message, level, fields) })
 	return nil
 }
 
-// toJournald does what journal.Send does, on a connected socket. The socket of journal.Send is not connected: while
+// send does what journal.Send does, on a connected socket. The socket of journal.Send is not connected: while
 // journald's queue is full, the kernel reports such a socket as writable and refuses each write, so the sender would keep a
 // CPU busy.
-func toJournald(message string, priority journal.Priority, fields map[string]string) error {
+func send(socket, message string, priority journal.Priority, fields map[string]string) error {
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		return err
