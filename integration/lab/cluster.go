@@ -43,9 +43,6 @@ type Cluster struct {
 	NodeName string
 	// StaticPodDir is the folder where the kubelet looks for the manifests of static pods.
 	StaticPodDir string
-	// SystemBus is the socket where the kubelet looks for the node's system bus. No program listens
-	// there unless the caller starts one, see package logind.
-	SystemBus string
 	// The parts of the cluster, beside Runtime.Containerd.
 	Etcd, APIServer, ControllerManager, Scheduler, Kubelet *Service
 
@@ -65,7 +62,7 @@ func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 	}
 	c := &Cluster{
 		Runtime: r, NodeName: o.NodeName, kubeletConfig: o.KubeletConfig,
-		StaticPodDir: filepath.Join(r.Dir, "static-pods"), SystemBus: filepath.Join(r.Dir, "system-bus.sock"),
+		StaticPodDir: filepath.Join(r.Dir, "static-pods"),
 	}
 	if c.NodeName == "" {
 		c.NodeName = DefaultNodeName

@@ -58,8 +58,8 @@ func (c *Cluster) startKubelet(ctx context.Context, o ClusterOptions) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	c.Kubelet = newService(c.keeper, ServiceSpec{
 		Name: "kubelet", Args: args,
-		// On the host's bus, a kubelet with graceful shutdown would delay the host's shutdown.
-		Env:   []string{systemBusVariable + "=unix:path=" + c.SystemBus},
+		// On the host's bus, a kubelet with graceful shutdown would delay the host's shutdown. No program listens here.
+		Env:   []string{systemBusVariable + "=unix:path=" + filepath.Join(c.Dir, "system-bus.sock")},
 		Ready: func(ctx context.Context) error { return httpOK(ctx, client, "http://"+health+"/healthz") },
 	})
 	if err := c.Kubelet.Start(ctx); err != nil {

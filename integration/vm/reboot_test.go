@@ -153,19 +153,21 @@ func TestPowerCut(t *testing.T) {
 	assert.Len(t, all, rebootLimit+waiters, "containers")
 }
 
-// logind shuts the node down while pods wait in the gate, and kubelet uses the delay to end the
-// pods: no process of a waiting pod starts, and they do not delay the shutdown.
+// logind shuts the node down while pods wait in the gate, and others that kubelet never restarts wait elsewhere. kubelet uses
+// the delay to end the pods: no process of a waiting pod starts, and they do not delay the shutdown.
 func TestShutdownWhilePodsWait(t *testing.T) {
-	const waiters = 3
+	const waiters, once = 3, 2
 	assert.Contains(t, sh(t, "systemd-inhibit --list --no-pager"), "kubelet")
 	latch := latchedPods(t, waiters)
+	createPods(t, "once", once, herdPod(0.1, func(spec *corev1.PodSpec) { spec.RestartPolicy = corev1.RestartPolicyNever }))
+	eventually(t, "all but the holders of the slots wait", func() bool { return len(status(t).Waiting) == waiters+once })
 	begin := clock(t)
 	require.NoError(t, guest.Reboot(t.Context()))
 	ended := sh(t, "journalctl -b -1 --no-pager -o short-unix -u kubelet | tail -n 1 | cut -d. -f1")
 	booted := time.Unix(int64(number(t, sh(t, "date +%%s -d \"$(uptime -s)\""))), 0)
 	figure(t, "kubelet's last line came %d s after the order, the next boot %.0f s", int64(number(t, ended))-begin.Unix(), booted.Sub(begin).Seconds())
 	assert.Less(t, booted.Sub(begin).Seconds(), 90.0, "seconds until the next boot: kubelet's grace is 60 s, the rest is systemd's")
-	for _, l := range lives(t, "waits", time.Time{}) {
+	for _, l := range append(lives(t, "waits", time.Time{}), lives(t, "once", time.Time{})...) {
 		assert.False(t, l.started.After(begin) && l.started.Before(booted), "%s started while the node shut down", l.pod)
 	}
 	sh(t, "touch %s/released", latch)
