@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ spec:
   selector: {terms: [{podSelector: {}}]}
   groupBy: .metadata.annotations.group
   limits:
+    running: {pods: 3}
     starting: {pods: 3, requests: {pods: 5, pacer: 1, cpu: 4}}
     pacer: {exponential: {minInitial: 1, maxStagger: 9, multiplier: 2}}
 `), &policy))
@@ -47,6 +49,12 @@ spec:
 	others := []string{"a", "b", "c"}
 	for _, group := range others {
 		run(group, 2)
+	}
+	reported := AdminPolicies(set.State(), limiter.Groups(now))
+	require.Len(t, reported, 1)
+	for _, g := range reported[0].Groups {
+		assert.Equal(t, g.Group == "large", slices.Equal(g.Throttled, []string{"running.pods"}), "%+v", g)
+		assert.Equal(t, g.Group != "large", len(g.Throttled) == 0, "%+v", g)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newPolicyMetrics(set.State, limiter.Groups))
