@@ -40,24 +40,26 @@ func comment(tb testing.TB, content string, n int) string {
 	return text
 }
 
-// Every file of testdata/invalid has one fault. Its first line is the path of the field, which the API server must
-// name, too. Its second line is the error of Parse.
+// Every file of testdata/invalid and testdata/startpolicy/invalid has one faulty field. Its first line is the path of the
+// field, which the API server must name, too. Its second line is the error of Parse.
 func TestParseNamesTheFieldAndWhatWasExpected(t *testing.T) {
 	t.Parallel()
-	for name, content := range files(t, "invalid") {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path, text := comment(t, content, 0), comment(t, content, 1)
+	for dir, kind := range map[string]string{"invalid": v1alpha1.Kind, "startpolicy/invalid": v1alpha1.PolicyKind} {
+		for name, content := range files(t, dir) {
+			t.Run(dir+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				path, text := comment(t, content, 0), comment(t, content, 1)
 
-			found, err := Parse([]byte(content))
-			require.ErrorIs(t, err, ErrInvalid)
-			assert.Empty(t, found)
-			assert.Equal(t, "invalid PacemakerConfig: "+text, err.Error())
+				found, err := Parse([]byte(content))
+				require.ErrorIs(t, err, ErrInvalid)
+				assert.Empty(t, found)
+				assert.Equal(t, "invalid "+kind+": "+text, err.Error())
 
-			var fault *field.Error
-			require.ErrorAs(t, err, &fault)
-			assert.Equal(t, path, fault.Field)
-		})
+				var fault *field.Error
+				require.ErrorAs(t, err, &fault)
+				assert.Equal(t, path, fault.Field)
+			})
+		}
 	}
 }
 

@@ -6,29 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// Every file has one faulty field. Its first line is the path of that field, which the API server must name, too. Its
-// second line is the error of Parse.
-func TestParseNamesTheFieldOfAPolicy(t *testing.T) {
-	t.Parallel()
-	for name, content := range files(t, "startpolicy/invalid") {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path, text := comment(t, content, 0), comment(t, content, 1)
-
-			found, err := Parse([]byte(content))
-			require.ErrorIs(t, err, ErrInvalid)
-			assert.Empty(t, found)
-			assert.Equal(t, "invalid StartPolicy: "+text, err.Error())
-
-			var fault *field.Error
-			require.ErrorAs(t, err, &fault)
-			assert.Equal(t, path, fault.Field)
-		})
-	}
-}
 
 func TestParseAcceptsEveryValidPolicy(t *testing.T) {
 	t.Parallel()

@@ -2,11 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,28 +12,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 )
-
-// procFile returns the value of a line of /proc/PID/file.
-func procFile(tb testing.TB, pid int, file, key string) int64 {
-	tb.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	require.NoError(tb, err)
-	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, key+":"); ok {
-			n, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			require.NoError(tb, err)
-			return n
-		}
-	}
-	tb.Fatalf("no %s in /proc/%d/%s", key, pid, file)
-	return 0
-}
-
-// pssKiB is the memory of the process. A shared page counts by its share.
-func pssKiB(tb testing.TB, pid int) int64 {
-	tb.Helper()
-	return procFile(tb, pid, "smaps_rollup", "Pss")
-}
 
 // waiting starts hooks that wait at b.
 func waiting(tb testing.TB, b *gatetest.Backend, path string, n int) []*hook {
@@ -57,24 +31,8 @@ func TestWaitingHookIsSmall(t *testing.T) {
 	gatetest.Serve(t, path, b)
 	t.Setenv("GOMAXPROCS", "64") // as on a node with as many CPUs
 	h := waiting(t, b, path, 1)[0]
-	assert.LessOrEqual(t, pssKiB(t, h.Process.Pid), int64(2048))
-	assert.Zero(t, procFile(t, h.Process.Pid, "status", "THP_enabled"))
-}
-
-// cpuTime is the CPU time that all threads of the process have used.
-func cpuTime(tb testing.TB, pid int) (sum time.Duration) {
-	tb.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	require.NoError(tb, err)
-	require.NotEmpty(tb, threads)
-	for _, file := range threads {
-		data, err := os.ReadFile(file)
-		require.NoError(tb, err)
-		ns, err := strconv.ParseInt(strings.Fields(string(data))[0], 10, 64)
-		require.NoError(tb, err)
-		sum += time.Duration(ns)
-	}
-	return sum
+	assert.LessOrEqual(t, gatetest.PSS(t, h.Process.Pid), int64(2048))
+	assert.Zero(t, gatetest.ProcNumber(t, h.Process.Pid, "status", "THP_enabled"))
 }
 
 // A waiting hook uses less than a thousandth of a CPU over the whole time. It only checks, now and then, that the
@@ -85,10 +43,7 @@ func TestWaitingHookSleeps(t *testing.T) {
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
 	gatetest.Serve(t, path, b)
 	pid := waiting(t, b, path, 1)[0].Process.Pid
-	begin, before := time.Now(), cpuTime(t, pid)
-	time.Sleep(waits)
-	used, took := cpuTime(t, pid)-before, time.Since(begin)
-	assert.Less(t, used.Seconds()/took.Seconds(), most, "CPUs: %s in %s", used, took)
+	assert.Less(t, gatetest.CPUShare(t, pid, waits), most, "CPUs")
 }
 
 func BenchmarkWaitingPSS(b *testing.B) {
@@ -101,7 +56,7 @@ func BenchmarkWaitingPSS(b *testing.B) {
 				stop := gatetest.Serve(b, path, backend)
 				all := waiting(b, backend, path, hooks)
 				for _, h := range all {
-					pss := pssKiB(b, h.Process.Pid)
+					pss := gatetest.PSS(b, h.Process.Pid)
 					total += pss
 					most = max(most, pss)
 				}
