@@ -111,13 +111,13 @@ func (s *slots) expected(now time.Time) (time.Duration, bool) {
 type forecast struct {
 	now      time.Time
 	history  *history
-	surely   bool            // starts take as long as is nearly certain, not as long as is expected
-	expected time.Duration   // how long a start is expected to take
-	timeout  time.Duration   // after that, a start holds no slot
-	slots    []time.Duration // when each slot is free, from now, or nil if nothing limits the starts
-	latest   []time.Duration // when each slot is free, from now, if every start takes until the timeout
-	first    first           // the starts that take the slots first
-	doubtful bool            // it is not sure that a slot becomes free before the timeout, nor is it after more starts
+	surely   bool          // starts take as long as is nearly certain, not as long as is expected
+	expected time.Duration // how long a start is expected to take
+	timeout  time.Duration // after that, a start holds no slot
+	slots    soonest       // when each slot is free, from now, or nil if nothing limits the starts
+	latest   soonest       // when each slot is free, from now, if every start takes until the timeout
+	first    first         // the starts that take the slots first
+	doubtful bool          // it is not sure that a slot becomes free before the timeout, nor is it after more starts
 }
 
 func (d *admission) forecast(now time.Time, surely bool) *forecast {
@@ -127,7 +127,7 @@ func (d *admission) forecast(now time.Time, surely bool) *forecast {
 	if s.limit == noLimit {
 		return f
 	}
-	f.slots = make([]time.Duration, 0, s.capacity())
+	f.slots = make(soonest, 0, s.capacity())
 	for _, t := range s.inFlight {
 		if t.slot {
 			f.slots = append(f.slots, f.left(t))
@@ -138,13 +138,28 @@ func (d *admission) forecast(now time.Time, surely bool) *forecast {
 	slices.Sort(f.slots)
 	slices.Sort(f.latest)
 	free := max(max(s.capacity(), s.allowsSoon(now, d.queue))-len(f.slots), s.lentSoon(now))
-	if free < 0 { // the first starts that end leave no slot free
-		f.slots, f.latest = f.slots[-free:], f.latest[-free:]
-	}
-	for range free {
-		f.slots, f.latest = append(f.slots, 0), append(f.latest, 0)
-	}
+	atOnce, none := make(soonest, max(0, free)), max(0, -free) // the first starts that end may leave no slot free
+	f.slots, f.latest = slices.Concat(atOnce, f.slots[none:]), slices.Concat(atOnce, f.latest[none:])
 	return f
+}
+
+// soonest are the times at which slots are free, as a heap: the soonest is the first. A sorted slice is one.
+type soonest []time.Duration
+
+// take takes the slot that is free soonest, for a time.
+func (s soonest) take(takes time.Duration) {
+	s[0] += takes
+	for at := 0; ; {
+		next := 2*at + 1
+		if next+1 < len(s) && s[next+1] < s[next] {
+			next++
+		}
+		if next >= len(s) || s[at] <= s[next] {
+			return
+		}
+		s[at], s[next] = s[next], s[at]
+		at = next
+	}
 }
 
 // first are starts that take slots before others.
@@ -239,17 +254,17 @@ func (f *forecast) turn() time.Duration {
 		return 0
 	case f.doubtful || !f.first.leaveOneOf(len(f.slots)):
 		f.doubtful = true
-		return slices.Min(f.latest)
+		return f.latest[0]
 	default:
-		return slices.Min(f.slots)
+		return f.slots[0]
 	}
 }
 
 // start takes the next slot for a start of the ticket.
 func (f *forecast) start(t *Ticket) {
 	if len(f.slots) > 0 {
-		f.slots[slices.Index(f.slots, slices.Min(f.slots))] += f.takes(t)
-		f.latest[slices.Index(f.latest, slices.Min(f.latest))] += f.timeout
+		f.slots.take(f.takes(t))
+		f.latest.take(f.timeout)
 		f.comesFirst(&f.first, t)
 	}
 }

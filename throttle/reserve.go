@@ -18,7 +18,7 @@ const (
 
 // reserve decides whether t may wait near its turn. An overdue pod may in any case if it starts at once. A pod that a
 // bound of Running holds may not, because it may be held for hours. During a Hold, a pod may only if its process can wait
-// until after its end, and starts begin only then.
+// until after its end, and starts begin only then. The result does not say how many tickets are ahead.
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
 	held := d.hold.held(now)
 	if left := waitable - held.Until.Sub(now); held.none() || left > 0 {
@@ -37,7 +37,7 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	if held.none() || passes {
 		return Decision{Admitted: true}
 	}
-	return Decision{Reason: held.Reason, Held: held, Ahead: d.queue.position(t).ahead}
+	return Decision{Reason: held.Reason, Held: held}
 }
 
 // overdueGoesNext reports whether an overdue ticket starts at once, over the limit if need be, when its process comes.

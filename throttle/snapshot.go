@@ -131,19 +131,28 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(ah
 	if v.Reason == reasons.Preparing {
 		v.Overdue = false
 	}
-	switch {
-	case at.heldBy.ofRunning():
-	case at.heldBy != nil:
-		v.WaitLeft = max(0, t.due().Sub(now))
-	case v.Reason == reasons.NotPresent || v.Reason == reasons.Preparing: // it starts when it comes
-		v.WaitLeft = turn(at.ahead, false)
-	default:
-		v.WaitLeft = turn(at.ahead, true)
+	held := v.Held
+	if at.heldBy != nil { // also while it is prepared
+		held = at.heldBy.describe()
 	}
-	if node.Reason == reasons.StartAfter && at.heldBy == nil {
-		v.WaitLeft += node.Until.Sub(now)
-	}
+	v.WaitLeft = t.waitLeft(now, held, node, at.ahead, turn)
 	return v
+}
+
+// waitLeft returns TicketView.WaitLeft of a Waiting ticket, by what holds it, what the node holds it for, and how many
+// tickets are ahead.
+func (t *Ticket) waitLeft(now time.Time, held, node Held, ahead int, turn func(ahead int, held bool) time.Duration) time.Duration {
+	switch {
+	case held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable:
+		return 0
+	case held.Policy != (GroupKey{}):
+		return max(0, t.due().Sub(now))
+	}
+	left := turn(ahead, held.Reason != reasons.NotPresent && held.Reason != reasons.Preparing) // else it starts when it comes
+	if node.Reason == reasons.StartAfter {
+		left += node.Until.Sub(now)
+	}
+	return left
 }
 
 // heldBy returns what a Waiting ticket waits for. If several limits hold it, the one that may last

@@ -261,6 +261,25 @@ const (
 // reservation takes no slot. It takes a pull permit until a process waits for the ticket. If the ticket is not Waiting,
 // Reserve returns what TryStart returns.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
+	d := t.reserve(now, waitable, refusal)
+	if !d.Admitted && t.state == Waiting {
+		d.Ahead = t.l.queue.position(t).ahead
+	}
+	return d
+}
+
+// ReserveRefused is Reserve for a ticket that TryStart has just refused. waitLeft is the time until the ticket is expected
+// to be admitted, as in [TicketView]. It is set if there is a reservation.
+func (t *Ticket) ReserveRefused(now time.Time, waitable time.Duration, refusal Refusal, refused Decision) (d Decision, waitLeft time.Duration) {
+	d = t.reserve(now, waitable, refusal)
+	if d.Admitted {
+		return d, t.waitLeft(t.l.at(now), refused.Held, refused.Held, refused.Ahead, t.l.admission.turns(now))
+	}
+	d.Ahead = refused.Ahead
+	return d, 0
+}
+
+func (t *Ticket) reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
 	l := t.l
 	now = l.at(now)
 	if t.state != Waiting {

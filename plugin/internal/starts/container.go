@@ -32,7 +32,8 @@ type ContainerStart struct {
 	Decision throttle.Decision
 	MayWait  bool       // the container may not start now, but may wait for its turn
 	Gate     *GatePlace // set if MayWait, and a hook may wait for the container
-	Since    time.Time  // when the pod began to wait, if the container may not start now
+	// If the container may not start now, Arrived is when the pod began to wait, and Since when its counted wait began.
+	Arrived, Since time.Time
 }
 
 // HookTerms say whether a container may wait in a hook, as far as its pod need not be asked for. The zero value: it may
@@ -51,11 +52,11 @@ func (h HookTerms) Allow(c ContainerStart) bool {
 	return h.May && c.MayWait && !c.Valve.Pressure && (c.NoGate == "" || h.AnyShim && !c.Beside)
 }
 
-// GatePlace is whether a container may wait in the gate now, and a copy of its ticket after that was decided. If Decision
-// is admitted, it has a reservation, and its ticket still waits.
+// GatePlace is whether a container may wait in the gate now. If Decision is admitted, it has a reservation, and WaitLeft is
+// the time until its turn is expected.
 type GatePlace struct {
 	Decision throttle.Decision
-	View     throttle.TicketView
+	WaitLeft time.Duration
 }
 
 // Container handles a container that the runtime is about to make, and decides whether it may start now, or else whether
@@ -75,10 +76,10 @@ func (s *Starts) Container(
 		p.release(a.Container)
 	} else {
 		p.hold(a.Container)
-		a.Since = p.ticket.Since(now)
+		a.Arrived, a.Since = p.ticket.Arrived(), p.ticket.Since(now)
 	}
 	if hook.Allow(a) {
-		a.Gate = s.ledger.askGate(now, p.ticket, hook, a.Again)
+		a.Gate = s.ledger.askGate(now, a, hook)
 	}
 	return a
 }
@@ -87,7 +88,7 @@ func (s *Starts) Container(
 func (s *Starts) AskGate(now time.Time, a ContainerStart, hook HookTerms) *GatePlace {
 	s.lock()
 	defer s.unlock()
-	return s.ledger.askGate(now, a.Ticket.t, hook, a.Again)
+	return s.ledger.askGate(now, a, hook)
 }
 
 // refusal returns what a refusal means for the container. One that exited in this sandbox, and is made again, is a restart:
@@ -99,10 +100,9 @@ func (h HookTerms) refusal(again bool) throttle.Refusal {
 	return throttle.RetriedSoon
 }
 
-func (l *ledger) askGate(now time.Time, t *throttle.Ticket, hook HookTerms, again bool) *GatePlace {
-	place := &GatePlace{Decision: t.Reserve(now, l.waitable, hook.refusal(again))}
-	place.View, _ = l.limiter.View(now, t.UID())
-	return place
+func (l *ledger) askGate(now time.Time, a ContainerStart, hook HookTerms) *GatePlace {
+	d, left := a.Ticket.t.ReserveRefused(now, l.waitable, hook.refusal(a.Again), a.Decision)
+	return &GatePlace{d, left}
 }
 
 // decide decides whether a container of a kind may start now.
@@ -273,6 +273,6 @@ func (s *Starts) endContainer(uid string, ctr *api.Container, removed bool, pod 
 	}
 	p.ends(now, ctr, removed)
 	p.endTry(now, pod, p.allUndone(pod), false)
-	s.ledger.forget(now, uid, false, pod.IsKnown())
+	s.ledger.forget(now, p)
 	return ""
 }

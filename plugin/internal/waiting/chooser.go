@@ -126,7 +126,7 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 		c.Gate.breaker.notGiven(held.made.Container) // the runtime has given up the call, and starts the container without the hook
 		return nil, nil
 	case held.Gate != nil:
-		return nil, c.Refusals.refuse(held.made, held.Gate.Decision, held.Gate.View.Since)
+		return nil, c.Refusals.refuse(held.made, held.Gate.Decision, held.Since)
 	case held.MayWait && c.hold.bars(held.Decision) == "":
 		d := c.hold.until(ctx, held.Ticket)
 		if !d.Admitted {

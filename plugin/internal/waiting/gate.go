@@ -53,12 +53,12 @@ func newGate(s *shared) *Gate { return &Gate{shared: s, breaker: newBreaker(s.o.
 // hook returns the hook in which a container waits that has a place in the gate. It reports the wait, and makes the breaker
 // watch the hook.
 func (g *Gate) hook(now time.Time, held *askedContainer) *api.Hook {
-	v, timeout := held.Gate.View, g.o.Gate.Timeout
-	g.o.Observer.Report(observe.Waits{Made: held.made, Decision: held.Decision, Since: v.Since, At: now})
+	timeout := g.o.Gate.Timeout
+	g.o.Observer.Report(observe.Waits{Made: held.made, Decision: held.Decision, Since: held.Since, At: now})
 	g.breaker.begins(now, held.made.Container, hooked{held.UID, held.Namespace})
 	argv := wire.Argv(g.o.Gate.Socket, wire.Hello{
-		PodUID: held.UID, ContainerID: held.made.Container, Name: held.made.Name, Since: v.Arrived, Deadline: now.Add(timeout),
-	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(starts.RestartGrace+v.WaitLeft, timeout))}, held.cgroup)
+		PodUID: held.UID, ContainerID: held.made.Container, Name: held.made.Name, Since: held.Arrived, Deadline: now.Add(timeout),
+	}, wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(min(starts.RestartGrace+held.Gate.WaitLeft, timeout))}, held.cgroup)
 	// The hook has no timeout: when a hook times out, the runtime lets the start fail.
 	return &api.Hook{Path: g.o.Gate.Path, Args: append([]string{g.o.Gate.Path}, argv...)}
 }
