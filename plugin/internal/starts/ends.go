@@ -13,13 +13,14 @@ import (
 // PodChanged handles a change of a pod in the API server. deleted reports whether the pod was deleted.
 func (s *Starts) PodChanged(now time.Time, pod podwatch.Pod, deleted bool) {
 	if deleted && !pod.Static { // of a static pod, only the mirror was deleted
-		s.forget(now, pod.UID, true, false)
+		s.podDeleted(now, pod.UID)
 		return
 	}
 	first, restart := s.profile(pod, false), s.profile(pod, true)
 	p := s.lockPod(now, subject{Identity: Identity{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, facts: pod.Facts})
 	defer s.unlock()
 	l := &s.ledger
+	p.known = !deleted && !pod.Terminal()
 	l.recount(now, p, pod, deleted)
 	again := l.judge(now, p, pod)
 	if p.lives() { // it may have joined before the watch knew the pod
@@ -30,15 +31,14 @@ func (s *Starts) PodChanged(now time.Time, pod podwatch.Pod, deleted bool) {
 	}
 	l.effects.wakes = !again.IsZero() || l.after.wakes()
 	if pod.Terminal() { // the pod watch forgets it, too
-		l.forget(now, p.UID, false, false)
+		l.forget(now, p)
 	}
 }
 
-// forget forgets a pod.
-func (s *Starts) forget(now time.Time, uid string, deleted, known bool) {
+func (s *Starts) podDeleted(now time.Time, uid string) {
 	s.lock()
 	defer s.unlock()
-	s.ledger.forget(now, uid, deleted, known)
+	s.ledger.forgetDeleted(now, uid)
 }
 
 // judge judges the start of a pod by what the pod watch knows now. It returns when to judge the start again even without

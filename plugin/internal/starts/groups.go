@@ -90,7 +90,7 @@ func (l *ledger) regroup(now time.Time, limits map[string]throttle.GroupLimits, 
 func (l *ledger) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
 	switch {
 	case mirror && !p.reported: // where the runtime has the pod, it is forgotten with its sandbox
-		l.forget(now, p.UID, false, false)
+		l.forget(now, p)
 	case pod.Terminal():
 		l.limiter.Finished(now, p.UID)
 	case !l.countRunning(now, p, pod):

@@ -154,6 +154,26 @@ func TestAPodThatHasEndedIsForgotten(t *testing.T) {
 	}
 }
 
+// The pod watch may forget the pod after it was asked, and before its last container is removed.
+func TestAPodThatEndsWhileItsLastContainerIsRemovedIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newUnlimitedNode(t)
+		p := n.pod("pod1").runs()
+		p.starts("app")
+		p.exits("app")
+		n.SandboxStopped(p.sandbox)
+		ended := n.watch.pods[p.uid]
+		ended.Phase = corev1.PodFailed
+		n.watch.get = func(string) {
+			n.watch.get = nil
+			n.PodChanged(time.Now(), ended, false)
+		}
+		n.ContainerRemoved(p.sandbox, p.latest["app"])
+		assert.Empty(t, n.ledger.pods)
+	})
+}
+
 func TestADeletedPolicyHoldsNoPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

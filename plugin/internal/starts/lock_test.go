@@ -115,7 +115,7 @@ func TestAFoundStartEndsWithItsPod(t *testing.T) {
 	require.Equal(t, throttle.Starting, state)
 	require.Equal(t, reasons.Adopted, reason)
 
-	s.forget(time.Now(), "u", true, true)
+	s.podDeleted(time.Now(), "u")
 	state, reason = ticket.Status()
 	assert.Equal(t, throttle.Gone, state, "the start ends with its pod")
 	assert.Equal(t, reasons.Deleted, reason)
@@ -166,7 +166,7 @@ func TestAPodThatIsDeletedWhileItStartsDoesNotCount(t *testing.T) {
 	require.EqualValues(t, 1, running())
 	pod := podwatch.Pod{UID: "u", Namespace: "default", Name: "forced"}
 	s.locked(func(l *ledger) { l.countRunning(time.Now(), l.pods["u"], pod) }) // the runtime reports the pod in between
-	s.forget(time.Now(), "u", true, true)
+	s.podDeleted(time.Now(), "u")
 	assert.Zero(t, running())
 }
 

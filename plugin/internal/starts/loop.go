@@ -68,14 +68,10 @@ func (s *Starts) round(now time.Time) (next time.Time) {
 		v := &snapshot.Waiting[i]
 		v.Present = v.Present || inRoom[v.UID] // so that it gets a forecast
 	}
-	turns, empty := s.settle(now, snapshot, inRoom)
 	if s.Valve.Enforces() {
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
-	for _, uid := range empty {
-		s.forget(now, uid, false, s.Known(uid).IsKnown())
-	}
-	return sooner(sooner(next, again), turns)
+	return sooner(sooner(next, again), s.settle(now, snapshot, inRoom))
 }
 
 // sooner returns the earlier of two times. A zero time means none, and does not count.
@@ -152,9 +148,9 @@ func (s *Starts) advance(now time.Time) (next time.Time) {
 }
 
 // settle does what a round does for all pods. It keeps the tickets of pods with a sandbox, however long their images take
-// to pull, and of those that wait in the waiting room. It starts pods with a process that waits as a last resort; one
-// without asks again. It forecasts the turns, and returns when to do that again. empty are the pods of which nothing is left.
-func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[string]bool) (again time.Time, empty []string) {
+// to pull, and of those that wait in the waiting room, and forgets pods of which nothing is left. It starts pods with a
+// process that waits as a last resort; one without asks again. It forecasts the turns, and returns when to do that again.
+func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[string]bool) (again time.Time) {
 	s.lock()
 	defer s.unlock()
 	l := &s.ledger
@@ -162,8 +158,8 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 		if p.ticket != nil && (p.sandbox != "" || inRoom[uid]) {
 			p.ticket.KeepAlive(now)
 		}
-		if (p.reported || p.fromRoom) && !p.isLeft() {
-			empty = append(empty, uid)
+		if p.reported || p.fromRoom || !p.known {
+			l.forget(now, p)
 		}
 	}
 	for _, v := range snapshot.Waiting {
@@ -171,7 +167,7 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 			l.startAsLastResort(now, p, v.Reason)
 		}
 	}
-	return l.board.update(now, snapshot), empty
+	return l.board.update(now, snapshot)
 }
 
 // reviewAll judges every start that holds a slot, and returns the time of the next review, or zero if none is needed before

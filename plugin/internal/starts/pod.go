@@ -25,6 +25,7 @@ type Pod struct {
 	Identity
 	reported bool // the runtime or a hook has told of it, and it was not forgotten since
 	fromRoom bool // it came to the waiting room, and was not forgotten since
+	known    bool // the pod watch has reported it, and not yet that it has ended or is gone
 	inRuntime
 
 	// What policies and startAfter say of it.
@@ -136,33 +137,34 @@ func (l *ledger) atSandbox(sandbox *api.PodSandbox) *Pod {
 	return p
 }
 
-// forget forgets a pod. A pod that was deleted from the API server is forgotten in any case, and its start ends: kubelet
-// has removed all of it, and the runtime does not report the removal of sandboxes that are older than itself. Any other is
-// kept while something is left of it. Beyond that, a pod that the pod watch knows keeps what policies match, and its
-// latest start: it counts as running until it has finished.
-func (l *ledger) forget(now time.Time, uid string, deleted, known bool) {
-	p := l.pods[uid]
-	switch {
-	case p == nil:
-	case deleted:
-		p.end(now, reasons.Deleted)
-	case p.isLeft():
+// forget forgets a pod unless something is left of it. If the pod watch knows it, what policies match and its latest start
+// are kept: it counts as running until it has finished.
+func (l *ledger) forget(now time.Time, p *Pod) {
+	if p.isLeft() {
 		return
 	}
-	l.effects.forgotten = append(l.effects.forgotten, uid)
-	if p == nil {
-		return
-	}
-	for id := range p.containers {
-		p.remove(id)
-	}
-	if !deleted && known {
+	l.effects.forgotten = append(l.effects.forgotten, p.UID)
+	if p.known {
 		p.reported, p.fromRoom, p.inRuntime = false, false, nothingReported()
 		p.selected, p.shadow, p.asks = nil, nil, asking{}
 		return
 	}
-	delete(l.pods, uid)
-	l.limiter.Finished(now, uid)
+	delete(l.pods, p.UID)
+	l.limiter.Finished(now, p.UID)
+}
+
+// forgetDeleted forgets a pod that was deleted from the API server, and ends its start. Whatever was left of it is gone:
+// kubelet has removed it, and the runtime does not report the removal of sandboxes that are older than itself.
+func (l *ledger) forgetDeleted(now time.Time, uid string) {
+	l.effects.forgotten = append(l.effects.forgotten, uid)
+	if p := l.pods[uid]; p != nil {
+		p.end(now, reasons.Deleted)
+		for id := range p.containers {
+			p.remove(id)
+		}
+		delete(l.pods, uid)
+		l.limiter.Finished(now, uid)
+	}
 }
 
 // end ends the pod's latest start for a reason, if it has not ended.

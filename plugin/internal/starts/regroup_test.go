@@ -220,7 +220,7 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 			}
 		})
 		for i := range 3 {
-			s.forget(time.Now(), fmt.Sprint(round, "-", i), true, true)
+			s.podDeleted(time.Now(), fmt.Sprint(round, "-", i))
 		}
 	}
 	s.locked(func(l *ledger) { // a pod may be gone when its groups are found

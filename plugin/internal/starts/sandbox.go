@@ -112,13 +112,16 @@ func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
 		}
 		p.loseSandbox(now)
 	}
-	if !removed {
-		return
+	switch {
+	case !removed:
+	case p == nil:
+		l.effects.forgotten = append(l.effects.forgotten, uid) // others may know of it
+	default:
+		if s.o.Pods == nil && p.lastSandbox == sandbox.GetId() {
+			p.end(now, reasons.SandboxGone)
+		}
+		l.forget(now, p)
 	}
-	if p != nil && s.o.Pods == nil && p.lastSandbox == sandbox.GetId() {
-		p.end(now, reasons.SandboxGone)
-	}
-	l.forget(now, uid, false, pod.IsKnown())
 }
 
 // loseSandbox ends a start whose sandbox is gone. A pod that waits keeps its place in the queue.

@@ -192,7 +192,7 @@ func (n *node) nothingIsLeft() {
 		assert.Empty(n.t, l.uids())
 		for _, p := range l.pods {
 			kept := newPod(p.Identity)
-			kept.matched, kept.ticket = p.matched, p.ticket
+			kept.known, kept.matched, kept.ticket = true, p.matched, p.ticket
 			assert.Equal(n.t, kept, p)
 		}
 	})
