@@ -40,7 +40,7 @@
 // This is one pod, from its sandbox to the end of its slot:
 //
 //  1. If the waiting room is installed, the runtime runs pacemaker-cni before it creates the sandbox. [waiting.Chooser.Wait]
-//     calls the method wait of [waiting.Room]. It adds the pod to the queue ([starts.Starts.Arrive]) and blocks until its
+//     calls the method wait of [waiting.Room]. It adds the pod to the queue ([starts.Starts.EnterRoom]) and blocks until its
 //     turn is near, or, if it cannot wait in the gate, until it has its slot.
 //  2. The runtime creates the sandbox. [handler.RunPodSandbox] calls [waiting.Chooser.Sandbox], and that
 //     [starts.Starts.Sandbox]: the pod joins the queue. Without a reservation, [waiting.Refusals] may refuse it. A pod that
@@ -50,7 +50,7 @@
 //  4. A limit holds it. If a hook may wait for it, the same decision asks for a reservation, [throttle.Ticket.Reserve], and
 //     the container gets a hook or is refused.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It waits
-//     until the ticket ([starts.Starts.HookTicket]) is admitted, [starts.Valve] ends the wait, or the deadline comes.
+//     until the ticket ([starts.Starts.EnterGate]) is admitted, [starts.Valve] ends the wait, or the deadline comes.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.Starts.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
@@ -102,7 +102,7 @@ var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*waiting.Room)(nil), (*waiting.Gate)(nil),
-	(*starts.Starts).Arrive, (*starts.Starts).HookTicket, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), starts.HookTerms{},
+	(*starts.Starts).EnterRoom, (*starts.Starts).EnterGate, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), starts.HookTerms{},
 	(*starts.Starts).Sandbox, (*starts.Starts).Container, (*starts.Starts).ContainerStarted, (*starts.Starts).SandboxRemoved,
 	(*starts.Starts).Synchronize, (*starts.Rejoin).Freeze,
 	(*observe.Observer).Report, (*throttle.Ticket).TryStart, (*throttle.Ticket).Reserve,

@@ -27,17 +27,17 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 		func(now time.Time, uid string) { s.lives(now, uid) },
 		func(now time.Time, uid string) {
 			who := Identity{UID: uid, Namespace: "default", Name: uid}
-			if ticket, waits := s.Arrive(now, who, podwatch.Pod{}, now); waits {
+			if ticket, waits := s.EnterRoom(now, who, podwatch.Pod{}, now, time.Time{}, true); waits {
 				ticket.Yield(now, true)
 				ticket.LeaveRoom(now, time.Minute)
 			}
-			ticket, _, _ := s.HookTicket(who, "c-"+uid, now)
-			ticket.Wait(now)()
-			s.AskGate(now, ContainerStart{Ticket: ticket}, HookTerms{})
+			ticket := s.EnterGate(now, who, "c-"+uid, now, time.Time{})
+			ticket.Leave()
+			s.AskGate(now, ContainerStart{Ticket: ticket.Ticket}, HookTerms{})
 			ticket.DeadlineReached(now)
 			ticket.StartNotHeld(now)
 			ticket.TryStart(now)
-			ticket.Status()
+			ticket.Look(now)
 		},
 		func(now time.Time, _ string) { s.round(now) },
 		// Each alone, or a lock that one takes would hide that the next takes none.

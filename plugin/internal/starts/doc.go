@@ -4,7 +4,7 @@
 // groups a pod is; this package puts them into the limiter.
 //
 // A [Pod] is what is known of one pod. [Starts] has a method for each event: of the runtime (Sandbox, Container,
-// ContainerStarted ...), of kubelet (PodChanged), and of a process that waits (Arrive, HookTicket, and the methods of a
+// ContainerStarted ...), of kubelet (PodChanged), and of a process that waits (EnterRoom, EnterGate, and the methods of a
 // Ticket). [Starts.Run] is the one loop: it advances the limiter, ends starts that are over, measures and learns what starts
 // take, and passes events to the observer.
 // [Policies] puts StartPolicies in force. [Valve] ends waits: by the mode or when the node shuts down, those in the

@@ -154,7 +154,7 @@ func TestAHookOfAnExemptPodDoesNotWait(t *testing.T) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		n.occupies("holder")
 		n.pod("daemon", isDaemon)
-		n.HookTicket(Identity{UID: "daemon", Namespace: "default", Name: "daemon"}, "container", time.Now())
+		n.EnterGate(time.Now(), Identity{UID: "daemon", Namespace: "default", Name: "daemon"}, "container", time.Now(), time.Time{})
 		v, _ := n.View(time.Now(), "daemon")
 		assert.Equal(t, throttle.Starting, v.State)
 		assert.Equal(t, reasons.Exempt, v.Reason)

@@ -51,22 +51,6 @@ type board struct {
 	moved chan struct{} // closed when the forecasts change
 }
 
-// Outlook is what ends the wait of a process, and its forecast. A channel is closed when what stands before it changes.
-type Outlook struct {
-	Valve    ValveState
-	Changed  <-chan struct{}
-	Forecast Forecast
-	Moved    <-chan struct{}
-}
-
-// Outlook returns the outlook for the process of a pod that can wait until the deadline.
-func (s *Starts) Outlook(uid string, deadline time.Time) Outlook {
-	s.lock()
-	defer s.unlock()
-	b := &s.ledger.board
-	return Outlook{Valve: s.Valve.stateLocked(), Changed: s.Valve.changed, Forecast: b.forecast(uid, deadline), Moved: b.moved}
-}
-
 // forecast returns the forecast for a pod whose process can wait until the deadline.
 func (b *board) forecast(uid string, deadline time.Time) Forecast {
 	place := slices.Index(b.uids, uid) + 1

@@ -39,12 +39,12 @@ func TestAPodStartsAsALastResortIfTheLimiterAdmitsNone(t *testing.T) {
 		n := newBrokenNode(t)
 		refused, gated, inRoom := n.pod("refused").runs(), n.pod("gated").runs(), n.pod("room")
 		waits := gated.waits("app")
-		room, _ := n.Arrive(time.Now(), Identity{UID: "room", Namespace: "default", Name: "room"}, podwatch.Pod{}, time.Now())
-		defer room.Wait(time.Now())()
+		room, _ := n.EnterRoom(time.Now(), Identity{UID: "room", Namespace: "default", Name: "room"}, podwatch.Pod{}, time.Now(), time.Time{}, false)
+		defer room.Leave()
 		require.False(t, refused.retries(20*time.Minute), "a limiter that works may need as long")
 		require.True(t, refused.retries(time.Minute))
 		n.passes(time.Minute)
-		for _, one := range []Ticket{waits, room} {
+		for _, one := range []Ticket{waits, room.Ticket} {
 			select {
 			case <-one.Decided():
 			default:
@@ -119,8 +119,7 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			p := n.pod(name).runs()
 			if !p.asks("app").Decision.Admitted {
-				ticket, _, _ := n.HookTicket(Identity{UID: name}, p.latest["app"].GetId(), time.Now())
-				ticket.Wait(time.Now())
+				n.EnterGate(time.Now(), Identity{UID: name}, p.latest["app"].GetId(), time.Now(), time.Time{})
 			}
 		}
 		n.passes(2 * time.Hour)

@@ -171,9 +171,9 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	s := aStarts()
 	s.configured(t, "spec: {}", throttle.Settings{})
 	now := time.Now()
-	gone, _ := s.Arrive(now, Identity{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, now)
-	s.Arrive(now, Identity{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, now)
-	_, waits := s.Arrive(now, Identity{UID: "exempt", Namespace: "kube-system", Name: "exempt"}, podwatch.Pod{}, now)
+	gone, _ := s.EnterRoom(now, Identity{UID: "gone", Namespace: "default", Name: "gone"}, podwatch.Pod{}, now, time.Time{}, true)
+	s.EnterRoom(now, Identity{UID: "waits", Namespace: "default", Name: "waits"}, podwatch.Pod{}, now, time.Time{}, true)
+	_, waits := s.EnterRoom(now, Identity{UID: "exempt", Namespace: "kube-system", Name: "exempt"}, podwatch.Pod{}, now, time.Time{}, true)
 	require.False(t, waits)
 	s.round(now)
 	require.Len(t, s.ledger.pods, 2, "both pods wait, and the exempt one is gone")
@@ -188,8 +188,8 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
-	ticket, gone, _ := s.HookTicket(Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now)
-	assert.Nil(t, gone)
+	ticket := s.EnterGate(now, Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now, time.Time{})
+	assert.Nil(t, ticket.Gone)
 	known := func() (is bool) {
 		s.locked(func(l *ledger) { is = l.pods["stranger"] != nil })
 		return is

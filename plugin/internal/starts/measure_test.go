@@ -297,7 +297,7 @@ func TestTheLimiterKnowsAStartAsItJoins(t *testing.T) {
 	t.Parallel()
 	for joins, join := range map[string]func(l *learner, pod podwatch.Pod) *throttle.Ticket{
 		"in the waiting room": func(l *learner, pod podwatch.Pod) *throttle.Ticket {
-			ticket, _ := l.Arrive(l.now, Identity{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, l.now)
+			ticket, _ := l.EnterRoom(l.now, Identity{UID: pod.UID, Namespace: "default", Name: pod.UID}, pod, l.now, time.Time{}, true)
 			return ticket.t
 		},
 		"with its sandbox": func(l *learner, pod podwatch.Pod) *throttle.Ticket {

@@ -86,8 +86,8 @@ func TestAHookThatOutlivedTheDaemonWaitsInItsGroups(t *testing.T) {
 				p.sandbox.Labels = ofT1
 			}
 			n.lists([]*testPod{p}, &api.Container{Id: "c", PodSandboxId: p.sandbox.GetId(), Name: "app", State: api.ContainerState_CONTAINER_CREATED})
-			ticket, _, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now())
-			assert.Equal(t, name == "free", ticket.TryStart(time.Now()).Admitted, name)
+			ticket := n.EnterGate(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now(), time.Time{})
+			assert.Equal(t, name == "free", ticket.Outlook.State == throttle.Starting, name)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 		n.enforce(t, noneOfT1Starts)
 		p := n.stranger("p")
 		arrive := func() {
-			_, waits := n.Arrive(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: "p"}, podwatch.Pod{}, time.Now())
+			_, waits := n.EnterRoom(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: "p"}, podwatch.Pod{}, time.Now(), time.Time{}, true)
 			require.True(t, waits)
 		}
 		groups := func() (all []throttle.GroupKey) {
@@ -137,11 +137,11 @@ func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
 			return a.Ticket, a.MayWait
 		},
 		"a hook": func(p *testPod) (Ticket, bool) {
-			ticket, _, _ := p.n.HookTicket(in, "c", time.Now())
-			return ticket, true
+			return p.n.EnterGate(time.Now(), in, "c", time.Now(), time.Time{}).Ticket, true
 		},
 		"the waiting room": func(p *testPod) (Ticket, bool) {
-			return p.n.Arrive(time.Now(), in, p.n.watch.pods[p.uid], time.Now())
+			process, waits := p.n.EnterRoom(time.Now(), in, p.n.watch.pods[p.uid], time.Now(), time.Time{}, true)
+			return process.Ticket, waits
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {

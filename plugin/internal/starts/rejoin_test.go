@@ -22,9 +22,9 @@ func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Tick
 	p = aStarts()
 	p.limit(time.Now(), throttle.Settings{MaxConcurrent: 1})
 	arrives := func(uid string) Ticket {
-		ticket, waits := p.Arrive(time.Now(), Identity{UID: uid}, podwatch.Pod{}, time.Now())
+		process, waits := p.EnterRoom(time.Now(), Identity{UID: uid}, podwatch.Pod{}, time.Now(), time.Time{}, true)
 		assert.True(t, waits)
-		return ticket
+		return process.Ticket
 	}
 	first, second = arrives("a"), arrives("b")
 	p.Hooks.expectLocked(ctrs)
@@ -76,8 +76,7 @@ func TestWithoutWaitingContainersThereIsNoWait(t *testing.T) {
 }
 
 func statusOf(ticket Ticket) throttle.State {
-	state, _ := ticket.Status()
-	return state
+	return Process{Ticket: ticket}.Look(time.Time{}).State
 }
 
 func closed(c <-chan struct{}) bool {

@@ -222,7 +222,7 @@ func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 1, MaxPulling: 1})
 		n.occupies("holder")
 		p := n.pod("p")
-		ticket, _ := n.Arrive(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], time.Now())
+		ticket, _ := n.EnterRoom(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], time.Now(), time.Time{}, true)
 		require.True(t, ticket.LeaveRoom(time.Now(), time.Hour).Admitted)
 		for i := range 10 {
 			n.joins(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())

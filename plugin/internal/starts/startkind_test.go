@@ -293,8 +293,8 @@ func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
 func (n *node) comesFromTheRoom(name string, changes ...func(*podwatch.Pod)) *testPod {
 	p := n.pod(name, changes...)
 	known := n.Known(name)
-	ticket, _ := n.Arrive(time.Now(), Identity{UID: name, Namespace: "default", Name: name}, known, time.Now())
-	defer ticket.Wait(time.Now())()
+	process, _ := n.EnterRoom(time.Now(), Identity{UID: name, Namespace: "default", Name: name}, known, time.Now(), time.Time{}, false)
+	defer process.Leave()
 	n.lends("holder")
 	p.is(throttle.Starting, reasons.SlotLent)
 	return p

@@ -51,9 +51,7 @@ func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing
 		n.lists(all, ctrs...)
 		require.True(t, n.Hooks.Freeze())
 		for _, p := range all {
-			ticket, _, _ := n.HookTicket(Identity{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second))
-			ticket.Wait(time.Now())
-			n.Hooks.backLocked(p.latest["app"].GetId())
+			n.EnterGate(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second), time.Time{})
 		}
 		require.NoError(t, n.Hooks.Thaw(t.Context()))
 		waiting, starting := n.names()

@@ -96,10 +96,9 @@ func (p *testPod) waits(name string) Ticket {
 	start := p.asks(name)
 	require.False(p.n.t, start.Decision.Admitted, p.uid)
 	require.True(p.n.t, start.MayWait, p.uid)
-	ticket, _, _ := p.n.HookTicket(start.Identity, p.latest[name].GetId(), time.Now())
-	ticket.Wait(time.Now())
+	ticket := p.n.EnterGate(time.Now(), start.Identity, p.latest[name].GetId(), time.Now(), time.Time{})
 	p.is(throttle.Waiting, "")
-	return ticket
+	return ticket.Ticket
 }
 
 // exits ends the process of the latest container of each name.

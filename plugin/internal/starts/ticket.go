@@ -21,28 +21,12 @@ func (t Ticket) UID() string { return t.t.UID() }
 // Decided returns a channel that is closed once the ticket is admitted or gone.
 func (t Ticket) Decided() <-chan struct{} { return t.t.Decided() }
 
-// Status returns the state of the ticket, and why it has that state; the reason is empty while the ticket waits.
-func (t Ticket) Status() (throttle.State, reasons.Reason) {
-	t.s.lock()
-	defer t.s.unlock()
-	return t.t.Status()
-}
-
 // Wait notes that from now on something waits for the ticket, and starts the pod when it is admitted. It does not
 // block: see Decided. The caller must call stop when it no longer waits.
 func (t Ticket) Wait(now time.Time) (stop func()) {
 	t.s.lock()
 	defer t.s.unlock()
 	t.t.Wait(now)
-	return t.stopWaiting
-}
-
-// WaitInHook is Wait for the hook of a container, which has come back if it outlived an earlier daemon.
-func (t Ticket) WaitInHook(now time.Time, containerID string) (stop func()) {
-	t.s.lock()
-	defer t.s.unlock()
-	t.t.Wait(now)
-	t.s.Hooks.backLocked(containerID)
 	return t.stopWaiting
 }
 
@@ -96,9 +80,60 @@ func (t Ticket) StartNotHeld(now time.Time) {
 	}
 }
 
-// Arrive returns the ticket of a pod that waits in the waiting room; waits is false if the pod is exempt. since is when
-// it began to wait. pod is what the pod watch knows.
-func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, since time.Time) (t Ticket, waits bool) {
+// Process is a process that waits for a pod, in the gate or in the waiting room.
+type Process struct {
+	Ticket
+	Outlook Outlook         // when it came
+	Gone    <-chan struct{} // closed when its container is removed or replaced; nil for a container that the runtime did not report, and in the room
+	Leave   func()          // ends the wait. It must be called once
+}
+
+// Outlook is what ends the wait of a process, and its forecast, at one moment. A channel is closed when what stands before
+// it changes.
+type Outlook struct {
+	State    throttle.State // of the ticket
+	Reason   reasons.Reason // for State; empty while the ticket waits
+	Gone     bool           // Process.Gone is closed
+	Valve    ValveState
+	Changed  <-chan struct{}
+	Forecast Forecast
+	Moved    <-chan struct{}
+}
+
+// Look returns the outlook of the process now, which can wait until the deadline.
+func (p Process) Look(deadline time.Time) Outlook {
+	p.s.lock()
+	defer p.s.unlock()
+	return p.look(deadline)
+}
+
+func (p Process) look(deadline time.Time) Outlook {
+	b, v := &p.s.ledger.board, p.s.Valve
+	o := Outlook{Valve: v.stateLocked(), Changed: v.changed, Forecast: b.forecast(p.UID(), deadline), Moved: b.moved}
+	o.State, o.Reason = p.t.Status()
+	select {
+	case <-p.Gone:
+		o.Gone = true
+	default:
+	}
+	return o
+}
+
+// comes makes a process of a ticket. waits reports whether the pod starts when its ticket is admitted.
+func (s *Starts) comes(now time.Time, t *throttle.Ticket, gone <-chan struct{}, deadline time.Time, waits bool) Process {
+	p := Process{Ticket: Ticket{s, t}, Gone: gone, Leave: func() {}}
+	if waits {
+		t.Wait(now)
+		p.Leave = p.stopWaiting
+	}
+	p.Outlook = p.look(deadline)
+	return p
+}
+
+// EnterRoom adds the pod of a process in the waiting room to the queue. waits is false if the pod is exempt. since is when
+// it began to wait, deadline when its process can wait no longer, or zero if that is not known. early reports whether the
+// process leaves when the pod has a reservation, not when its turn has come. pod is what the pod watch knows.
+func (s *Starts) EnterRoom(now time.Time, who Identity, pod podwatch.Pod, since, deadline time.Time, early bool) (process Process, waits bool) {
 	request := throttle.Request{Arrived: since}
 	if pod.IsKnown() {
 		request.Profile = s.profile(pod, false)
@@ -110,31 +145,34 @@ func (s *Starts) Arrive(now time.Time, who Identity, pod podwatch.Pod, since tim
 	}
 	p.fromRoom = true // also if it is exempt: it is forgotten unless a sandbox follows
 	if s.ledger.isExempt(p, pod) {
-		return Ticket{}, false
+		return Process{}, false
 	}
-	return Ticket{s, s.ledger.join(now, p, pod, request)}, true
+	return s.comes(now, s.ledger.join(now, p, pod, request), nil, deadline, !early), true
 }
 
-// HookTicket returns the ticket of a pod whose hook waits, a channel that is closed when the container is removed or
-// replaced, and why waits end now. The channel is nil if the runtime did not report the container. since is when the hook
-// began to wait. A hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it
-// starts at once.
-func (s *Starts) HookTicket(who Identity, containerID string, since time.Time) (t Ticket, gone <-chan struct{}, ends ValveState) {
-	now := time.Now()
+// EnterGate returns the process of a hook. since is when it began to wait, deadline when it can wait no longer, or zero if
+// that is not known. A hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it
+// starts at once. Where the valve ends all waits, the hook takes no slot.
+func (s *Starts) EnterGate(now time.Time, who Identity, containerID string, since, deadline time.Time) Process {
 	pod := s.Known(who.UID)
 	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
 	defer s.unlock()
 	p.reported = true
+	var gone <-chan struct{}
 	repeats := 0
 	if c := p.containers[containerID]; c != nil {
 		gone, repeats = c.gone, p.exits[c.name].repeats
 	}
-	if state, reason := p.start(); p.ticket != nil && (state != throttle.Gone || reason == reasons.Deleted) {
-		return Ticket{s, p.ticket}, gone, s.Valve.stateLocked()
+	if state, reason := p.start(); p.ticket == nil || state == throttle.Gone && reason != reasons.Deleted {
+		s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
+		if s.ledger.isExempt(p, pod) {
+			p.ticket.StartExempt(now)
+		}
 	}
-	s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
-	if s.ledger.isExempt(p, pod) {
-		p.ticket.StartExempt(now)
+	valve := s.Valve.stateLocked()
+	waits := !valve.Shutdown && !valve.Pressure
+	if waits {
+		s.Hooks.backLocked(containerID)
 	}
-	return Ticket{s, p.ticket}, gone, s.Valve.stateLocked()
+	return s.comes(now, p.ticket, gone, deadline, waits)
 }

@@ -37,17 +37,11 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	g.waiters.Add(1)
 	defer g.waiters.Add(-1)
 	g.breaker.contact(h.ContainerID)
-	t, gone, now := g.o.Starts.HookTicket(podOf(h), h.ContainerID, h.Since)
-	ends := func(state starts.ValveState, _ bool) (gate.Verdict, bool) { return g.ended(state, t, gone) }
-	// Before the wait begins: it would take a free slot.
-	if now.Shutdown || now.Pressure {
-		if v, ended := ends(now, false); ended {
-			return v, nil
-		}
-	}
-	defer t.WaitInHook(time.Now(), h.ContainerID)()
-	return g.await(ctx, h, t, gone, sendForecast, ends, func() gate.Verdict {
-		v := expired(time.Now(), t, gone)
+	p := g.o.Starts.EnterGate(time.Now(), podOf(h), h.ContainerID, h.Since, h.Deadline)
+	defer p.Leave()
+	ends := func(now starts.Outlook, _ bool) (gate.Verdict, bool) { return g.ended(now, p) }
+	return await(ctx, h, p, p.Gone, sendForecast, ends, func() gate.Verdict {
+		v := expired(time.Now(), p)
 		if v.Reason == reasons.GateExpired {
 			g.expired.Add(1)
 		}
@@ -65,9 +59,9 @@ func podOf(h gate.Hello) starts.Identity {
 // returns the answer if there is one. It is called again when the ticket is decided, when done is closed, and when the
 // valve or the forecasts change, but not because time passes; sent reports whether the process was sent a forecast.
 // expired returns the answer at the deadline.
-func (s *shared) await(
-	ctx context.Context, h gate.Hello, t starts.Ticket, done <-chan struct{}, sendForecast gate.SendForecast,
-	ends func(state starts.ValveState, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
+func await(
+	ctx context.Context, h gate.Hello, p starts.Process, done <-chan struct{}, sendForecast gate.SendForecast,
+	ends func(now starts.Outlook, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
 ) (gate.Verdict, error) {
 	var expiry <-chan time.Time // never, if the deadline is not known
 	if !h.Deadline.IsZero() {
@@ -75,18 +69,17 @@ func (s *shared) await(
 	}
 	var last starts.Forecast
 	sent := false
-	for {
-		now := s.o.Starts.Outlook(t.UID(), h.Deadline)
+	for now := p.Outlook; ; now = p.Look(h.Deadline) {
 		forecast := now.Forecast
 		if forecast.Supersedes(last) {
 			sendForecast(forecast.LeaveAt, forecast.Place, forecast.Pace)
 			last, sent = forecast, true
 		}
-		if v, ended := ends(now.Valve, sent); ended {
+		if v, ended := ends(now, sent); ended {
 			return v, nil
 		}
 		select {
-		case <-t.Decided():
+		case <-p.Decided():
 		case <-done:
 		case <-now.Changed:
 		case <-now.Moved:
@@ -98,46 +91,45 @@ func (s *shared) await(
 	}
 }
 
-// ended returns the answer to a hook whose wait is over. gone is closed when nothing may start for its
-// container any more. A pod keeps its place in the queue when its hook is sent away.
-func (g *Gate) ended(state starts.ValveState, t starts.Ticket, gone <-chan struct{}) (v gate.Verdict, ends bool) {
+// ended returns the answer to a hook whose wait is over. A pod keeps its place in the queue when its hook is sent away.
+func (g *Gate) ended(now starts.Outlook, p starts.Process) (v gate.Verdict, ends bool) {
 	switch {
-	case isClosed(t.Decided()), isClosed(gone):
-		return decided(t, gone), true
-	case state.HoldsNone:
-		t.StartNotHeld(time.Now())
+	case now.State != throttle.Waiting, now.Gone:
+		return decided(now), true
+	case now.Valve.HoldsNone:
+		p.StartNotHeld(time.Now())
 		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyHoldsNone()}, true
-	case state.Shutdown:
+	case now.Valve.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
-	case state.Pressure:
+	case now.Valve.Pressure:
 		return gate.Verdict{Reason: gate.NodePressure}, true
 	default:
 		return gate.Verdict{}, false
 	}
 }
 
-// decided returns the answer to a hook whose ticket is decided, or for whose container nothing may start
-// any more (gone is closed), or both.
-func decided(t starts.Ticket, gone <-chan struct{}) gate.Verdict {
-	switch state, reason := t.Status(); {
-	case state == throttle.Gone:
-		return gate.Verdict{Reason: reason}
-	case isClosed(gone):
+// decided returns the answer to a process whose ticket is decided, or for whose container nothing may start any more, or
+// both.
+func decided(now starts.Outlook) gate.Verdict {
+	switch {
+	case now.State == throttle.Gone:
+		return gate.Verdict{Reason: now.Reason}
+	case now.Gone:
 		return gate.Verdict{Reason: gate.Replaced}
 	default:
-		return gate.Verdict{Go: true, Reason: reason}
+		return gate.Verdict{Go: true, Reason: now.Reason}
 	}
 }
 
 // expired returns the answer to a hook whose deadline comes before its turn. If nothing may start for its
 // container any more, no expiry is reported.
-func expired(now time.Time, t starts.Ticket, gone <-chan struct{}) gate.Verdict {
-	if !isClosed(gone) {
-		if d := t.DeadlineReached(now); !d.Admitted {
+func expired(now time.Time, p starts.Process) gate.Verdict {
+	if !isClosed(p.Gone) {
+		if d := p.DeadlineReached(now); !d.Admitted {
 			return gate.Verdict{Reason: d.Reason}
 		}
 	}
-	return decided(t, gone) // also after the deadline: the pod may have been deleted meanwhile
+	return decided(p.Look(now)) // also after the deadline: the pod may have been deleted meanwhile
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -20,44 +20,49 @@ import (
 func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 	t.Parallel()
 	c := aChooser(Options{})
-	admitted := c.ticketOf("pod")
-	require.True(t, admitted.TryStart(time.Now()).Admitted)
-	gone := make(chan struct{})
-	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(admitted, gone))
+	now := time.Now()
+	p, gone := c.enters("pod")
+	require.True(t, p.TryStart(now).Admitted)
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(p.Look(now)))
 	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(admitted, gone))
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(p.Look(now)))
 
-	deleted := c.ticketOf("deleted")
-	c.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: "deleted"}, true)
-	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted, gone))
+	deleted, gone := c.enters("deleted")
+	close(gone)
+	c.o.Starts.PodChanged(now, podwatch.Pod{UID: "deleted"}, true)
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted.Look(now)))
 }
 
-// ticketOf returns the ticket of a pod that joins the queue.
-func (c *Chooser) ticketOf(uid string) starts.Ticket {
-	t, _ := c.o.Starts.Arrive(time.Now(), starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, time.Now())
-	return t
+// enters returns a process of a pod that joins the queue, and what closes when its container is gone.
+func (c *Chooser) enters(uid string) (p starts.Process, gone chan struct{}) {
+	now := time.Now()
+	p, _ = c.o.Starts.EnterRoom(now, starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{}, now, time.Time{}, true)
+	gone = make(chan struct{})
+	p.Gone = gone
+	return p, gone
 }
 
 // A deadline and the replacement of the container can come at once, too.
 func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	ticket := aChooser(Options{}).ticketOf("pod")
-	gone := make(chan struct{})
+	c := aChooser(Options{})
+	p, gone := c.enters("pod")
+	there := p
+	there.Gone = nil
 	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, ticket, gone))
-	state, _ := ticket.Status()
-	assert.Equal(t, throttle.Waiting, state, "the pod keeps its place")
-	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, ticket, make(chan struct{})))
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, p))
+	assert.Equal(t, throttle.Waiting, p.Look(now).State, "the pod keeps its place")
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, there))
 }
 
 // A deadline and the deletion of the pod can come at once, too.
 func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	c := aChooser(Options{})
-	ticket := c.ticketOf("pod")
+	p, _ := c.enters("pod")
 	c.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: "pod"}, true)
-	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(time.Now(), ticket, make(chan struct{})))
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(time.Now(), p))
 }
 
 func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {

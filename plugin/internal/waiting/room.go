@@ -146,21 +146,20 @@ func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	}
 	who := podOf(h)
 	who.Static = wire.IsStatic(h.PodUID)
-	t, waits := r.o.Starts.Arrive(time.Now(), who, pod, h.Since)
+	early := r.mayUseGate(pod)
+	p, waits := r.o.Starts.EnterRoom(time.Now(), who, pod, h.Since, h.Deadline, early)
 	if !waits {
 		return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 	}
-	w := &roomWaiter{ticket: t, early: r.mayUseGate(pod), brief: h.Brief, reserved: make(chan struct{})}
-	if !w.early {
-		defer t.Wait(time.Now())()
-	}
+	defer p.Leave()
+	w := &roomWaiter{ticket: p.Ticket, early: early, brief: h.Brief, reserved: make(chan struct{})}
 	r.enter(w)
 	defer r.leave(w)
 	r.o.Starts.Wake()
 	began := time.Now()
 	logged := false
-	v, err := r.await(ctx, h, t, w.reserved, sendForecast, func(state starts.ValveState, sent bool) (gate.Verdict, bool) {
-		v, ends := r.ended(state, w, sent)
+	v, err := await(ctx, h, p, w.reserved, sendForecast, func(now starts.Outlook, sent bool) (gate.Verdict, bool) {
+		v, ends := r.ended(now, w, sent)
 		if !ends && sent && !logged {
 			r.log(h)
 			logged = true
@@ -191,14 +190,14 @@ func (r *Room) mayUseGate(pod podwatch.Pod) bool {
 
 // ended returns the answer to a process whose wait is over. sent reports whether the process was sent a forecast. One
 // that was not is not sent away because the room is shut: a round must first decide whether its pod may leave.
-func (r *Room) ended(state starts.ValveState, w *roomWaiter, sent bool) (v gate.Verdict, ends bool) {
+func (r *Room) ended(now starts.Outlook, w *roomWaiter, sent bool) (v gate.Verdict, ends bool) {
 	shut, _ := r.shut.Load().(string)
 	switch {
-	case isClosed(w.ticket.Decided()):
-		return decided(w.ticket, nil), true
-	case state.HoldsNone:
+	case now.State != throttle.Waiting:
+		return decided(now), true
+	case now.Valve.HoldsNone:
 		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, true
-	case state.Shutdown:
+	case now.Valve.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case isClosed(w.reserved):
 		return gate.Verdict{Go: true, Reason: gate.TurnNear}, true

@@ -15,8 +15,8 @@ import (
 
 // enters makes a process wait in the room for a pod of this priority, which can wait in the gate.
 func (n *node) enters(uid string, priority int32) *roomWaiter {
-	ticket, _ := n.o.Starts.Arrive(time.Now(), starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{UID: uid, Priority: priority}, time.Now())
-	w := &roomWaiter{ticket: ticket, early: true, reserved: make(chan struct{})}
+	process, _ := n.o.Starts.EnterRoom(time.Now(), starts.Identity{UID: uid, Namespace: "default", Name: uid}, podwatch.Pod{UID: uid, Priority: priority}, time.Now(), time.Time{}, true)
+	w := &roomWaiter{ticket: process.Ticket, early: true, reserved: make(chan struct{})}
 	n.Room.enter(w)
 	return w
 }
