@@ -86,7 +86,7 @@ func (a *applier) switchOn() {
 
 // Admit implements admin.Switch.
 func (a *applier) Admit(uid string) bool {
-	return a.starts.Valve.Enforces() && a.starts.StartAnyway(time.Now(), uid, reasons.ByHand)
+	return a.starts.Enforces() && a.starts.StartAnyway(time.Now(), uid, reasons.ByHand)
 }
 
 // offUntil returns until when the daemon is switched off, or zero if it is not.
@@ -118,5 +118,5 @@ func (a *applier) apply() {
 // setPolicies puts policies in force.
 func (a *applier) setPolicies(inForce []*v1alpha1.StartPolicy) {
 	defer a.observer.Caught("setPolicies")
-	a.starts.Policies.Set(time.Now(), inForce)
+	a.starts.SetPolicies(time.Now(), inForce)
 }

@@ -123,7 +123,7 @@ func TestAPodThatNeedsALeaseIsNotKeptWaiting(t *testing.T) {
 		d := newDaemon(Options{NodeName: "node", Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}, cores.Of(1), crd.Documents{}, nil, tune)
 		d.applier.configure(crd.FromFile(&v1alpha1.PacemakerConfig{}))
 		setRegistryPolicy(t, d)
-		d.starts.Policies.SetNamespaces(time.Now(), nil)
+		d.starts.SetNamespaces(time.Now(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		go func() { ended <- d.starts.Run(ctx) }()

@@ -32,7 +32,7 @@ func (d *Daemon) claims() leases.View {
 // policyStates returns the policies in force. A policy that holds no pod because its slots cannot be claimed has that as its
 // fault.
 func (d *Daemon) policyStates() []policies.State {
-	states, v := d.starts.Policies.State(), d.claims()
+	states, v := d.starts.Policies(), d.claims()
 	for i, s := range states {
 		if s.Fault == "" && v.Fault != nil && slices.Contains(v.OpenPolicies, s.Object.Name) {
 			states[i].Fault = "its Leases cannot be used: " + v.Fault.Error()

@@ -88,7 +88,7 @@ func newSource(o Options, c *clients, file crd.Documents, to *applier) *crd.Sour
 	return crd.NewSource(crd.SourceOptions{
 		Configs: c.dynamic, Nodes: c.kube, NodeName: o.NodeName, Instance: o.Instance, Log: o.Log,
 		ConfigsPath: o.lastGoodPath(), PoliciesPath: o.policiesPath(), Write: keepFile, Fallback: file.Config, FilePolicies: file.Policies,
-		OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: nodecondition.New(to.starts.Valve.SetShutdown, to.starts.Valve.SetPressure).Observe,
+		OnChange: to.configure, OnPolicies: to.setPolicies, OnNode: nodecondition.New(to.starts.SetShutdown, to.starts.SetPressure).Observe,
 		OnPanic: to.observer.Panicked,
 	})
 }

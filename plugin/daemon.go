@@ -86,7 +86,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.cluster != nil {
 		defer d.cluster.recorder.Start()()
 		d.source.Begin() // before containerd calls
-		g.Go(func() error { d.cluster.run(ctx, d.source, d.starts.Policies); return nil })
+		g.Go(func() error { d.cluster.run(ctx, d.source, d.starts); return nil })
 	} else {
 		d.applier.setPolicies(d.file.Policies)
 		d.applier.configure(crd.FromFile(d.file.Config))
@@ -133,7 +133,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now, as the record of what was ready
-	d.starts.After.Begin(time.Now(), d.options.readyOnce())
+	d.starts.Begin(time.Now(), d.options.readyOnce())
 	fails := installHook(d.waiting.Gate, d.options, false)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},

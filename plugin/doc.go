@@ -50,7 +50,7 @@
 //  4. A limit holds it. If a hook may wait for it, the same decision asks for a reservation, [throttle.Ticket.Reserve], and
 //     the container gets a hook or is refused.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It waits
-//     until the ticket ([starts.Starts.EnterGate]) is admitted, [starts.Valve] ends the wait, or the deadline comes.
+//     until the ticket ([starts.Starts.EnterGate]) is admitted, all waits end ([starts.Ends]), or the deadline comes.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
 //     [waiting.Chooser.ContainerStarted] checks that the hook has asked, [starts.Starts.ContainerStarted] notes what
 //     runs, and the loop [starts.Starts.Run] passes the admission to [observe.Observer.Report]. The pod's further
@@ -62,12 +62,12 @@
 //     left of it, and [starts.Starts.PodChanged] in any case, once it is deleted from the API server.
 //
 // This is the mode Enforce. In Shadow, pods start at once, while their tickets wait and take slots as if the pods had. In
-// Disabled, there is no limit. [starts.Valve] knows the mode, and ends waits when the node shuts down or, in the gate, is
+// Disabled, there is no limit. All waits end ([starts.Ends]) with the mode, when the node shuts down or, in the gate, is
 // short of memory, disk or process IDs. What startAfter holds, the loop holds by a [throttle.Hold].
 //
 // If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
 // forecast turn is over. The next daemon finds what exists ([starts.Starts.Synchronize]), and freezes admissions
-// ([starts.Rejoin.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
+// ([starts.Starts.Freeze]) until the hooks have asked again, each with the time at which its pod joined the queue.
 //
 // After a reboot, a daemon that begins before kubelet (a systemd unit) is listed only dead sandboxes, so it knows no start.
 // One of the DaemonSet comes up among the other pods: those that run by then started unpaced, and are adopted; those that
@@ -102,8 +102,8 @@ var _ = []any{
 	handler.RunPodSandbox, (*Daemon).podChanged,
 	(*waiting.Chooser).Wait, (*waiting.Chooser).Sandbox, (*waiting.Chooser).Container, (*waiting.Refusals)(nil), (*waiting.Chooser).ContainerStarted,
 	(*waiting.Room)(nil), (*waiting.Gate)(nil),
-	(*starts.Starts).EnterRoom, (*starts.Starts).EnterGate, (*starts.Starts).Run, (*starts.Starts).PodChanged, (*starts.Valve)(nil), starts.HookTerms{},
+	(*starts.Starts).EnterRoom, (*starts.Starts).EnterGate, (*starts.Starts).Run, (*starts.Starts).PodChanged, starts.Ends{}, starts.HookTerms{},
 	(*starts.Starts).Sandbox, (*starts.Starts).Container, (*starts.Starts).ContainerStarted, (*starts.Starts).SandboxRemoved,
-	(*starts.Starts).Synchronize, (*starts.Rejoin).Freeze,
+	(*starts.Starts).Synchronize, (*starts.Starts).Freeze,
 	(*observe.Observer).Report, (*throttle.Ticket).TryStart, (*throttle.Ticket).Reserve,
 }

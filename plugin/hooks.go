@@ -62,8 +62,8 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 		return nil
 	}
 	parts := []part{{"gate", d.serveGate}}
-	if d.starts.Hooks.Freeze() { // before any hook asks again
-		parts = append(parts, part{"thaw", d.starts.Hooks.Thaw})
+	if d.starts.Freeze() { // before any hook asks again
+		parts = append(parts, part{"thaw", d.starts.Thaw})
 	}
 	return d.runParts(ctx, parts...)
 }

@@ -79,7 +79,7 @@ func TestPodsGoFromTheRoomToTheGateInTheirOrderOverARestart(t *testing.T) {
 	}
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, n.d.starts.Hooks.Thaw(now))
+	require.NoError(t, n.d.starts.Thaw(now))
 	n.d.starts.Wake()
 	assert.Equal(t, wire.Answer{Kind: wire.Go, Reason: string(gate.TurnNear)}, leaves("1"))
 	assert.True(t, inRoom("40"), "its turn is not near")

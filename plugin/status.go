@@ -37,7 +37,7 @@ func (d *Daemon) Status() admin.Status {
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}
-	for _, a := range d.starts.After.View() {
+	for _, a := range d.starts.StartAfter() {
 		s.StartAfter = append(s.StartAfter, admin.StartAfter{For: a.For, State: string(a.State), Until: a.Until})
 	}
 	pods := d.applier.coresNow()

@@ -111,7 +111,7 @@ func TestADaemonThatFindsTheRoomWaitsForThoseInIt(t *testing.T) {
 		o := Options{NodeName: "node", CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: dir, Programs: dir, RunDir: dir, Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}
 		d := newDaemon(o, cores.Of(1), crd.Documents{}, nil, defaultTuning())
 		d.starts.Synchronize(nil, nil)
-		assert.Equal(t, found, d.starts.Hooks.Freeze())
+		assert.Equal(t, found, d.starts.Freeze())
 	}
 }
 

@@ -93,9 +93,9 @@ func (p *awaitedPods) isNew(now time.Time, node string) bool {
 	return true
 }
 
-// lookAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what is to be
+// holdAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what is to be
 // kept, or nil if nothing is new, and whether pods wait.
-func (l *ledger) lookAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+func (l *ledger) holdAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
 	after := &l.after
 	keep := after.isNew(now, on.node)
 	if !on.listed && !l.hasReported() { // kubelet has no pods yet: it waits for the API server, too

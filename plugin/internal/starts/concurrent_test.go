@@ -20,7 +20,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 	s := aStarts()
 	s.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 2})
 	s.enforce(t, t1)
-	policy := s.Policies.State()[0].Object
+	policy := s.Policies()[0].Object
 	var all sync.WaitGroup
 	for _, do := range []func(now time.Time, uid string){
 		func(now time.Time, uid string) { s.lives(now, uid) },
@@ -51,17 +51,17 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 		func(now time.Time, _ string) { s.Observe(now, throttle.Signals{}) },
 		func(now time.Time, _ string) { s.SetClaims(now, throttle.GroupKey{Policy: "t1"}, 1) },
 		func(now time.Time, uid string) { s.StartAnyway(now, uid, reasons.ByHand) },
-		func(time.Time, string) { s.Hooks.freeze(false) },
+		func(time.Time, string) { s.locked(func(l *ledger) { l.freeze(false) }) },
 		func(now time.Time, _ string) {
 			for _, mode := range []v1alpha1.Mode{v1alpha1.ModeShadow, v1alpha1.ModeEnforce} {
 				e := s.Config()
 				e.Spec.Mode = mode
 				s.Configure(now, e, throttle.Settings{MaxConcurrent: 2})
 			}
-			s.Valve.SetShutdown(true)
-			s.Valve.SetShutdown(false)
-			s.Policies.Set(now, nil)
-			s.Policies.Set(now, []*v1alpha1.StartPolicy{policy})
+			s.SetShutdown(true)
+			s.SetShutdown(false)
+			s.SetPolicies(now, nil)
+			s.SetPolicies(now, []*v1alpha1.StartPolicy{policy})
 		},
 	} {
 		all.Go(func() {

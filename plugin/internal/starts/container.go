@@ -27,7 +27,7 @@ const (
 // ContainerStart is a container that the runtime is about to make, and whether it may start.
 type ContainerStart struct {
 	NewContainer
-	Valve    ValveState
+	Ends     Ends
 	Ticket   Ticket // the pod's; it counts only if MayWait
 	Decision throttle.Decision
 	MayWait  bool       // the container may not start now, but may wait for its turn
@@ -49,7 +49,7 @@ type HookTerms struct {
 // Allow reports whether the container may wait in a hook. It may not while the node is short of memory, disk or process
 // IDs: kubelet could not evict the pod.
 func (h HookTerms) Allow(c ContainerStart) bool {
-	return h.May && c.MayWait && !c.Valve.Pressure && (c.NoGate == "" || h.AnyShim && !c.Beside)
+	return h.May && c.MayWait && !c.Ends.Pressure && (c.NoGate == "" || h.AnyShim && !c.Beside)
 }
 
 // GatePlace is whether a container may wait in the gate now. If Decision is admitted, it has a reservation, and WaitLeft is
@@ -67,7 +67,7 @@ func (s *Starts) Container(
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
 	p.update(sandbox)
-	a.Valve = s.Valve.stateLocked()
+	a.Ends = s.ledger.ends()
 	a.NewContainer = p.isAsked(now, sandbox.GetId(), ctr, pod)
 	kind := s.ledger.containerKind(now, p, a, pod)
 	a.Ticket = Ticket{s, p.ticket}
@@ -107,7 +107,7 @@ func (l *ledger) askGate(now time.Time, a ContainerStart, hook HookTerms) *GateP
 
 // decide decides whether a container of a kind may start now.
 func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind) {
-	t, enforces := p.ticket, !a.Valve.HoldsNone
+	t, enforces := p.ticket, !a.Ends.HoldsNone
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
@@ -116,7 +116,7 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 		a.Decision.Admitted = true
 	case kind == never:
 		a.Decision = barred(reasons.Deleted)
-	case enforces && a.Valve.Shutdown:
+	case enforces && a.Ends.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
 	case enforces && a.HeldBefore != "":
 		a.Decision = barred(gate.Order)
@@ -138,7 +138,7 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 // start.
 func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod) startKind {
 	p.endTry(now, pod, a.Undone, a.Again)
-	t, enforces := p.ticket, !a.Valve.HoldsNone
+	t, enforces := p.ticket, !a.Ends.HoldsNone
 	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
@@ -214,7 +214,7 @@ func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
 	l := &s.ledger
-	s.Hooks.backLocked(ctr.GetId())
+	s.ledger.hooks.isBack(ctr.GetId())
 	p.update(sandbox)
 	p.begins(now, ctr)
 	if pod.IsKnown() {
@@ -262,7 +262,7 @@ func (s *Starts) endContainer(uid string, ctr *api.Container, removed bool, pod 
 	s.lock()
 	defer s.unlock()
 	if removed {
-		s.Hooks.backLocked(ctr.GetId())
+		s.ledger.hooks.isBack(ctr.GetId())
 	}
 	p := s.ledger.owner(uid, ctr.GetId())
 	switch {

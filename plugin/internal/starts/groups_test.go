@@ -182,13 +182,13 @@ func TestADeletedPolicyHoldsNoPod(t *testing.T) {
 		n.enforce(t, noneStarts)
 		p.waits("app")
 		p.is(throttle.Waiting, reasons.PolicyStarting)
-		n.Policies.Set(time.Now(), nil)
+		n.SetPolicies(time.Now(), nil)
 		p.is(throttle.Starting, reasons.WithinLimits)
 
 		n.enforce(t, noneRuns)
 		refused := n.pod("refused", factsOf(nil, nil))
 		require.False(t, refused.run().Admitted)
-		n.Policies.Set(time.Now(), nil)
+		n.SetPolicies(time.Now(), nil)
 		refused.runs().starts("app")
 	})
 }

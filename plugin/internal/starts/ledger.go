@@ -22,6 +22,8 @@ type ledger struct {
 	after    awaitedPods     // the pods that startAfter waits for
 	resort   *lastResort     // starts pods that the limiter has forgotten
 	board    board           // when those that wait with a process will have their turn
+	node     nodeEnds        // what ends all waits
+	hooks    oldHooks        // those that outlived an earlier daemon
 	effects  effects
 }
 
@@ -36,6 +38,7 @@ func newLedger(now time.Time, waitable time.Duration, config *atomic.Pointer[crd
 	return ledger{
 		limiter: throttle.New(now, throttle.Settings{}), config: config, waitable: waitable,
 		pods: map[string]*Pod{}, resort: newLastResort(now), board: board{moved: make(chan struct{})},
+		node: nodeEnds{changed: make(chan struct{})}, hooks: oldHooks{back: make(chan struct{})},
 	}
 }
 

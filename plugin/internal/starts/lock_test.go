@@ -65,8 +65,8 @@ func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 	logged := l.calls["log"]
 	s.enforce(t, "{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {starting: {pods: 5}}, temporaryOverrides: ["+
 		"{begin: \"2000-01-01T00:00:00Z\", end: \"2000-01-02T00:00:00Z\", limits: {starting: {pods: 2}}}]}")
-	s.Policies.SetNamespaces(now, map[string]map[string]string{"default": {"team": "a"}})
-	s.Policies.advance(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
+	s.SetNamespaces(now, map[string]map[string]string{"default": {"team": "a"}})
+	s.advancePolicies(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 	assert.Equal(t, 3, l.calls["log"]-logged, "the policy has a fault, and none any more, and an override begins")
 	for _, uid := range []string{"first", "second"} {
 		sandbox := &api.PodSandbox{Id: "s-" + uid, Uid: uid, Namespace: "default", Name: uid, Pid: 7}
@@ -85,8 +85,8 @@ func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 		s.PodChanged(time.Now(), podwatch.Pod{UID: uid}, true)
 		s.SandboxRemoved(sandbox)
 	}
-	s.Valve.SetShutdown(true)
-	s.Valve.SetShutdown(false)
+	s.SetShutdown(true)
+	s.SetShutdown(false)
 	s.configured(t, "spec: {mode: Disabled}", throttle.Settings{})
 	s.round(now.Add(time.Minute))
 	for _, who := range []string{"log", "pod watch", "forgotten", "round", "policies changed"} {
@@ -100,7 +100,7 @@ func (s *Starts) enforce(t *testing.T, spec string) {
 	t.Helper()
 	found, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\nspec: " + spec))
 	require.NoError(t, err)
-	s.Policies.Set(time.Now(), found.Policies)
+	s.SetPolicies(time.Now(), found.Policies)
 }
 
 // A start that was found under way ends with its pod, and is not found again.

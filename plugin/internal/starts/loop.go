@@ -57,7 +57,7 @@ func (s *Starts) Run(ctx context.Context) error {
 
 // round does one round, and returns the time of the next, or zero if it waits until something happens.
 func (s *Starts) round(now time.Time) (next time.Time) {
-	next = sooner(s.After.look(now), sooner(s.advance(now), s.Policies.advance(now)))
+	next = sooner(s.lookAfter(now), sooner(s.advance(now), s.advancePolicies(now)))
 	s.publish(now)
 	s.followShadows(now)
 	next = sooner(next, s.measure(now))
@@ -68,7 +68,7 @@ func (s *Starts) round(now time.Time) (next time.Time) {
 		v := &snapshot.Waiting[i]
 		v.Present = v.Present || inRoom[v.UID] // so that it gets a forecast
 	}
-	if s.Valve.Enforces() {
+	if s.Enforces() {
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))
 	}
 	return sooner(sooner(next, again), s.settle(now, snapshot, inRoom))
@@ -108,7 +108,7 @@ func (s *Starts) publish(now time.Time) {
 			s.o.Observer.Report(observe.ShadowEvent{Pod: pod, Event: e.Event, HeldBy: e.heldBy})
 			continue
 		}
-		s.o.Observer.Report(observe.StartEvent{Pod: pod, Event: e.Event, Container: e.container, Disabled: s.Valve.Mode() == v1alpha1.ModeDisabled})
+		s.o.Observer.Report(observe.StartEvent{Pod: pod, Event: e.Event, Container: e.container, Disabled: s.mode() == v1alpha1.ModeDisabled})
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 		}
 	}
 	for _, v := range snapshot.Waiting {
-		if p := l.pods[v.UID]; p != nil && v.Present && s.Valve.Enforces() {
+		if p := l.pods[v.UID]; p != nil && v.Present && s.Enforces() {
 			l.startAsLastResort(now, p, v.Reason)
 		}
 	}

@@ -141,6 +141,13 @@ func (a *asked) SelectBy(selects func(string, map[string]string) []string, _ tim
 	a.selects = selects
 }
 
+// endsNow returns why all waits end, and what is closed when that changes.
+func (s *Starts) endsNow() (Ends, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.ends(), s.ledger.node.changed
+}
+
 func state(t *throttle.Ticket) throttle.State {
 	s, _ := t.Status()
 	return s

@@ -29,7 +29,7 @@ func TestWhereNoPodIsHeldNoneIsRefused(t *testing.T) {
 			}
 			n.configured(t, config, limits)
 			for shut := range 2 { // then the node is shut down
-				n.Valve.SetShutdown(shut > 0)
+				n.SetShutdown(shut > 0)
 				for i := range 4 {
 					n.pod(fmt.Sprint(shut, i)).runs().starts("app")
 				}
@@ -48,12 +48,12 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 		holder := n.occupies("holder")
 		a, b := n.pod("a").runs(), n.pod("b").runs()
 		ticket := a.waits("app")
-		state, changed := n.Valve.Now()
+		state, changed := n.endsNow()
 		assert.Zero(t, state)
 		n.configured(t, shadowMode, oneSlot)
 		assert.True(t, closed(changed))
-		state, changed = n.Valve.Now()
-		assert.Equal(t, ValveState{HoldsNone: true}, state, "its hook is told to go")
+		state, changed = n.endsNow()
+		assert.Equal(t, Ends{HoldsNone: true}, state, "its hook is told to go")
 		ticket.StartNotHeld(time.Now())
 		ticket.StartNotHeld(time.Now()) // for the hook of another container
 		a.begins("app")
@@ -64,7 +64,7 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 
 		n.configured(t, "spec: {}", oneSlot)
 		assert.True(t, closed(changed))
-		state, _ = n.Valve.Now()
+		state, _ = n.endsNow()
 		assert.Zero(t, state)
 		waiting, starting := n.names()
 		assert.Empty(t, waiting)
@@ -111,7 +111,7 @@ func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 		n := newNode(t, func(o *Options) { o.Timing.RoomReturns = time.Minute })
 		n.configured(t, offMode, throttle.Settings{})
 		n.Synchronize(nil, nil)
-		n.Hooks.Freeze()
+		n.Freeze()
 		p := n.pod("p").runs()
 		p.starts("app")
 		n.passes(0)

@@ -177,9 +177,9 @@ func TestAChangeOfPoliciesDuringAnotherIsKept(t *testing.T) {
 	s := aStarts()
 	now, calls := time.Now(), 0
 	s.enforce(t, t1)
-	s.Policies.change(now, func(set *policies.Set) (*policies.Set, *policies.Changes) {
+	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) {
 		if calls++; calls == 1 {
-			s.Policies.suspend(now, true)
+			s.suspendPolicies(now, true)
 		}
 		return set.WithPolicies(now, set.State())
 	})

@@ -2,90 +2,87 @@ package starts
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
 )
 
-// Rejoin waits for the hooks that outlived an earlier daemon. They reconnect in any order. Until all have, the
-// limiter is frozen: otherwise the first would take a free slot from another that has waited longer and
-// reconnects a moment later. It is part of a Starts, and safe for concurrent use.
-type Rejoin struct {
-	s      *Starts
-	frozen atomic.Bool
-	back   chan struct{} // closed when no hook is missing
-
-	// The lock of the Starts guards missing: the containers that were made and have not started, whose hooks may wait. It is
-	// nil until they are known.
-	missing map[string]struct{}
+// oldHooks is the part of the ledger about the hooks that outlived an earlier daemon. They reconnect in any order. Until all
+// have, the limiter is frozen: otherwise the first would take a free slot from another that has waited longer and
+// reconnects a moment later.
+type oldHooks struct {
+	frozen  bool
+	back    chan struct{}       // closed when no hook is missing
+	missing map[string]struct{} // the containers that were made and have not started, whose hooks may wait; nil until they are known
 }
 
-func newRejoin(s *Starts) *Rejoin { return &Rejoin{s: s, back: make(chan struct{})} }
-
-// expectLocked notes which containers' hooks may wait, the first time that the runtime lists its containers.
-func (r *Rejoin) expectLocked(ctrs []*api.Container) {
-	if r.missing != nil {
+// expect notes which containers' hooks may wait, the first time that the runtime lists its containers.
+func (h *oldHooks) expect(ctrs []*api.Container) {
+	if h.missing != nil {
 		return
 	}
-	r.missing = map[string]struct{}{}
+	h.missing = map[string]struct{}{}
 	for _, ctr := range ctrs {
 		if ctr.GetState() == api.ContainerState_CONTAINER_CREATED {
-			r.missing[ctr.GetId()] = struct{}{}
+			h.missing[ctr.GetId()] = struct{}{}
 		}
 	}
-	if len(r.missing) == 0 {
-		close(r.back)
+	if len(h.missing) == 0 {
+		close(h.back)
 	}
 }
 
-// backLocked notes that the hook of a container reconnected, or never will: the container started, or is gone.
-func (r *Rejoin) backLocked(containerID string) {
-	if _, is := r.missing[containerID]; !is {
+// isBack notes that the hook of a container reconnected, or never will: the container started, or is gone.
+func (h *oldHooks) isBack(containerID string) {
+	if _, is := h.missing[containerID]; !is {
 		return
 	}
-	delete(r.missing, containerID)
-	if len(r.missing) == 0 {
-		close(r.back)
+	delete(h.missing, containerID)
+	if len(h.missing) == 0 {
+		close(h.back)
 	}
 }
 
 // Freeze stops admissions while hooks that outlived an earlier daemon are missing. Call it once the runtime has
 // listed its containers, before any hook is answered. It returns false, and does nothing, if none is missing and
 // Timing.RoomReturns is zero.
-func (r *Rejoin) Freeze() bool {
-	select {
-	case <-r.back:
-		if r.s.o.Timing.RoomReturns == 0 {
-			return false
-		}
-	default:
+func (s *Starts) Freeze() bool {
+	s.lock()
+	defer s.unlock()
+	if len(s.ledger.hooks.missing) == 0 && s.ledger.hooks.missing != nil && s.o.Timing.RoomReturns == 0 {
+		return false
 	}
-	r.freeze(true)
+	s.ledger.freeze(true)
 	return true
 }
 
-func (r *Rejoin) freeze(frozen bool) {
-	r.frozen.Store(frozen)
-	r.s.lock()
-	defer r.s.unlock()
-	r.s.ledger.limiter.SetFrozen(time.Now(), frozen)
+func (l *ledger) freeze(frozen bool) {
+	l.hooks.frozen = frozen
+	l.limiter.SetFrozen(time.Now(), frozen)
 }
 
 // Frozen reports whether admissions are stopped.
-func (r *Rejoin) Frozen() bool { return r.frozen.Load() }
+func (s *Starts) Frozen() bool {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.hooks.frozen
+}
 
 // Thaw blocks until Timing.RoomReturns is over and all hooks are back, and then allows admissions again. It blocks for
 // Timing.Rejoin or Timing.RoomReturns at most, whichever is longer, and not after ctx has ended. It returns nil.
-func (r *Rejoin) Thaw(ctx context.Context) error {
-	defer r.freeze(false)
-	timeout := time.After(max(r.s.o.Timing.Rejoin, r.s.o.Timing.RoomReturns))
+func (s *Starts) Thaw(ctx context.Context) error {
+	defer func() {
+		s.lock()
+		defer s.unlock()
+		s.ledger.freeze(false)
+	}()
+	timeout := time.After(max(s.o.Timing.Rejoin, s.o.Timing.RoomReturns))
 	select {
-	case <-time.After(r.s.o.Timing.RoomReturns):
+	case <-time.After(s.o.Timing.RoomReturns):
 	case <-ctx.Done():
 	}
 	select {
-	case <-r.back:
+	case <-s.ledger.hooks.back: // which never changes
 	case <-timeout:
 	case <-ctx.Done():
 	}

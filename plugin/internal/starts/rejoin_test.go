@@ -27,9 +27,9 @@ func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Tick
 		return process.Ticket
 	}
 	first, second = arrives("a"), arrives("b")
-	p.Hooks.expectLocked(ctrs)
-	assert.True(t, p.Hooks.Freeze())
-	go func() { assert.NoError(t, p.Hooks.Thaw(t.Context())) }()
+	p.ledger.hooks.expect(ctrs)
+	assert.True(t, p.Freeze())
+	go func() { assert.NoError(t, p.Thaw(t.Context())) }()
 	return p, first, second
 }
 
@@ -38,18 +38,18 @@ func TestNoPodIsAdmittedUntilAllHooksAreBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, first, second := frozen(t, created("a"), created("b"), created("gone"), &api.Container{Id: "runs", State: api.ContainerState_CONTAINER_RUNNING})
 		second.Wait(time.Now())
-		p.Hooks.backLocked("b")
-		p.Hooks.backLocked("gone")
+		p.ledger.hooks.isBack("b")
+		p.ledger.hooks.isBack("gone")
 		synctest.Wait()
 		assert.Equal(t, throttle.Waiting, statusOf(second))
 		first.Wait(time.Now())
-		p.Hooks.backLocked("a")
-		p.Hooks.backLocked("a")
+		p.ledger.hooks.isBack("a")
+		p.ledger.hooks.isBack("a")
 		synctest.Wait()
 		assert.Equal(t, throttle.Starting, statusOf(first), "it is before the second in the queue")
 		assert.Equal(t, throttle.Waiting, statusOf(second))
-		p.Hooks.expectLocked([]*api.Container{created("z")}) // the runtime was restarted, and the waiting pods are here
-		assert.Empty(t, p.Hooks.missing)
+		p.ledger.hooks.expect([]*api.Container{created("z")}) // the runtime was restarted, and the waiting pods are here
+		assert.Empty(t, p.ledger.hooks.missing)
 	})
 }
 
@@ -69,9 +69,9 @@ func TestTheWaitForHooksThatDoNotComeBackIsShort(t *testing.T) {
 
 func TestWithoutWaitingContainersThereIsNoWait(t *testing.T) {
 	t.Parallel()
-	r := aStarts().Hooks
+	r := &aStarts().ledger.hooks
 	assert.False(t, closed(r.back), "the runtime has not listed its containers yet")
-	r.expectLocked(nil)
+	r.expect(nil)
 	assert.True(t, closed(r.back))
 }
 

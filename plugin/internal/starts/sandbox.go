@@ -27,11 +27,11 @@ func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, sinc
 	if n.Pod.IsKnown() {
 		request.Profile = s.profile(n.Pod, false)
 	}
-	selected := s.After.selecting(n.Sandbox)
+	selected := s.selecting(n.Sandbox)
 	p := s.lockPod(now, subjectOf(n.Sandbox, n.Pod))
 	defer s.unlock()
-	l, valve := &s.ledger, s.Valve.stateLocked()
-	refusable, shutdown := n.Refusable && !valve.HoldsNone, valve.Shutdown && !valve.HoldsNone
+	l, ends := &s.ledger, s.ledger.ends()
+	refusable, shutdown := n.Refusable && !ends.HoldsNone, ends.Shutdown && !ends.HoldsNone
 	p.update(n.Sandbox)
 	p.selected = selected
 	if !l.isExempt(p, n.Pod) {
@@ -63,11 +63,6 @@ func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
 		t.Unreserve(now)
 	}
 	return d
-}
-
-// MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
-func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
-	return s.Valve.Enforces() && !isExempt(s.config.Load().Spec.Exemptions, identify(sandbox), podwatch.Pod{})
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod

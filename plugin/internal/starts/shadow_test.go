@@ -97,7 +97,7 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 		n.configured(t, "spec: {}", oneSlot)
 		n.locked(func(l *ledger) {
 			known, report := l.pods["p"], n.watch.pods["p"]
-			a := ContainerStart{NewContainer: known.isAsked(time.Now(), p.sandbox.GetId(), p.isMade("app"), report), Valve: ValveState{HoldsNone: true}}
+			a := ContainerStart{NewContainer: known.isAsked(time.Now(), p.sandbox.GetId(), p.isMade("app"), report), Ends: Ends{HoldsNone: true}}
 			l.decide(time.Now(), known, &a, l.containerKind(time.Now(), known, a, report))
 			assert.True(t, a.Decision.Admitted)
 			assert.Empty(t, l.effects.reports)

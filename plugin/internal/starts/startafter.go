@@ -3,7 +3,6 @@ package starts
 import (
 	"reflect"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -21,13 +20,6 @@ const (
 	newNodeFor = 30 * time.Second
 )
 
-// StartAfter holds pods until others are ready, by startAfter in the configuration. It is part of a Starts. Its methods
-// do not block, except for a small file that Options.KeepReady writes, and are safe for concurrent use.
-type StartAfter struct {
-	s         *Starts
-	selectors atomic.Pointer[afterSelectors]
-}
-
 // ReadyOnce are the entries of startAfter that had a ready pod since the node booted.
 type ReadyOnce struct {
 	// Node is the UID of the Node object at that time; empty if it was not known.
@@ -36,11 +28,11 @@ type ReadyOnce struct {
 	Entries []string `json:"entries"`
 }
 
-// Begin notes that this daemon paces pods from now on: the timeouts count from now at the earliest. once is what an
-// earlier daemon of this boot has seen.
-func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
-	a.s.lock()
-	after := &a.s.ledger.after
+// Begin notes that this daemon paces pods from now on: the timeouts of startAfter count from now at the earliest. once is
+// what an earlier daemon of this boot has seen. It may write a small file, by Options.KeepReady.
+func (s *Starts) Begin(now time.Time, once ReadyOnce) {
+	s.lock()
+	after := &s.ledger.after
 	after.paces, after.node = true, once.Node
 	for _, one := range after.awaited {
 		one.from, one.state, one.once = now, "", slices.Contains(once.Entries, one.text)
@@ -48,12 +40,12 @@ func (a *StartAfter) Begin(now time.Time, once ReadyOnce) {
 			one.state = observe.AfterReady
 		}
 	}
-	a.s.unlock()
-	a.look(now)
+	s.unlock()
+	s.lookAfter(now)
 }
 
-// configure puts the entries of a configuration in force, before the limiter can admit a pod by its other settings.
-func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec) {
+// setStartAfter puts the entries of a configuration in force, before the limiter can admit a pod by its other settings.
+func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec) {
 	all := spec.StartAfter
 	if spec.GetMode() == v1alpha1.ModeDisabled {
 		all = nil
@@ -68,30 +60,23 @@ func (a *StartAfter) configure(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 			text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
 		})
 	}
-	a.s.lock()
-	a.s.ledger.after.replace(next)
-	a.s.unlock()
-	watch, before := a.s.o.Pods, a.selectors.Swap(&selectors)
+	s.lock()
+	s.ledger.after.replace(next)
+	s.unlock()
+	watch, before := s.o.Pods, s.selectors.Swap(&selectors)
 	if watch != nil && !(before == nil && len(selectors) == 0) && (before == nil || !reflect.DeepEqual(*before, selectors)) {
-		watch.SelectBy(selectors.function(), a.s.o.Relist())
+		watch.SelectBy(selectors.function(), s.o.Relist())
 	}
-	a.look(now)
+	s.lookAfter(now)
 }
 
-// look looks at the pods that others wait for, and holds pods while they have to wait. It returns when to look again at
+// lookAfter looks at the pods that others wait for, and holds pods while they have to wait. It returns when to look again at
 // the latest, or zero if something has to happen first.
-func (a *StartAfter) look(now time.Time) (next time.Time) {
-	a.s.lock()
-	has := len(a.s.ledger.after.awaited) > 0
-	open := slices.ContainsFunc(a.s.ledger.after.awaited, func(one *awaited) bool { return one.again || !one.once }) // it may be waited for
-	a.s.unlock()
-	var on nodePods
-	if has {
-		on = a.nodePods(now, open)
-	}
-	once, holds := a.s.lookAfter(now, on)
-	if once != nil && a.s.o.KeepReady != nil {
-		a.s.o.KeepReady(*once)
+func (s *Starts) lookAfter(now time.Time) (next time.Time) {
+	on := s.nodePods(now)
+	once, holds := s.holdAfter(now, on)
+	if once != nil && s.o.KeepReady != nil {
+		s.o.KeepReady(*once)
 	}
 	if holds {
 		return now.Add(lookAfterEvery)
@@ -99,16 +84,21 @@ func (a *StartAfter) look(now time.Time) (next time.Time) {
 	return time.Time{}
 }
 
-func (s *Starts) lookAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+func (s *Starts) holdAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
 	s.lock()
 	defer s.unlock()
-	return s.ledger.lookAfter(now, on)
+	return s.ledger.holdAfter(now, on)
 }
 
-// nodePods returns what the API server says of the node, without the pods if none may be waited for.
-func (a *StartAfter) nodePods(now time.Time, pods bool) (n nodePods) {
-	o := a.s.o
-	if o.Pods == nil {
+// nodePods returns what the API server says of the node, without the pods if none may be waited for, and nothing without
+// entries.
+func (s *Starts) nodePods(now time.Time) (n nodePods) {
+	s.lock()
+	has := len(s.ledger.after.awaited) > 0
+	pods := slices.ContainsFunc(s.ledger.after.awaited, func(one *awaited) bool { return one.again || !one.once })
+	s.unlock()
+	o := s.o
+	if !has || o.Pods == nil {
 		return n
 	}
 	if pods {
@@ -122,8 +112,8 @@ func (a *StartAfter) nodePods(now time.Time, pods bool) (n nodePods) {
 }
 
 // selecting returns which entries select the pod of a sandbox by its labels.
-func (a *StartAfter) selecting(sandbox *api.PodSandbox) []string {
-	all := a.selectors.Load()
+func (s *Starts) selecting(sandbox *api.PodSandbox) []string {
+	all := s.selectors.Load()
 	if all == nil {
 		return nil
 	}
@@ -137,11 +127,11 @@ type AfterView struct {
 	Until time.Time
 }
 
-// View returns the entries in force, and how far their pods are.
-func (a *StartAfter) View() (all []AfterView) {
-	a.s.lock()
-	defer a.s.unlock()
-	for _, one := range a.s.ledger.after.awaited {
+// StartAfter returns the entries of startAfter in force, and how far their pods are.
+func (s *Starts) StartAfter() (all []AfterView) {
+	s.lock()
+	defer s.unlock()
+	for _, one := range s.ledger.after.awaited {
 		v := AfterView{For: one.text, State: one.state}
 		if one.state == observe.AfterWaiting {
 			v.Until = one.end()

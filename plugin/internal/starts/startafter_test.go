@@ -48,7 +48,7 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 	})
 	o.configured(t, spec, throttle.Settings{})
 	o.now = time.Now()
-	o.After.Begin(o.now, once)
+	o.Begin(o.now, once)
 	o.app = o.joins(o.now, throttle.Request{UID: "app"})
 	o.app.Wait(o.now)
 	return o
@@ -57,7 +57,7 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 // pass lets time go by, and the loop look.
 func (o *order) pass(d time.Duration) {
 	o.now = o.now.Add(d)
-	o.After.look(o.now)
+	o.lookAfter(o.now)
 	o.ledger.limiter.Advance(o.now)
 }
 
@@ -65,8 +65,8 @@ func (o *order) pass(d time.Duration) {
 func (o *order) requireHeld(held bool, as observe.AfterState) {
 	o.t.Helper()
 	o.pass(0)
-	require.Equal(o.t, []any{held, as}, []any{state(o.app) == throttle.Waiting, o.After.View()[0].State})
-	require.Equal(o.t, as == observe.AfterWaiting, !o.After.View()[0].Until.IsZero())
+	require.Equal(o.t, []any{held, as}, []any{state(o.app) == throttle.Waiting, o.StartAfter()[0].State})
+	require.Equal(o.t, as == observe.AfterWaiting, !o.StartAfter()[0].Until.IsZero())
 }
 
 // sandbox makes the sandbox of a pod with a container that runs from now on.
@@ -76,7 +76,7 @@ func (o *order) sandbox(namespace, name string, labels map[string]string) {
 		p := l.atSandbox(sandbox)
 		p.setSandbox(name)
 		p.begins(o.now, &api.Container{Id: name, Name: "app", PodSandboxId: name})
-		p.selected = o.After.selecting(sandbox)
+		p.selected = o.selecting(sandbox)
 	})
 }
 
@@ -276,5 +276,5 @@ func TestANewEntryHoldsBeforeTheNewLimitsAdmit(t *testing.T) {
 	require.Equal(t, throttle.Waiting, state(late))
 	o.configured(t, afterAgent, throttle.Settings{})
 	require.Equal(t, throttle.Waiting, state(late))
-	require.Equal(t, v1alpha1.DefaultStartAfterTimeout, time.Until(o.After.View()[0].Until).Round(time.Minute))
+	require.Equal(t, v1alpha1.DefaultStartAfterTimeout, time.Until(o.StartAfter()[0].Until).Round(time.Minute))
 }

@@ -24,7 +24,7 @@ func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
 		p.starts("init")
 		n.pod("behind").runs().waits("app")
 		p.exits("init")
-		n.Valve.SetShutdown(true) // from now on, no other pod starts
+		n.SetShutdown(true) // from now on, no other pod starts
 		p.starts("sidecar", "app", "other")
 		waiting, starting := n.names()
 		assert.Equal(t, []string{"behind"}, waiting)

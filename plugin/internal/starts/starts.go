@@ -38,7 +38,7 @@ type Options struct {
 	Server bool
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
-	// KeepReady keeps what StartAfter.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file, and must be
+	// KeepReady keeps what Starts.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file, and must be
 	// safe for concurrent use.
 	KeepReady func(ReadyOnce)
 	// Relist returns within which time the pod watch lists all pods again for a new selector. It is required
@@ -87,22 +87,19 @@ func DefaultTiming() Timing {
 }
 
 // Starts decides which pod starts next, and when its start is over. Make it with New. Its methods are safe for
-// concurrent use. They do not block, except for Run, Alive and Hooks.Thaw.
+// concurrent use. They do not block, except for Run, Alive and Thaw.
 type Starts struct {
-	o        Options
-	Policies *Policies
-	Valve    *Valve // ends all waits
-	After    *StartAfter
-	Hooks    *Rejoin // hooks that outlived an earlier daemon
+	o Options
 
 	// SettledBusy counts the starts that ended as Settled while their pod kept a CPU busy: they needed a probe.
 	SettledBusy atomic.Uint64
 
-	config  atomic.Pointer[crd.Effective]
-	inForce atomic.Pointer[policies.Set] // replaced only while mu is held
-	woken   chan struct{}                // holds at most one: the loop is to do a round
-	pulse   chan chan<- struct{}         // the loop closes each after another round
-	meter   *usage.Meter                 // only the loop uses it
+	config    atomic.Pointer[crd.Effective]
+	inForce   atomic.Pointer[policies.Set]   // replaced only while mu is held
+	selectors atomic.Pointer[afterSelectors] // of startAfter
+	woken     chan struct{}                  // holds at most one: the loop is to do a round
+	pulse     chan chan<- struct{}           // the loop closes each after another round
+	meter     *usage.Meter                   // only the loop uses it
 
 	mu     sync.Mutex
 	ledger ledger // guarded by mu
@@ -116,7 +113,6 @@ func New(o Options) *Starts {
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.inForce.Store(policies.New(o.Server))
 	s.ledger = newLedger(time.Now(), o.Waitable, &s.config)
-	s.Hooks, s.Valve, s.Policies, s.After = newRejoin(s), newValve(s), &Policies{s: s}, &StartAfter{s: s}
 	return s
 }
 
@@ -126,14 +122,14 @@ func (s *Starts) Link(l Links) { s.o.Links = l }
 // Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
 // overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before, waiting := s.Valve.Mode(), s.waiting()
+	before, waiting := s.mode(), s.waiting()
 	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
-	s.After.configure(now, e.Spec)
+	s.setStartAfter(now, e.Spec)
 	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
 	s.limit(now, settings)
-	s.Policies.suspend(now, s.Valve.Mode() == v1alpha1.ModeDisabled)
-	if s.Valve.Mode() != before {
-		s.Valve.modeChanged() // once no limit of the earlier mode holds a pod
+	s.suspendPolicies(now, s.mode() == v1alpha1.ModeDisabled)
+	if s.mode() != before {
+		s.wakeProcesses() // once no limit of the earlier mode holds a pod
 	}
 	for _, t := range waiting {
 		s.review(now, t.UID(), t.Name()) // it may be exempt now
@@ -154,6 +150,12 @@ func (s *Starts) limit(now time.Time, settings throttle.Settings) {
 	defer s.unlock()
 	s.ledger.limiter.Configure(now, settings)
 	s.ledger.resort.configure(settings)
+}
+
+func (s *Starts) wakeProcesses() {
+	s.lock()
+	defer s.unlock()
+	s.ledger.endsChanged()
 }
 
 // Config returns the configuration in force.

@@ -20,7 +20,7 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	for _, sandbox := range sandboxes {
 		uid := Key(sandbox)
 		known[uid] = s.Known(uid)
-		selected[uid] = s.After.selecting(sandbox)
+		selected[uid] = s.selecting(sandbox)
 	}
 	live := alive(sandboxes, ctrs)
 	subjects := make([]subject, len(live))
@@ -38,7 +38,7 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	defer s.unlock()
 	l := &s.ledger
 	l.effects.wakes = true
-	s.Hooks.expectLocked(ctrs)
+	s.ledger.hooks.expect(ctrs)
 	lost := l.rebuildPods(now, live, ctrs)
 	for _, p := range lost {
 		p.loseSandbox(now)

@@ -49,11 +49,11 @@ func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing
 			all = append(all, p)
 		}
 		n.lists(all, ctrs...)
-		require.True(t, n.Hooks.Freeze())
+		require.True(t, n.Freeze())
 		for _, p := range all {
 			n.EnterGate(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, p.latest["app"].GetId(), began.Add(time.Second), time.Time{})
 		}
-		require.NoError(t, n.Hooks.Thaw(t.Context()))
+		require.NoError(t, n.Thaw(t.Context()))
 		waiting, starting := n.names()
 		require.Len(t, starting, 1, "there is one slot")
 		require.Len(t, waiting, 2)

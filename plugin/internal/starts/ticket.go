@@ -94,7 +94,7 @@ type Outlook struct {
 	State    throttle.State // of the ticket
 	Reason   reasons.Reason // for State; empty while the ticket waits
 	Gone     bool           // Process.Gone is closed
-	Valve    ValveState
+	Ends     Ends
 	Changed  <-chan struct{}
 	Forecast Forecast
 	Moved    <-chan struct{}
@@ -108,8 +108,8 @@ func (p Process) Look(deadline time.Time) Outlook {
 }
 
 func (p Process) look(deadline time.Time) Outlook {
-	b, v := &p.s.ledger.board, p.s.Valve
-	o := Outlook{Valve: v.stateLocked(), Changed: v.changed, Forecast: b.forecast(p.UID(), deadline), Moved: b.moved}
+	l := &p.s.ledger
+	o := Outlook{Ends: l.ends(), Changed: l.node.changed, Forecast: l.board.forecast(p.UID(), deadline), Moved: l.board.moved}
 	o.State, o.Reason = p.t.Status()
 	select {
 	case <-p.Gone:
@@ -152,7 +152,7 @@ func (s *Starts) EnterRoom(now time.Time, who Identity, pod podwatch.Pod, since,
 
 // EnterGate returns the process of a hook. since is when it began to wait, deadline when it can wait no longer, or zero if
 // that is not known. A hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it
-// starts at once. Where the valve ends all waits, the hook takes no slot.
+// starts at once. When all waits end, the hook takes no slot.
 func (s *Starts) EnterGate(now time.Time, who Identity, containerID string, since, deadline time.Time) Process {
 	pod := s.Known(who.UID)
 	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
@@ -169,10 +169,10 @@ func (s *Starts) EnterGate(now time.Time, who Identity, containerID string, sinc
 			p.ticket.StartExempt(now)
 		}
 	}
-	valve := s.Valve.stateLocked()
-	waits := !valve.Shutdown && !valve.Pressure
+	ends := s.ledger.ends()
+	waits := !ends.Shutdown && !ends.Pressure
 	if waits {
-		s.Hooks.backLocked(containerID)
+		s.ledger.hooks.isBack(containerID)
 	}
 	return s.comes(now, p.ticket, gone, deadline, waits)
 }

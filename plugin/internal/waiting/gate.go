@@ -75,7 +75,7 @@ func (g *Gate) Off() string { return cmp.Or(g.off(), g.breaker.tripped()) }
 
 // off returns why no container may wait in the gate now, or "" if only the breaker may forbid it.
 func (g *Gate) off() string {
-	state, _ := g.o.Starts.Valve.Now()
+	state := g.o.Starts.Ends()
 	why := g.unusable()
 	switch {
 	case state.Shutdown:

@@ -28,7 +28,7 @@ func (c *Chooser) Wait(ctx context.Context, h gate.Hello, sendForecast gate.Send
 	return c.Gate.wait(ctx, h, sendForecast)
 }
 
-// wait is Wait for a hook. It ends with the pod, the container, the valve, and before its deadline.
+// wait is Wait for a hook. It ends with the pod, the container, when all waits end, and before its deadline.
 func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
 	// If the clock was set back since the hook was made, its deadline is too late for kubelet.
 	if latest := time.Now().Add(g.o.Gate.Timeout); h.Deadline.After(latest) {
@@ -57,7 +57,7 @@ func podOf(h gate.Hello) starts.Identity {
 
 // await blocks until a waiting process has its answer, and sends it its forecast each time that this changes. ends
 // returns the answer if there is one. It is called again when the ticket is decided, when done is closed, and when the
-// valve or the forecasts change, but not because time passes; sent reports whether the process was sent a forecast.
+// reasons to end all waits or the forecasts change, but not because time passes; sent reports whether the process was sent a forecast.
 // expired returns the answer at the deadline.
 func await(
 	ctx context.Context, h gate.Hello, p starts.Process, done <-chan struct{}, sendForecast gate.SendForecast,
@@ -96,12 +96,12 @@ func (g *Gate) ended(now starts.Outlook, p starts.Process) (v gate.Verdict, ends
 	switch {
 	case now.State != throttle.Waiting, now.Gone:
 		return decided(now), true
-	case now.Valve.HoldsNone:
+	case now.Ends.HoldsNone:
 		p.StartNotHeld(time.Now())
-		return gate.Verdict{Go: true, Reason: g.o.Starts.Valve.WhyHoldsNone()}, true
-	case now.Valve.Shutdown:
+		return gate.Verdict{Go: true, Reason: g.o.Starts.WhyHoldsNone()}, true
+	case now.Ends.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
-	case now.Valve.Pressure:
+	case now.Ends.Pressure:
 		return gate.Verdict{Reason: gate.NodePressure}, true
 	default:
 		return gate.Verdict{}, false

@@ -102,8 +102,8 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 		return nil, time.Time{}
 	}
 	inRoom = make(map[string]bool, len(waiters))
-	full, frozen := false, r.o.Starts.Hooks.Frozen() // frozen: pods that have not come back yet may be first
-	behind := false                                  // one that leaves without its slot stays in the room, before the next ones
+	full, frozen := false, r.o.Starts.Frozen() // frozen: pods that have not come back yet may be first
+	behind := false                            // one that leaves without its slot stays in the room, before the next ones
 	for _, v := range waiting {
 		for _, w := range waiters[v.UID] {
 			inRoom[v.UID] = true
@@ -137,8 +137,8 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 
 // wait is [Chooser.Wait] for a process of the room: it blocks until a pod may have its sandbox.
 func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
-	if !r.o.Starts.Valve.Enforces() {
-		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, nil
+	if !r.o.Starts.Enforces() {
+		return gate.Verdict{Go: true, Reason: r.o.Starts.WhyHoldsNone()}, nil
 	}
 	pod := r.identify(ctx, h.PodUID)
 	if err := ctx.Err(); err != nil {
@@ -195,9 +195,9 @@ func (r *Room) ended(now starts.Outlook, w *roomWaiter, sent bool) (v gate.Verdi
 	switch {
 	case now.State != throttle.Waiting:
 		return decided(now), true
-	case now.Valve.HoldsNone:
-		return gate.Verdict{Go: true, Reason: r.o.Starts.Valve.WhyHoldsNone()}, true
-	case now.Valve.Shutdown:
+	case now.Ends.HoldsNone:
+		return gate.Verdict{Go: true, Reason: r.o.Starts.WhyHoldsNone()}, true
+	case now.Ends.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case isClosed(w.reserved):
 		return gate.Verdict{Go: true, Reason: gate.TurnNear}, true

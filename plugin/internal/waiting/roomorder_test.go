@@ -15,12 +15,12 @@ import (
 )
 
 // freeze stops the room, as after a start of the daemon. thaw ends that.
-func (n *node) freeze() { n.o.Starts.Hooks.Freeze() }
+func (n *node) freeze() { n.o.Starts.Freeze() }
 
 func (n *node) thaw() {
 	now, cancel := context.WithCancel(n.t.Context())
 	cancel()
-	require.NoError(n.t, n.o.Starts.Hooks.Thaw(now))
+	require.NoError(n.t, n.o.Starts.Thaw(now))
 	n.o.Starts.Wake()
 	n.passes(0)
 }

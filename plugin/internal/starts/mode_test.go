@@ -13,18 +13,18 @@ func TestAShutdownExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := aStarts()
-		isSet := func() bool { state, _ := s.Valve.Now(); return state.Shutdown }
-		s.Valve.SetShutdown(true)
+		isSet := func() bool { state, _ := s.endsNow(); return state.Shutdown }
+		s.SetShutdown(true)
 		time.Sleep(time.Minute)
-		s.Valve.SetShutdown(false)
-		_, changed := s.Valve.Now()
-		s.Valve.SetShutdown(true)
+		s.SetShutdown(false)
+		_, changed := s.endsNow()
+		s.SetShutdown(true)
 		<-changed
-		_, changed = s.Valve.Now()
+		_, changed = s.endsNow()
 		time.Sleep(longestShutdown - 1)
 		synctest.Wait()
 		require.True(t, isSet())
-		s.Valve.SetShutdown(true) // this is known already
+		s.SetShutdown(true) // this is known already
 		select {
 		case <-changed:
 			require.Fail(t, "nothing has changed")

@@ -24,7 +24,7 @@ func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 		hook, made, up := waits.waits("app"), n.pod("made").runs().makes("app"), n.pod("up").runs()
 		roomed := n.pod("in the room", restarted("Never")).entersRoom()
 
-		n.o.Starts.Valve.SetShutdown(true)
+		n.o.Starts.SetShutdown(true)
 		for _, a := range []*asker{hook, made.hookAsks(), roomed, n.pod("late", restarted("Never")).entersRoom()} {
 			assert.Equal(t, gate.Verdict{Reason: gate.NodeShutdown}, a.result(), "also a hook that comes now ends")
 		}
@@ -49,7 +49,7 @@ func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 		n := aNode(t)
 		half := n.pod("half", has(podwatch.App, "beside")).runs()
 		half.starts("app")
-		n.o.Starts.Valve.SetShutdown(true)
+		n.o.Starts.SetShutdown(true)
 		half.starts("beside")
 		critical := n.stranger("critical")
 		critical.sandbox.Namespace = "kube-system" // critical pods are exempt in this namespace
@@ -71,7 +71,7 @@ func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 		hook, made := p.waits("app"), p.makes("second")
 		roomed := n.pod("in the room", restarted("Never")).entersRoom()
 
-		n.o.Starts.Valve.SetPressure(true)
+		n.o.Starts.SetPressure(true)
 		for _, a := range []*asker{hook, made.hookAsks()} {
 			assert.Equal(t, gate.Verdict{Reason: gate.NodePressure}, a.result(), "also a hook that comes now ends")
 		}
@@ -89,7 +89,7 @@ func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 
 func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 	t.Parallel()
-	for name, press := range map[string]func(*starts.Valve, bool){"shutdown": (*starts.Valve).SetShutdown, "shortage": (*starts.Valve).SetPressure} {
+	for name, press := range map[string]func(*starts.Starts, bool){"shutdown": (*starts.Starts).SetShutdown, "shortage": (*starts.Starts).SetPressure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -97,10 +97,10 @@ func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 				holder := n.occupy("holder")
 				p := n.pod("waits").runs()
 				hook := p.waits("app")
-				press(n.o.Starts.Valve, true)
-				press(n.o.Starts.Valve, true)
+				press(n.o.Starts, true)
+				press(n.o.Starts, true)
 				require.False(t, hook.result().Go)
-				press(n.o.Starts.Valve, false)
+				press(n.o.Starts, false)
 				assert.Empty(t, n.Gate.Off())
 				hook = p.waits("app")
 				holder.getsReady()
@@ -113,14 +113,14 @@ func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 // In the modes in which no pod waits, none is refused.
 func TestNoPodIsRefusedInAModeWithoutWaiting(t *testing.T) {
 	t.Parallel()
-	for name, press := range map[string]func(*starts.Valve, bool){"shutdown": (*starts.Valve).SetShutdown, "shortage": (*starts.Valve).SetPressure} {
+	for name, press := range map[string]func(*starts.Starts, bool){"shutdown": (*starts.Starts).SetShutdown, "shortage": (*starts.Starts).SetPressure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := aNode(t)
 				n.configure("spec: {mode: Shadow}", throttle.Settings{MaxConcurrent: 1})
 				n.occupy("holder")
-				press(n.o.Starts.Valve, true)
+				press(n.o.Starts, true)
 				n.pod("second").runs().starts("app")
 			})
 		})

@@ -1,0 +1,124 @@
+package starts
+
+import (
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
+)
+
+// longestShutdown is how long a shutdown counts without an end. The API server may be unable to report its end, and
+// pods must not be refused for ever.
+const longestShutdown = 10 * time.Minute
+
+// Ends says why all waits end. The zero value: they do not.
+type Ends struct {
+	HoldsNone bool // the mode holds no pod: pods that wait start
+	Shutdown  bool // the node shuts down: pods that wait are refused
+	Pressure  bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
+}
+
+// nodeEnds is the part of the ledger about what ends all waits.
+type nodeEnds struct {
+	Ends                        // without HoldsNone, which follows from the mode
+	changed       chan struct{} // closed with the next change of Ends
+	shutdownLimit *time.Timer   // ends a shutdown that is not canceled
+}
+
+func (l *ledger) mode() v1alpha1.Mode { return l.config.Load().Spec.GetMode() }
+
+func (l *ledger) ends() Ends {
+	e := l.node.Ends
+	e.HoldsNone = l.mode() != v1alpha1.ModeEnforce
+	return e
+}
+
+// endsChanged wakes the processes that wait.
+func (l *ledger) endsChanged() {
+	close(l.node.changed)
+	l.node.changed = make(chan struct{})
+}
+
+// Ends returns why all waits end now.
+func (s *Starts) Ends() Ends {
+	s.lock()
+	defer s.unlock()
+	return s.ledger.ends()
+}
+
+// mode returns the mode in force.
+func (s *Starts) mode() v1alpha1.Mode { return s.config.Load().Spec.GetMode() }
+
+// Enforces reports whether the mode is Enforce, so that pods wait.
+func (s *Starts) Enforces() bool { return s.mode() == v1alpha1.ModeEnforce }
+
+// MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
+func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
+	return s.Enforces() && !isExempt(s.config.Load().Spec.Exemptions, identify(sandbox), podwatch.Pod{})
+}
+
+// WhyHoldsNone returns why no pod is held: observe.Disabled or observe.Shadow. It means nothing in the mode Enforce.
+func (s *Starts) WhyHoldsNone() reasons.Reason {
+	if s.mode() == v1alpha1.ModeDisabled {
+		return observe.Disabled
+	}
+	return observe.Shadow
+}
+
+// SetShutdown handles kubelet's report that the node shuts down, or no longer does. Without a report, a shutdown ends
+// after ten minutes. kubelet ends a pod only after the start that it waits for, so hooks that wait would delay the
+// shutdown.
+func (s *Starts) SetShutdown(begins bool) {
+	defer s.o.Observer.Caught("SetShutdown")
+	s.lock()
+	defer s.unlock()
+	n := &s.ledger.node
+	if n.Shutdown == begins {
+		return
+	}
+	n.Shutdown = begins
+	s.ledger.endsChanged()
+	if begins {
+		n.shutdownLimit = time.AfterFunc(longestShutdown, func() { s.SetShutdown(false) })
+	} else {
+		n.shutdownLimit.Stop()
+	}
+	s.ledger.report(observe.Shutdown{Begins: begins, Waiting: len(s.ledger.limiter.Waiting())})
+}
+
+// SetPressure handles kubelet's report that the node is short of memory, disk or process IDs, or no longer is. The
+// kubelet cannot evict a pod that waits in the gate.
+func (s *Starts) SetPressure(short bool) {
+	defer s.o.Observer.Caught("SetPressure")
+	s.lock()
+	defer s.unlock()
+	if n := &s.ledger.node; n.Pressure != short {
+		n.Pressure = short
+		s.ledger.endsChanged()
+	}
+	s.ledger.report(observe.NodePressure{Begins: short})
+}
+
+// barred returns the decision on a start that no limit could admit.
+func barred(reason reasons.Reason) throttle.Decision {
+	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
+}
+
+// changeMode handles a change of the mode. waiting are the pods that waited then. Unless the new mode is Shadow, starts
+// that continued at once count as under way.
+func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*throttle.Ticket) {
+	if mode := s.mode(); mode == before || mode == v1alpha1.ModeShadow {
+		return
+	}
+	known := map[string]podwatch.Pod{}
+	for _, t := range waiting {
+		known[t.UID()] = s.Known(t.UID())
+	}
+	s.endShadows(now, known)
+	s.Wake()
+}
