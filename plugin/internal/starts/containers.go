@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -113,75 +114,6 @@ func (p *Pod) exit(c *container, at time.Time) {
 	if p.inSandbox(c) {
 		p.exits[c.name] = p.exits[c.name].and(at, ran)
 	}
-}
-
-// allUndone reports whether the latest try to start the pod is over although no process of it ran (its container was
-// rejected, undone, or could not be started), and no container runs or is in creation. pod is kubelet's report. The end of
-// an init container is no such end.
-func (p *Pod) allUndone(pod podwatch.Pod) bool {
-	undone := p.undone
-	for _, c := range p.containers {
-		switch reported := pod.Containers[c.name]; {
-		case c.running:
-			return false
-		case !c.inCreation():
-		case reported.StartFailed && reported.ID == c.id:
-			undone = true
-		default:
-			return false
-		}
-	}
-	return undone
-}
-
-// Progress is how far a start is. The zero value: it has not begun.
-type Progress struct {
-	IDs      map[string]string // the IDs of the running containers, by name
-	Youngest time.Time         // when the last of them began to run
-	Made     time.Time         // when the daemon first knew that container
-	Begun    bool              // one of them was made for this start
-	// CrashLoops: kubelet holds back one that was made for this start and failed, but for those that expire noted.
-	CrashLoops bool
-	Making     bool // one in the present sandbox is in creation: a report that kubelet cannot make one is older
-}
-
-// progress returns how far the start of the pod is. joined is when it joined the queue, pod kubelet's report of it. A
-// container has failed only if the report is about that container. A container that runs
-// by the report counts as running: a runtime that was killed may not report its start.
-func (p *Pod) progress(joined time.Time, pod podwatch.Pod) Progress {
-	run := Progress{IDs: map[string]string{}}
-	for _, c := range p.containers {
-		if p.replaced(c) {
-			continue
-		}
-		ofStart := !c.made.Before(joined)
-		reported := pod.Containers[c.name]
-		since := c.since
-		if !c.running {
-			if c.exited || !reported.Running || c.id != reported.ID {
-				run.CrashLoops = run.CrashLoops || (ofStart && !c.expired && c.id == reported.ID && reported.CrashLooping)
-				run.Making = run.Making || c.inCreation() && p.inSandbox(c)
-				continue
-			}
-			since = c.made
-		}
-		run.IDs[c.name] = c.id
-		run.Begun = run.Begun || ofStart
-		if since.After(run.Youngest) {
-			run.Youngest, run.Made = since, c.made
-		}
-	}
-	return run
-}
-
-// replaced reports whether a later container has the same name. A runtime that was killed may list both as running.
-func (p *Pod) replaced(c *container) bool {
-	for _, other := range p.containers {
-		if other.name == c.name && other.made.After(c.made) {
-			return true
-		}
-	}
-	return false
 }
 
 // NewContainer is a container that the runtime is about to make, and the state of its pod.
@@ -310,38 +242,37 @@ func (e exits) and(at time.Time, ran time.Duration) exits {
 	return exits{last: at, repeats: e.repeats + 1}
 }
 
-// runs reports whether a container of this name runs.
-func (p *Pod) runs(name string) bool {
-	for _, c := range p.containers {
-		if c.running && c.name == name {
-			return true
-		}
+// kubelet asks for the app containers of a pod one after the other, and for the next one also if one failed. What the
+// daemon held back must not start after what kubelet asks for later.
+
+// hold notes that the daemon holds back a container: it is refused, or its hook waits.
+func (p *Pod) hold(name string) {
+	if !slices.Contains(p.held, name) {
+		p.held = append(p.held, name)
 	}
-	return false
 }
 
-// exitedSince reports whether a container exited in the pod's present sandbox at or after t.
-func (p *Pod) exitedSince(t time.Time) bool {
-	for _, e := range p.exits {
-		if !e.last.Before(t) {
-			return true
-		}
-	}
-	return false
+// release notes that the daemon lets a container start that it may have held back.
+func (p *Pod) release(name string) {
+	p.held = slices.DeleteFunc(p.held, func(held string) bool { return held == name })
 }
 
-// allExited reports whether all app containers of the pod exited at or after t, and none of them runs. pod is kubelet's
-// report. The result is false if the report has no app container.
-func (p *Pod) allExited(t time.Time, pod podwatch.Pod) bool {
-	apps := 0
-	for name, c := range pod.Containers {
-		if c.Kind != podwatch.App {
-			continue
-		}
-		apps++
-		if e, exited := p.exits[name]; !exited || e.last.Before(t) || p.runs(name) {
-			return false
+// heldBefore returns a container that was held back and comes before the one of this name: by the pod's spec or, if that
+// is not known, because kubelet asked for it first. It returns "" if there is none. If kubelet reports that it cannot
+// make a container, does not start one again, or backs off for minutes after the waits of one have ended without a turn, it
+// does not wait for that one either. It asks for nothing after an init container before that is done: what the daemon held
+// back has run then, while there was no connection to the runtime.
+func (p *Pod) heldBefore(name string, pod podwatch.Pod) string {
+	asked, known := pod.Containers[name]
+	for _, held := range p.held {
+		other := pod.Containers[held]
+		switch {
+		case !known && held == name:
+			return ""
+		case other.Kind == podwatch.Init, pod.CannotMake, other.Over, other.CrashLooping, known && other.Place >= asked.Place:
+		default:
+			return held
 		}
 	}
-	return apps > 0
+	return ""
 }

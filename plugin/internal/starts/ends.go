@@ -41,6 +41,46 @@ func (s *Starts) podDeleted(now time.Time, uid string) {
 	s.ledger.forgetDeleted(now, uid)
 }
 
+// recount updates how a pod counts in its groups, by what the pod watch knows now. mirror reports whether the mirror of
+// a static pod was deleted.
+func (l *ledger) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
+	switch {
+	case mirror && !p.reported: // where the runtime has the pod, it is forgotten with its sandbox
+		l.forget(now, p)
+	case pod.Terminal():
+		l.limiter.Finished(now, p.UID)
+	case !l.countRunning(now, p, pod):
+		l.limiter.NotReady(now, p.UID)
+	}
+}
+
+// countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
+// report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come. A pod that
+// the watch does not know counts as ready once its start is over.
+func (l *ledger) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
+	run := p.progress(time.Time{}, pod)
+	if len(run.IDs) == 0 || pod.Terminal() {
+		return false
+	}
+	if p.shadow != nil {
+		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting {
+			return false
+		}
+	}
+	ready := pod.ContainersReady && pod.Describes(run.IDs)
+	if !pod.IsKnown() { // nothing reports whether it is ready
+		ready = p.seemsReady()
+	}
+	l.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: p.matched.groups, Running: true, Ready: ready})
+	return true
+}
+
+// seemsReady reports whether the start of a pod that runs is over, and was not stuck.
+func (p *Pod) seemsReady() bool {
+	state, reason := p.start()
+	return state != throttle.Waiting && state != throttle.Starting && reason != reasons.Stuck
+}
+
 // judge judges the start of a pod by what the pod watch knows now. It returns when to judge the start again even without
 // a change, or zero if that is not needed.
 func (l *ledger) judge(now time.Time, p *Pod, pod podwatch.Pod) (again time.Time) {
@@ -105,6 +145,16 @@ func (l *ledger) judgeStarting(now time.Time, p *Pod, pod podwatch.Pod) (again t
 	return time.Time{}
 }
 
+// judge judges a start by kubelet's report, without a change of the pod. It returns when to judge it again, or zero.
+func (s *Starts) judge(now time.Time, pod podwatch.Pod) (again time.Time) {
+	s.lock()
+	defer s.unlock()
+	if p := s.ledger.pods[pod.UID]; p != nil {
+		again = s.ledger.judge(now, p, pod)
+	}
+	return again
+}
+
 // howItEnded returns how, and since when, the start of a pod is over: a pod with probes when all containers are ready,
 // one without when all have run for the settle time. With an empty reason it is not over, and again is when to judge it
 // again even without a change, or zero if that is not needed.
@@ -144,16 +194,6 @@ func terminal(pod podwatch.Pod) reasons.Reason {
 		return reasons.Completed
 	}
 	return reasons.Failed
-}
-
-// judge judges a start by kubelet's report, without a change of the pod. It returns when to judge it again, or zero.
-func (s *Starts) judge(now time.Time, pod podwatch.Pod) (again time.Time) {
-	s.lock()
-	defer s.unlock()
-	if p := s.ledger.pods[pod.UID]; p != nil {
-		again = s.ledger.judge(now, p, pod)
-	}
-	return again
 }
 
 // judgeBySigns judges a start under way without a report of kubelet, by the node's own signs: all containers have run

@@ -6,10 +6,11 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // subject is a pod, and what is known of it that policies may ask.
@@ -63,15 +64,6 @@ func (m matched) toLimiter() throttle.PodGroups {
 	return throttle.PodGroups{UID: m.UID, Groups: m.groups}
 }
 
-// put replaces the groups of a pod. A pod without news keeps its groups.
-func (l *ledger) put(now time.Time, p *Pod, m matched) {
-	if p.matched.UID != "" && m.unknown {
-		return
-	}
-	p.matched, l.version = m, l.version+1
-	l.limiter.SetGroups(now, m.toLimiter())
-}
-
 // regroup replaces the groups of pods, and the limits of the policies, in one step. Otherwise, a pod that waits could be
 // admitted to a group that some pods have left already while others have yet to join it. Pods may be unknown by now.
 func (l *ledger) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
@@ -85,42 +77,71 @@ func (l *ledger) regroup(now time.Time, limits map[string]throttle.GroupLimits, 
 	l.limiter.SetPolicies(now, limits, changed...)
 }
 
-// recount updates how a pod counts in its groups, by what the pod watch knows now. mirror reports whether the mirror of
-// a static pod was deleted.
-func (l *ledger) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
-	switch {
-	case mirror && !p.reported: // where the runtime has the pod, it is forgotten with its sandbox
-		l.forget(now, p)
-	case pod.Terminal():
-		l.limiter.Finished(now, p.UID)
-	case !l.countRunning(now, p, pod):
-		l.limiter.NotReady(now, p.UID)
-	}
+// SetPolicies replaces the StartPolicies in force. They must not be changed afterwards. Calls must not overlap.
+func (s *Starts) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
+	compiled := policies.Compile(inForce)
+	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.WithPolicies(now, compiled) })
+	s.Wake() // an override may begin
 }
 
-// countRunning counts a pod among those that run if one of its containers does, by the runtime or by kubelet's
-// report, and reports whether it does. A start that continued in the mode Shadow counts when its turn has come. A pod that
-// the watch does not know counts as ready once its start is over.
-func (l *ledger) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
-	run := p.progress(time.Time{}, pod)
-	if len(run.IDs) == 0 || pod.Terminal() {
-		return false
-	}
-	if p.shadow != nil {
-		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting {
-			return false
+// SetNamespaces implements [policies.NamespaceUser].
+func (s *Starts) SetNamespaces(now time.Time, labels map[string]map[string]string) {
+	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.WithNamespaces(now, labels) })
+	s.Wake() // policies of the scope Cluster may come into force
+}
+
+// Policies returns the StartPolicies in force.
+func (s *Starts) Policies() []policies.State { return s.inForce.Load().State() }
+
+// advancePolicies begins and ends the temporary overrides that are due, and returns when the next one is due, or zero if
+// none will be.
+func (s *Starts) advancePolicies(now time.Time) (next time.Time) {
+	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.Advance(now) })
+	return s.inForce.Load().Next()
+}
+
+// suspendPolicies takes all policies out of force, or puts them back.
+func (s *Starts) suspendPolicies(now time.Time, suspended bool) {
+	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.Suspend(now, suspended) })
+}
+
+// changePolicies replaces the policies in force, reports what has changed, and calls PoliciesChanged. It calls f again if
+// something else has changed while it matched the pods.
+func (s *Starts) changePolicies(now time.Time, f func(*policies.Set) (*policies.Set, *policies.Changes)) {
+	for {
+		before := s.inForce.Load()
+		next, c := f(before)
+		if next == before {
+			return
+		}
+		if s.putInForce(now, before, next) {
+			s.o.Observer.Report(observe.PolicyChanges{Changes: *c})
+			s.o.PoliciesChanged(*c)
+			return
 		}
 	}
-	ready := pod.ContainersReady && pod.Describes(run.IDs)
-	if !pod.IsKnown() { // nothing reports whether it is ready
-		ready = p.seemsReady()
-	}
-	l.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: p.matched.groups, Running: true, Ready: ready})
-	return true
 }
 
-// seemsReady reports whether the start of a pod that runs is over, and was not stuck.
-func (p *Pod) seemsReady() bool {
-	state, reason := p.start()
-	return state != throttle.Waiting && state != throttle.Starting && reason != reasons.Stuck
+// putInForce replaces the policies in force, and the groups of all pods by what matches them, in one step. It finds the
+// groups before it takes the lock, and does nothing and returns false if the policies or what is known of pods have
+// changed in between.
+func (s *Starts) putInForce(now time.Time, before, next *policies.Set) bool {
+	s.lock()
+	version, found := s.ledger.version, make([]matched, 0, len(s.ledger.pods))
+	for _, pod := range s.ledger.pods {
+		found = append(found, matched{Pod: pod.matched.Pod})
+	}
+	s.unlock()
+	for i := range found {
+		found[i].groups = next.Groups(found[i].Pod)
+	}
+	limits := next.Limits()
+	s.lock()
+	defer s.unlock()
+	if s.inForce.Load() != before || s.ledger.version != version {
+		return false
+	}
+	s.inForce.Store(next)
+	s.ledger.regroup(now, limits, found)
+	return true
 }

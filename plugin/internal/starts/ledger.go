@@ -4,10 +4,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/containerd/nri/pkg/api"
+
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // ledger is what the lock of a Starts guards: the limiter and the pods. The caller of a method holds the lock. A method
@@ -39,6 +42,54 @@ func newLedger(now time.Time, waitable time.Duration, config *atomic.Pointer[crd
 		limiter: throttle.New(now, throttle.Settings{}), config: config, waitable: waitable,
 		pods: map[string]*Pod{}, resort: newLastResort(now), board: board{moved: make(chan struct{})},
 		node: nodeEnds{changed: make(chan struct{})}, hooks: oldHooks{back: make(chan struct{})},
+	}
+}
+
+// at returns the pod with this identity. It adds a pod that is unknown.
+func (l *ledger) at(who Identity) *Pod {
+	p := l.pods[who.UID]
+	if p == nil {
+		p = newPod(who)
+		p.ticket = l.limiter.Lookup(who.UID) // kubelet may make containers of a pod that was deleted
+		l.pods[who.UID] = p
+	}
+	return p
+}
+
+// atSandbox returns the pod of a sandbox that the runtime reports.
+func (l *ledger) atSandbox(sandbox *api.PodSandbox) *Pod {
+	p := l.at(identify(sandbox))
+	p.update(sandbox)
+	return p
+}
+
+// forget forgets a pod unless something is left of it. If the pod watch knows it, what policies match and its latest start
+// are kept: it counts as running until it has finished.
+func (l *ledger) forget(now time.Time, p *Pod) {
+	if p.isLeft() {
+		return
+	}
+	l.effects.forgotten = append(l.effects.forgotten, p.UID)
+	if p.known {
+		p.reported, p.fromRoom, p.inRuntime = false, false, nothingReported()
+		p.selected, p.shadow, p.asks = nil, nil, asking{}
+		return
+	}
+	delete(l.pods, p.UID)
+	l.limiter.Finished(now, p.UID)
+}
+
+// forgetDeleted forgets a pod that was deleted from the API server, and ends its start. Whatever was left of it is gone:
+// kubelet has removed it, and the runtime does not report the removal of sandboxes that are older than itself.
+func (l *ledger) forgetDeleted(now time.Time, uid string) {
+	l.effects.forgotten = append(l.effects.forgotten, uid)
+	if p := l.pods[uid]; p != nil {
+		p.end(now, reasons.Deleted)
+		for id := range p.containers {
+			p.remove(id)
+		}
+		delete(l.pods, uid)
+		l.limiter.Finished(now, uid)
 	}
 }
 
@@ -104,3 +155,12 @@ func (s *Starts) lockPods(now time.Time, all ...subject) (their []*Pod) {
 
 // lockPod is lockPods of one pod.
 func (s *Starts) lockPod(now time.Time, one subject) *Pod { return s.lockPods(now, one)[0] }
+
+// put replaces the groups of a pod. A pod without news keeps its groups.
+func (l *ledger) put(now time.Time, p *Pod, m matched) {
+	if p.matched.UID != "" && m.unknown {
+		return
+	}
+	p.matched, l.version = m, l.version+1
+	l.limiter.SetGroups(now, m.toLimiter())
+}

@@ -119,54 +119,6 @@ func (p *Pod) lives() bool {
 // isLeft reports whether anything is left of the pod: a sandbox, a container, or a start that waits or is under way.
 func (p *Pod) isLeft() bool { return p.lives() || !p.isEmpty() }
 
-// at returns the pod with this identity. It adds a pod that is unknown.
-func (l *ledger) at(who Identity) *Pod {
-	p := l.pods[who.UID]
-	if p == nil {
-		p = newPod(who)
-		p.ticket = l.limiter.Lookup(who.UID) // kubelet may make containers of a pod that was deleted
-		l.pods[who.UID] = p
-	}
-	return p
-}
-
-// atSandbox returns the pod of a sandbox that the runtime reports.
-func (l *ledger) atSandbox(sandbox *api.PodSandbox) *Pod {
-	p := l.at(identify(sandbox))
-	p.update(sandbox)
-	return p
-}
-
-// forget forgets a pod unless something is left of it. If the pod watch knows it, what policies match and its latest start
-// are kept: it counts as running until it has finished.
-func (l *ledger) forget(now time.Time, p *Pod) {
-	if p.isLeft() {
-		return
-	}
-	l.effects.forgotten = append(l.effects.forgotten, p.UID)
-	if p.known {
-		p.reported, p.fromRoom, p.inRuntime = false, false, nothingReported()
-		p.selected, p.shadow, p.asks = nil, nil, asking{}
-		return
-	}
-	delete(l.pods, p.UID)
-	l.limiter.Finished(now, p.UID)
-}
-
-// forgetDeleted forgets a pod that was deleted from the API server, and ends its start. Whatever was left of it is gone:
-// kubelet has removed it, and the runtime does not report the removal of sandboxes that are older than itself.
-func (l *ledger) forgetDeleted(now time.Time, uid string) {
-	l.effects.forgotten = append(l.effects.forgotten, uid)
-	if p := l.pods[uid]; p != nil {
-		p.end(now, reasons.Deleted)
-		for id := range p.containers {
-			p.remove(id)
-		}
-		delete(l.pods, uid)
-		l.limiter.Finished(now, uid)
-	}
-}
-
 // end ends the pod's latest start for a reason, if it has not ended.
 func (p *Pod) end(now time.Time, reason reasons.Reason) {
 	if p.ticket != nil {
