@@ -203,7 +203,7 @@ func randomCall(rng *rand.Rand, l *throttle.Limiter, now *time.Time, tickets *[]
 	case 12:
 		ticket.End(*now, []reasons.Reason{reasons.Ready, reasons.Exited, reasons.Deleted}[rng.IntN(3)])
 	case 13:
-		l.SetStalled(*now, uid, now.Add(-short()))
+		l.Lookup(uid).SetStalled(*now, now.Add(-short()))
 	case 14:
 		l.SetGroups(*now, throttle.PodGroups{UID: uid, Groups: groups, Running: rng.IntN(2) == 0, Ready: rng.IntN(2) == 0})
 	case 15:

@@ -54,7 +54,7 @@ func (n *node) randomChange(rng *rand.Rand) {
 	case 5:
 		n.l.Finished(n.now, uid)
 	case 6:
-		n.l.SetStalled(n.now, uid, n.now)
+		n.l.Lookup(uid).SetStalled(n.now, n.now)
 	case 7:
 		n.pass(time.Duration(rng.IntN(20)) * time.Second)
 	default:

@@ -103,7 +103,7 @@ func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 	n.joinAndWait("holder", "a", "b")
 	n.pass(time.Minute)
 
-	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
+	n.l.Lookup("a").SetPriority(n.now, 0, 30*time.Second)
 	n.requireState("a", Starting, reasons.MaxWait)
 	n.end("a", reasons.Ready)
 
@@ -116,7 +116,7 @@ func TestSetPriorityReportsThatTheNextTimeMayHaveChanged(t *testing.T) {
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
 	n.joinAndWait("holder", "a")
 	n.l.Changed()
-	n.l.SetPriority(n.now, "a", 0, 30*time.Second)
+	n.l.Lookup("a").SetPriority(n.now, 0, 30*time.Second)
 	require.True(t, n.l.Changed(), "else Advance would be called too late")
 	require.Equal(t, t0.Add(30*time.Second), n.pass(0))
 }

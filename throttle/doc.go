@@ -123,7 +123,7 @@
 //
 // A start may wait for a pod behind it in the queue: clients are not ready before their
 // database is. A slot is lent (SlotLent) when for NoProgressAfter every slot was held by a
-// start without progress ([Limiter.SetStalled]), while a pod waits that no other limit holds.
+// start without progress ([Ticket.SetStalled]), while a pod waits that no other limit holds.
 // If the starts on a loan stall too, the next loan is twice as large, NoProgressAfter later:
 // a jam of n clients dissolves after log2(n) loans. When a start ends or makes progress,
 // unused loans end. When a start gets ready, the next loan is one slot again, NoProgressAfter

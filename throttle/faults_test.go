@@ -100,7 +100,7 @@ func TestALoanHelpsAGroupThatIsFullOfPodsWithoutProgress(t *testing.T) {
 			require.Len(t, p.began, 1)
 			stalls := func() {
 				for name, at := range p.began {
-					p.l.SetStalled(p.now, name, epoch.Add(at))
+					p.l.Lookup(name).SetStalled(p.now, epoch.Add(at))
 				}
 				p.look()
 			}

@@ -188,7 +188,7 @@ func (k *kubelet) finish(p *simPod, ticket *Ticket) {
 		return
 	}
 	if idle := p.began.Add(p.works); k.now.Sub(idle) >= 2*time.Second {
-		k.l.SetStalled(k.now, p.uid, idle)
+		k.l.Lookup(p.uid).SetStalled(k.now, idle)
 	}
 	k.after(time.Second, func() { k.finish(p, ticket) })
 }

@@ -114,7 +114,7 @@ func (o *lender) step(kinds map[string]int) {
 			p.stalled = o.now
 		}
 		o.say("%s stalled: %t", p.uid, !p.stalled.IsZero())
-		o.l.SetStalled(o.now, p.uid, p.stalled)
+		o.l.Lookup(p.uid).SetStalled(o.now, p.stalled)
 	case n < 63 && len(starting) > 0:
 		p := starting[o.rng.IntN(len(starting))]
 		o.say("%s ends", p.uid)

@@ -1,10 +1,8 @@
 package throttle
 
 import (
-	"reflect"
 	"time"
 
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -114,34 +112,6 @@ func (l *Limiter) Starting() []*Ticket { return l.slots.inFlight }
 // Settings returns the settings in force, with defaults.
 func (l *Limiter) Settings() Settings { return *l.settings }
 
-// SetPriority replaces Request.Priority and Request.MaxWait of a Waiting ticket, which moves in the
-// queue. It does nothing if the pod has no such ticket.
-func (l *Limiter) SetPriority(now time.Time, uid string, priority int32, maxWait time.Duration) {
-	now = l.at(now)
-	if t := l.groups.ticket(uid); t != nil && t.state == Waiting {
-		l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
-	}
-	l.admit(now)
-}
-
-// SetStalled sets when a Starting pod stopped making progress; zero if it makes progress or that is not known. It does
-// nothing if the pod is not Starting.
-func (l *Limiter) SetStalled(now time.Time, uid string, since time.Time) {
-	now = l.at(now)
-	t := l.groups.ticket(uid)
-	if t == nil || t.state != Starting || t.stalledSince.Equal(since) {
-		return
-	}
-	defer l.admit(now)
-	t.stalledSince, l.groups.counted = since, false
-	if since.IsZero() {
-		l.slots.repay()
-		t.pod.repay()
-		return
-	}
-	t.stalledSince = later(t.admitted, notAfter(now, since))
-}
-
 // SetPolicies replaces the limits of all policies, by the policy's name, and the groups of the given
 // pods, in one step. A policy that is absent limits nothing. The caller must not change the arguments afterwards.
 func (l *Limiter) SetPolicies(now time.Time, limits map[string]GroupLimits, pods ...PodGroups) {
@@ -193,27 +163,14 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 // SetProfiles replaces Request.Profile of pods, by their UIDs, and admits the pods that may start because
 // of that. It ignores pods without a ticket.
 func (l *Limiter) SetProfiles(now time.Time, profiles map[string]Profile) {
-	now = l.at(now)
 	changed := false
 	for uid, p := range profiles {
-		if t := l.groups.ticket(uid); t != nil && !reflect.DeepEqual(t.profile, p) {
-			t.profile, changed = p, true
+		if t := l.groups.ticket(uid); t != nil {
+			changed = t.setProfile(p) || changed
 		}
 	}
-	if !changed { // pods are reported often, and a decision among thousands takes a millisecond
-		return
-	}
-	l.slots.planned = false
-	l.admit(now)
-}
-
-// SetUse sets what a start has used since its admission. It does nothing if the pod has no ticket.
-func (l *Limiter) SetUse(uid string, use adaptive.Use) {
-	if t := l.groups.ticket(uid); t != nil {
-		if l.slots.adaptive != nil {
-			l.slots.adaptive.Spend(use.CPU - t.use.CPU)
-		}
-		t.use = use
+	if changed { // pods are reported often, and a decision among thousands takes a millisecond
+		l.admit(l.at(now))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // stall reports that the pods make no progress from now on.
 func (n *node) stall(uids ...string) {
 	for _, uid := range uids {
-		n.l.SetStalled(n.now, uid, n.now)
+		n.l.Lookup(uid).SetStalled(n.now, n.now)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {
 	n.requireStarting("a", "b")
 	n.stall("b")
 	n.pass(9 * time.Second)
-	n.l.SetStalled(n.now, "a", time.Time{})
+	n.l.Lookup("a").SetStalled(n.now, time.Time{})
 	n.pass(time.Minute)
 	n.requireStarting("a", "b")
 }
@@ -169,7 +169,7 @@ func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b")
-	n.l.SetStalled(n.now, "a", time.Time{})
+	n.l.Lookup("a").SetStalled(n.now, time.Time{})
 	n.end("a", reasons.Ready)
 	n.requireStarting("b")
 	require.Zero(t, n.l.Snapshot(n.now).Lent)
@@ -347,7 +347,7 @@ func TestOnlyAStartUnderWayStalls(t *testing.T) {
 	n.stall("x")
 	v, _ := n.l.View(n.now, "x")
 	require.Equal(t, n.now, v.StalledSince)
-	n.l.SetStalled(n.now, "a", t0.Add(-time.Hour))
+	n.l.Lookup("a").SetStalled(n.now, t0.Add(-time.Hour))
 	v, _ = n.l.View(n.now, "a")
 	require.Equal(t, t0, v.StalledSince, "it does not stall before its admission")
 	n.end("a", reasons.Ready)

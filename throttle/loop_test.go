@@ -62,7 +62,7 @@ func TestTheOwnerWakesAllPodsInTime(t *testing.T) {
 		},
 		"maxWait becomes shorter": {
 			settings: Settings{MaxConcurrent: 1},
-			then:     func(o *owner) { o.SetPriority(o.now, "b", 0, 40*time.Second) },
+			then:     func(o *owner) { o.Lookup("b").SetPriority(o.now, 0, 40*time.Second) },
 			want:     35 * time.Second, reason: reasons.MaxWait,
 		},
 		"the time of the last call is long past": {

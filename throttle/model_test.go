@@ -130,7 +130,7 @@ func (o *oracle) step() {
 		p := pick(waiting)
 		p.priority = int32(o.rng.IntN(2))
 		o.say("priority of %s %d", p.uid, p.priority)
-		o.l.SetPriority(o.now, p.uid, p.priority, 0)
+		o.l.Lookup(p.uid).SetPriority(o.now, p.priority, 0)
 		p.due = p.arrived.Add(o.settings.MaxWait)
 	case n < 94 && len(waiting) > 0:
 		p := pick(waiting)

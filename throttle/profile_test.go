@@ -129,8 +129,8 @@ func TestTheAdaptiveLimitUsesTheMeasuredUseOfStarts(t *testing.T) {
 	}{{adaptive.Use{Cores: 3, CPU: 3 * time.Second}, 1}, {adaptive.Use{}, 2}} {
 		n := herd(t, 1)
 		n.now = n.now.Add(3 * time.Second)
-		n.l.SetUse("0", c.use)
-		n.l.SetUse("gone", c.use)
+		n.l.Lookup("0").SetUse(c.use)
+		n.l.Lookup("gone").SetUse(c.use)
 		n.l.Join(n.now, Request{UID: "other", Profile: Profile{Kind: "other"}}).Wait(n.now)
 		require.Equal(t, c.want, n.underWay(), "%v: %s", c.use, n.l.Snapshot(n.now).Adaptive)
 	}

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
@@ -46,7 +47,7 @@ type Request struct {
 	// Groups are the pod's groups. They count only if Join makes a new ticket; nil keeps the groups
 	// that the pod has. [Limiter.SetGroups] replaces them.
 	Groups []Membership
-	// Profile is what is known of the start. [Limiter.SetProfiles] replaces it.
+	// Profile is what is known of the start. [Ticket.SetProfile] replaces it.
 	Profile Profile
 }
 
@@ -170,6 +171,59 @@ func (t *Ticket) Lent() bool {
 // Stalled reports whether the start makes no progress.
 func (t *Ticket) Stalled() bool { return !t.stalledSince.IsZero() }
 
+// SetPriority replaces Request.Priority and Request.MaxWait of a Waiting ticket, which moves in the queue. It does nothing
+// if the ticket is nil or not Waiting.
+func (t *Ticket) SetPriority(now time.Time, priority int32, maxWait time.Duration) {
+	if t == nil || t.state != Waiting {
+		return
+	}
+	t.l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
+	t.l.admit(t.l.at(now))
+}
+
+// SetProfile replaces Request.Profile.
+func (t *Ticket) SetProfile(now time.Time, p Profile) {
+	if t.setProfile(p) {
+		t.l.admit(t.l.at(now))
+	}
+}
+
+func (t *Ticket) setProfile(p Profile) (changed bool) {
+	if reflect.DeepEqual(t.profile, p) {
+		return false
+	}
+	t.profile, t.l.slots.planned = p, false
+	return true
+}
+
+// SetStalled sets when a Starting ticket stopped making progress; zero if it makes progress or that is not known. It does
+// nothing if the ticket is nil or not Starting.
+func (t *Ticket) SetStalled(now, since time.Time) {
+	if t == nil || t.state != Starting || t.stalledSince.Equal(since) {
+		return
+	}
+	now = t.l.at(now)
+	defer t.l.admit(now)
+	t.stalledSince, t.l.groups.counted = since, false
+	if since.IsZero() {
+		t.l.slots.repay()
+		t.pod.repay()
+		return
+	}
+	t.stalledSince = later(t.admitted, notAfter(now, since))
+}
+
+// SetUse sets what a start has used since its admission. It does nothing if the ticket is nil.
+func (t *Ticket) SetUse(use adaptive.Use) {
+	if t == nil {
+		return
+	}
+	if by := t.l.slots.adaptive; by != nil {
+		by.Spend(use.CPU - t.use.CPU)
+	}
+	t.use = use
+}
+
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {
 	// Admitted reports whether the pod may start or, for [Ticket.Reserve], may enter the gate.
@@ -205,8 +259,8 @@ type Held struct {
 	Asks float64
 	// NoneEnded reports, for GateFull, that no start has ended yet, so only free slots are promised.
 	NoneEnded bool
-	// For is what a Hold is for. It is set for StartAfter, whose Measured are the seconds until the Hold ends by itself,
-	// and whose Threshold is the longest time of the Hold, in seconds.
+	// For is what a Pause is for. It is set for StartAfter, whose Measured are the seconds until the Pause ends by itself,
+	// and whose Threshold is the longest time of the Pause, in seconds.
 	For string
 	// Until is when the limit allows one more start by itself; zero if that is not known.
 	Until time.Time

@@ -124,7 +124,7 @@ func TestStatusShowsLentSlots(t *testing.T) {
 	for _, name := range []string{"default/waits-for-database", "default/database"} {
 		l.Join(at(0), throttle.Request{UID: name, Name: name}).Wait(at(0))
 	}
-	l.SetStalled(at(6), "default/waits-for-database", at(1))
+	l.Lookup("default/waits-for-database").SetStalled(at(6), at(1))
 	l.Advance(at(11))
 	s := admin.NewStatus(at(12), l.Snapshot(at(12)), nil)
 	s.Adaptive = "kept: the pressure is as wanted"

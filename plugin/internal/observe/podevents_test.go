@@ -135,7 +135,7 @@ func TestEventsReportTheUnusual(t *testing.T) {
 	expired.DeadlineReached(s.now)
 	expired.DeadlineReached(s.now)
 	assert.Equal(t, []string{"Warning GateExpired default/expired: " + expiredText}, s.passes(time.Second), "once for the pod")
-	s.limiter.SetStalled(s.now, "stuck", s.now.Add(-time.Second))
+	s.limiter.Lookup("stuck").SetStalled(s.now, s.now.Add(-time.Second))
 	s.joins("lent").Wait(s.now)
 	assert.Equal(t, []string{
 		"Normal SlotLent default/lent: Got a slot beyond the limit after 0s: the pods within the limit make no progress, and may depend on this pod",
@@ -160,7 +160,7 @@ func TestAHerdMakesFewEvents(t *testing.T) {
 	assert.Greater(t, len(told), eventBurst)
 	assert.Contains(t, told[0], "default/pod-000", "the first in the queue is reported first")
 
-	s.limiter.SetStalled(s.now, "holder", s.now.Add(-time.Second))
+	s.limiter.Lookup("holder").SetStalled(s.now, s.now.Add(-time.Second))
 	assert.Equal(t, 1, strings.Count(strings.Join(s.passes(time.Second), "\n"), "SlotLent default/pod-000"))
 	most := 0
 	for range 10 {

@@ -144,7 +144,7 @@ func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podw
 	kind := newStart
 	lapses := enforces && a.beginsApp(pod) && t != nil && (t.Lent() || reason == reasons.Stuck)
 	if t != nil && t.Stalled() {
-		l.limiter.SetStalled(now, a.UID, now) // it goes on
+		t.SetStalled(now, now) // it goes on
 	}
 	if lapses {
 		// Its slot is lent beyond the limit, or it was stuck and has none. The pods of such starts may all make their app at

@@ -27,7 +27,7 @@ func (s *Starts) PodChanged(now time.Time, pod podwatch.Pod, deleted bool) {
 		if p.ticket.Repeats() > 0 {
 			first = restart
 		}
-		l.limiter.SetProfiles(now, map[string]throttle.Profile{p.UID: first})
+		p.ticket.SetProfile(now, first)
 	}
 	l.effects.wakes = !again.IsZero() || l.after.wakes()
 	if pod.Terminal() { // the pod watch forgets it, too
@@ -115,7 +115,7 @@ func (l *ledger) judgeWaiting(now time.Time, p *Pod, pod podwatch.Pod) {
 		t.StartExempt(now)
 		return
 	}
-	l.limiter.SetPriority(now, pod.UID, pod.Priority, pod.ActiveDeadline/10)
+	t.SetPriority(now, pod.Priority, pod.ActiveDeadline/10)
 	if pod.CannotMake && p.sandbox != "" && !p.progress(t.Arrived(), pod).Making {
 		t.Prepare(now, false)
 	}

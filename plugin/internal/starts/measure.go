@@ -193,7 +193,7 @@ func (s *Starts) measure(now time.Time) (next time.Time) {
 	after, waiting := s.noProgress()
 	found := make([]progress, len(all))
 	for i, one := range all {
-		found[i].uid = one.uid
+		found[i].ticket = one.ticket
 		if !s.measureOne(now, one) {
 			continue
 		}
@@ -242,7 +242,7 @@ func (s *Starts) noProgress() (after time.Duration, waiting bool) {
 // progress is what a start has used since its admission, or nil if that is not known, and since when it makes no progress,
 // or zero if it makes some.
 type progress struct {
-	uid          string
+	ticket       *throttle.Ticket // of the pod's latest start
 	use          *adaptive.Use
 	stalledSince time.Time
 }
@@ -253,8 +253,8 @@ func (s *Starts) setProgress(now time.Time, all []progress) {
 	defer s.unlock()
 	for _, one := range all {
 		if one.use != nil {
-			s.ledger.limiter.SetUse(one.uid, *one.use)
+			one.ticket.SetUse(*one.use)
 		}
-		s.ledger.limiter.SetStalled(now, one.uid, one.stalledSince)
+		one.ticket.SetStalled(now, one.stalledSince)
 	}
 }

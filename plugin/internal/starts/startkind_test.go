@@ -235,7 +235,7 @@ func TestTheAppOfAStuckStartIsAStartOfItsOwn(t *testing.T) {
 func (n *node) lends(idle string) {
 	since := time.Now()
 	time.Sleep(time.Minute)
-	n.ledger.limiter.SetStalled(time.Now(), idle, since)
+	n.ledger.limiter.Lookup(idle).SetStalled(time.Now(), since)
 	n.ledger.limiter.Advance(time.Now())
 }
 

@@ -84,7 +84,7 @@ func (n *node) measure() {
 		case launching, starting, probing:
 			starts++
 			p.took.read(n.now)
-			n.limiter.SetUse(p.name, p.took.lately())
+			n.limiter.Lookup(p.name).SetUse(p.took.lately())
 		}
 	}
 	n.measureAt = n.now + min(1, readEvery*float64(1+starts/16))
