@@ -6,6 +6,28 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// Deadlines
+//
+// A pod is overdue when it has waited for MaxWait, that of its policies if it is less. Its own
+// MaxWait counts as at least 30 seconds. Overdue pods go in the same order, but every second one
+// is the pod whose MaxWait ended first. While there are pods that are not overdue, slots alternate
+// between the queue and the overdue. An overdue pod starts over the limit unless another start
+// is over it for a deadline, or the next slot is for the queue. (If the queue is held by
+// something other than the number of starts, no slot is kept for it.) So deadlines take at
+// most every second slot, and put at most one start over the limit. A start without a token of the
+// rate limit is the only one in the time of a token: at most twice as many start as the rate limit
+// allows. A process that can wait no
+// longer ([Ticket.DeadlineReached]) is refused; its pod keeps its place.
+//
+// MaxWait limits the wait of every pod that has a waiter and that no bound of Running holds. A
+// pod that becomes overdue after k others starts at most 2(k+1) StartTimeouts after its
+// MaxWait, or as many times of a token if these are longer: all starts under way end within one StartTimeout of the start of an overdue pod.
+// Then none is over the limit and the queue has had its slot, so the next overdue pod starts.
+// Every second of these is the one that is overdue for longest, and pods that become overdue
+// later do not come before it. (TestMaxWaitBoundsTheWaitOfEveryPod: at most 1.7(k+1), with
+// tenants who fill the node with starts that hang.) Every such limit depends on k: if all starts
+// hang, c slots and one over them start c+1 pods in a StartTimeout.
+
 // admission decides which pod starts: the next in the queue, or one whose deadline is over. It also
 // decides which pods may wait near their turn, by an estimate of when the starts under way end.
 type admission struct {
@@ -15,7 +37,7 @@ type admission struct {
 	limits          *limits
 	tickets         *tickets
 	frozen          bool    // no ticket is admitted in its turn
-	hold            Hold    // the same, and for no deadline
+	pause           Pause   // the same, and for no deadline
 	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil if none does
 	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
 	queuesTurn      bool    // the next slot is for the queue, not for an overdue ticket
@@ -38,10 +60,10 @@ func (d *admission) try(now time.Time, t *Ticket) Decision {
 	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
 }
 
-// held returns what holds the next start, the Hold or the first limit of the node, or the zero value if nothing
+// held returns what holds the next start, the Pause or the first limit of the node, or the zero value if nothing
 // does. It takes nothing.
 func (d *admission) held(now time.Time) Held {
-	h := d.hold.held(now)
+	h := d.pause.held(now)
 	if h.none() {
 		h = d.slots.held()
 	}
@@ -63,7 +85,7 @@ func (d *admission) admit(now time.Time) {
 			d.overLimit, d.slots.beyond = nil, nil
 		}
 	}
-	for !d.frozen && d.hold.held(now).none() && d.admitOne(now) {
+	for !d.frozen && d.pause.held(now).none() && d.admitOne(now) {
 	}
 }
 
@@ -161,7 +183,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 			sooner(t.awaitedUntil) // then it reserves nothing any more
 		}
 	}
-	sooner(d.hold.Until)
+	sooner(d.pause.Until)
 	sooner(d.limits.heldByRate(now).Until)
 	sooner(d.limits.exceeded.Add(d.settings.FillEvery))
 	for i := range d.limits.signals { // without a new reading, the limit opens then

@@ -11,6 +11,52 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// Estimates
+//
+// A start is expected to take as long as the median of the last 16 that ended, or as the
+// starts under way have taken in the median if that is longer: what has not ended teaches, too.
+// While none has ended, it is expected to take twice as long as the oldest, and at least a
+// minute. Half of the starts of an age end before they are twice as old (the law of Lindy): so
+// one that takes longer than expected takes as long again. The expected wait of a ticket is when
+// its slot is free if the starts before it take slots in turn, and at least what a slower limit
+// gives.
+//
+// A place in the gate is a promise that the pod's turn comes within the time T that a process can
+// wait there. It is given if that is so though every start before it takes as long as it does
+// with a probability of less than 1 %:
+//
+//   - 12 times the mean, and twice the longest, of the last 128 starts, if one of its kind is among
+//     them. All starts become slower together, so more slots make nothing surer.
+//   - If none is, the same for starts of n other kinds, and 100/n(n+1) times their mean at least:
+//     of log-normal durations that spread by a factor of three between kinds, the next is longer
+//     than 50, 15 or 9 times the longest of one, two or three in one case of a hundred.
+//   - 100 times its age, if it is under way for more than twice the longest (Lindy again).
+//   - StartTimeout in any case, and if nothing has ended since the herd began (nothing started or
+//     waited for 10 s before): then only free slots are promised. What an earlier herd took says
+//     nothing for sure, as the same image may do other work.
+//
+// Each start takes StartTimeout unless it is as improbable that longer ones take all slots. When n starts
+// have ended and j others last longer, the next does so with (j+1)/(n+j+2), the rule of succession, and so many
+// of several as the beta-binomial distribution says. With j = 0, the first place behind full slots is given
+// when so many have ended: 99 with one slot, 12 with two, 4 with four, 2 with eight.
+//
+// Before the pod go those before it in the queue that occupy the gate or are awaited. Those behind
+// it that occupy the gate must still get their turn before their own deadline, unless its priority is
+// higher or their containers ran more often. Without that, pods that came back
+// one after the other could starve a pod with a place. In its own flow and band, an awaited pod counts only if it comes back before the turn of this one: a slot that is free
+// now goes to the first that asks. A promise is kept for the 10 seconds in which the pod is to come.
+// An overdue pod gets a place if it starts at once, over the limit. For a container that ran before
+// ([RetriedLate]), the turn must be expected in T/2: a refusal costs as much as a place that runs out. The rate limit and limits on signals limit the places to what they admit
+// in T/2. While the next token comes only after T, there is no place. In a jam there are places
+// for what loans will allow within half a minute. Bounds on the starts of a group allow what
+// the same estimate promises; its own groups allow a pod in any case, and a group without
+// claims allows any number.
+//
+// A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
+// first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
+// is of a flow with fewer pulls or, with as many, of a higher priority. With permits kept for the
+// first in the queue, pods that pull would take a third longer.
+
 const (
 	// unknownStart is the duration of a start that is expected until one was observed.
 	unknownStart = 15 * time.Second
@@ -93,7 +139,7 @@ func (h *history) median() time.Duration {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// expected returns how long a start is expected to take, as the package documentation says. It returns false if no start
+// expected returns how long a start is expected to take, as said above. It returns false if no start
 // has ended yet.
 func (s *slots) expected(now time.Time) (time.Duration, bool) {
 	since := s.admittedAt()
@@ -407,7 +453,7 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 			}
 		}
 	}
-	if d.hold.held(now).none() && d.limits.held(now).none() {
+	if d.pause.held(now).none() && d.limits.held(now).none() {
 		s.Waiting = d.queue.couldStart((*Ticket).waits)
 	}
 	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)

@@ -7,6 +7,25 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// Loans
+//
+// A start may wait for a pod behind it in the queue: clients are not ready before their
+// database is. A slot is lent (SlotLent) when for NoProgressAfter every slot was held by a
+// start without progress ([Ticket.SetStalled]), while a pod waits that no other limit holds.
+// If the starts on a loan stall too, the next loan is twice as large, NoProgressAfter later:
+// a jam of n clients dissolves after log2(n) loans. When a start ends or makes progress,
+// unused loans end. When a start gets ready, the next loan is one slot again, NoProgressAfter
+// later at the earliest; and so it is when the starts are within the limit again, or three
+// times NoProgressAfter after a loan.
+//
+// A start that has made no progress for NoProgressAfter also leaves its slot to the pods of other
+// flows, at most as many as the limit in all. So pods of one namespace that hang do not leave the
+// others one slot at a time.
+//
+// In the same way, starts are lent beyond a bound of Starting or a pacer when no pod that
+// counts against it makes progress. On a resource, each such start is as large as the pod
+// that was held when the loan was due. Nothing is lent beyond Running or claims.
+
 // loan is the latest loan: starts that are allowed beyond a limit.
 type loan struct {
 	size   int       // starts; zero if there is no loan

@@ -17,10 +17,10 @@ const (
 )
 
 // reserve decides whether t may wait near its turn. An overdue pod may in any case if it starts at once. A pod that a
-// bound of Running holds may not, because it may be held for hours. During a Hold, a pod may only if its process can wait
+// bound of Running holds may not, because it may be held for hours. During a Pause, a pod may only if its process can wait
 // until after its end, and starts begin only then. The result does not say how many tickets are ahead.
 func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) Decision {
-	held := d.hold.held(now)
+	held := d.pause.held(now)
 	if left := waitable - held.Until.Sub(now); held.none() || left > 0 {
 		if !held.none() {
 			waitable = left
@@ -91,7 +91,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			}
 		case heldBy == nil && !t.reserved && byBand(o, t) <= 0:
 			inside++
-			late := o.promisedUntil.After(now) && later(now, d.hold.Until).Add(f.turn()).After(o.promisedUntil)
+			late := o.promisedUntil.After(now) && later(now, d.pause.Until).Add(f.turn()).After(o.promisedUntil)
 			fits = fits && !late
 			f.start(o)
 		}

@@ -75,7 +75,7 @@ func (s *Starts) Container(
 	if a.Decision.Admitted {
 		p.release(a.Container)
 	} else {
-		p.hold(a.Container)
+		p.holdBack(a.Container)
 		a.Arrived, a.Since = p.ticket.Arrived(), p.ticket.Since(now)
 	}
 	if hook.Allow(a) {
@@ -118,7 +118,7 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 		a.Decision = barred(reasons.Deleted)
 	case enforces && a.Ends.Shutdown:
 		a.Decision = barred(gate.NodeShutdown)
-	case enforces && a.HeldBefore != "":
+	case enforces && a.HeldBackBefore != "":
 		a.Decision = barred(gate.Order)
 	default:
 		a.Decision = t.TryStart(now)

@@ -69,7 +69,7 @@ func (p *Pod) stopSandbox(sandbox string) (present bool) {
 // sandboxGone forgets what counted in the sandbox that was the present one.
 func (p *Pod) sandboxGone() {
 	clear(p.exits)
-	p.held, p.undone = nil, false
+	p.heldBack, p.undone = nil, false
 }
 
 // replace ends the containers that a new one replaces, because they have the same name.
@@ -118,17 +118,17 @@ func (p *Pod) exit(c *container, at time.Time) {
 
 // NewContainer is a container that the runtime is about to make, and the state of its pod.
 type NewContainer struct {
-	Identity          // of the pod
-	NoGate     string // why no hook may wait in its sandbox; empty if one may
-	Container  string // its name
-	Beside     bool   // another container of the pod runs
-	AppBeside  bool   // another app container, or one of an unknown kind, runs
-	AppEnded   bool   // another app container exited in this sandbox
-	Runs       bool   // any container of the pod runs
-	Again      bool   // a container of its name exited in this sandbox
-	Undone     bool   // see allUndone; what is about to be made does not count
-	HeldBefore string // a container that the daemon held back, and that kubelet starts before this one; empty if there is none
-	Repeats    int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
+	Identity              // of the pod
+	NoGate         string // why no hook may wait in its sandbox; empty if one may
+	Container      string // its name
+	Beside         bool   // another container of the pod runs
+	AppBeside      bool   // another app container, or one of an unknown kind, runs
+	AppEnded       bool   // another app container exited in this sandbox
+	Runs           bool   // any container of the pod runs
+	Again          bool   // a container of its name exited in this sandbox
+	Undone         bool   // see allUndone; what is about to be made does not count
+	HeldBackBefore string // a container that the daemon held back, and that kubelet starts before this one; empty if there is none
+	Repeats        int    // how often it exited since it last ran for 10 min, after which kubelet's back-off begins anew
 }
 
 // isAsked adds a container that the runtime is about to make, and makes its sandbox the present one. It replaces an
@@ -140,7 +140,7 @@ func (p *Pod) isAsked(now time.Time, sandbox string, ctr *api.Container, pod pod
 	p.create(ctr, now)
 	name := ctr.GetName()
 	m := NewContainer{
-		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, HeldBefore: p.heldBefore(name, pod),
+		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, HeldBackBefore: p.heldBackBefore(name, pod),
 	}
 	_, m.Again = p.exits[name]
 	for of := range p.exits {
@@ -245,26 +245,26 @@ func (e exits) and(at time.Time, ran time.Duration) exits {
 // kubelet asks for the app containers of a pod one after the other, and for the next one also if one failed. What the
 // daemon held back must not start after what kubelet asks for later.
 
-// hold notes that the daemon holds back a container: it is refused, or its hook waits.
-func (p *Pod) hold(name string) {
-	if !slices.Contains(p.held, name) {
-		p.held = append(p.held, name)
+// holdBack notes that the daemon holds back a container: it is refused, or its hook waits.
+func (p *Pod) holdBack(name string) {
+	if !slices.Contains(p.heldBack, name) {
+		p.heldBack = append(p.heldBack, name)
 	}
 }
 
 // release notes that the daemon lets a container start that it may have held back.
 func (p *Pod) release(name string) {
-	p.held = slices.DeleteFunc(p.held, func(held string) bool { return held == name })
+	p.heldBack = slices.DeleteFunc(p.heldBack, func(held string) bool { return held == name })
 }
 
-// heldBefore returns a container that was held back and comes before the one of this name: by the pod's spec or, if that
+// heldBackBefore returns a container that was held back and comes before the one of this name: by the pod's spec or, if that
 // is not known, because kubelet asked for it first. It returns "" if there is none. If kubelet reports that it cannot
 // make a container, does not start one again, or backs off for minutes after the waits of one have ended without a turn, it
 // does not wait for that one either. It asks for nothing after an init container before that is done: what the daemon held
 // back has run then, while there was no connection to the runtime.
-func (p *Pod) heldBefore(name string, pod podwatch.Pod) string {
+func (p *Pod) heldBackBefore(name string, pod podwatch.Pod) string {
 	asked, known := pod.Containers[name]
-	for _, held := range p.held {
+	for _, held := range p.heldBack {
 		other := pod.Containers[held]
 		switch {
 		case !known && held == name:

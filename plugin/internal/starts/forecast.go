@@ -44,11 +44,11 @@ func (f Forecast) Supersedes(last Forecast) bool {
 
 // board has the order and the pace of the pods that wait with a process. The lock of the Starts guards it.
 type board struct {
-	uids  []string      // in the order of the queue
-	from  time.Time     // when their turns were forecast, or the end of the hold before which there are none
-	held  bool          // there was a hold
-	pace  time.Duration // expected at that time
-	moved chan struct{} // closed when the forecasts change
+	uids   []string      // in the order of the queue
+	from   time.Time     // when their turns were forecast, or the end of the Pause before which there are none
+	paused bool          // there was a Pause
+	pace   time.Duration // expected at that time
+	moved  chan struct{} // closed when the forecasts change
 }
 
 // forecast returns the forecast for a pod whose process can wait until the deadline.
@@ -58,7 +58,7 @@ func (b *board) forecast(uid string, deadline time.Time) Forecast {
 		return Forecast{}
 	}
 	began := b.from
-	if b.held && began.After(deadline) && !deadline.IsZero() {
+	if b.paused && began.After(deadline) && !deadline.IsZero() {
 		began = deadline
 	}
 	left := max(0, deadline.Sub(began))
@@ -77,15 +77,15 @@ func (b *board) update(now time.Time, s throttle.Snapshot) (again time.Time) {
 	if s.Interval <= 0 {
 		s.Interval = leastPace
 	}
-	from, held := now, s.Held.Reason == reasons.StartAfter
-	if held {
+	from, paused := now, s.Held.Reason == reasons.StartAfter
+	if paused {
 		from = s.Held.Until
 	}
 	firstTurn := b.from.Add(max(leaveTolerance, b.pace))
 	moved := len(b.uids) == 0 || len(uids) < len(b.uids) || !slices.Equal(uids[:len(b.uids)], b.uids)
-	outdated := len(uids) > 0 && (moved || held != b.held || !now.Before(firstTurn) || (s.Interval-b.pace).Abs() > b.pace/4)
+	outdated := len(uids) > 0 && (moved || paused != b.paused || !now.Before(firstTurn) || (s.Interval-b.pace).Abs() > b.pace/4)
 	if outdated {
-		b.from, b.held, b.pace = from, held, s.Interval
+		b.from, b.paused, b.pace = from, paused, s.Interval
 	}
 	if outdated || len(uids) != len(b.uids) {
 		b.uids = uids

@@ -33,7 +33,7 @@ func newLastResort(now time.Time) *lastResort {
 // startAsLastResort starts a pod that asks, or that has a process that waits, and that the limiter does not admit for a
 // reason, if the limiter should have done so long ago: the pod has waited for its maxWait and longer than two starts may
 // take, and for as long the limiter has admitted none. In that time a limiter that works admits an overdue pod, see
-// "Deadlines" in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has
+// decide.go in package throttle. It does not start a pod that a limit of running pods holds, or startAfter, which has
 // a time limit of its own. It reports whether it started the pod.
 func (l *ledger) startAsLastResort(now time.Time, p *Pod, reason reasons.Reason) bool {
 	return l.resort.isDue(now, p, reason) && l.limiter.StartAnyway(now, p.UID, reasons.LastResort)

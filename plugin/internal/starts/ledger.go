@@ -22,7 +22,7 @@ type ledger struct {
 	waitable time.Duration   // Options.Waitable
 	pods     map[string]*Pod // by UID
 	version  uint64          // counts how often something new was known of a pod
-	after    awaitedPods     // the pods that startAfter waits for
+	after    afterPods       // the pods that startAfter waits for
 	resort   *lastResort     // starts pods that the limiter has forgotten
 	board    board           // when those that wait with a process will have their turn
 	node     nodeEnds        // what ends all waits

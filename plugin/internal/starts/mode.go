@@ -146,7 +146,7 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 // it. In the mode Disabled, only admissions that are frozen hold a start.
 func (l *ledger) goOn(now time.Time, p *Pod, why reasons.Reason) {
 	switch {
-	case l.config.Load().Spec.GetMode() == v1alpha1.ModeDisabled:
+	case l.mode() == v1alpha1.ModeDisabled:
 		if p.ticket.StartExempt(now) {
 			l.report(observe.Unpaced{Reason: observe.Disabled})
 		}
@@ -158,7 +158,7 @@ func (l *ledger) goOn(now time.Time, p *Pod, why reasons.Reason) {
 // beginShadow notes that a start continues at once, and that it is admitted when its turn comes. It returns false if that
 // is known already, or the mode has changed: then the start counts once its process runs.
 func (l *ledger) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins bool) {
-	if state, _ := p.start(); state != throttle.Waiting || !p.reported || p.inShadow() != nil || l.config.Load().Spec.GetMode() != v1alpha1.ModeShadow {
+	if state, _ := p.start(); state != throttle.Waiting || !p.reported || p.inShadow() != nil || l.mode() != v1alpha1.ModeShadow {
 		return false
 	}
 	p.shadow = &shadow{ticket: p.ticket, reason: why, began: now}

@@ -46,7 +46,7 @@ type inRuntime struct {
 	noGate      string                // why no hook may wait in the present sandbox; empty if one may
 	containers  map[string]*container // by ID
 	exits       map[string]exits      // by the name of the container, in the present sandbox
-	held        []string              // names of containers that the daemon held back in this sandbox and that have not begun to run since
+	heldBack    []string              // names of containers that the daemon held back in this sandbox and that have not begun to run since
 	undone      bool                  // the container that was made last ended without having run
 }
 

@@ -34,7 +34,7 @@ func (s *Starts) Begin(now time.Time, once ReadyOnce) {
 	s.lock()
 	after := &s.ledger.after
 	after.paces, after.node = true, once.Node
-	for _, one := range after.awaited {
+	for _, one := range after.entries {
 		one.from, one.state, one.once = now, "", slices.Contains(once.Entries, one.text)
 		if one.once {
 			one.state = observe.AfterReady
@@ -50,13 +50,13 @@ func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 	if spec.GetMode() == v1alpha1.ModeDisabled {
 		all = nil
 	}
-	next, selectors := make([]*awaited, 0, len(all)), afterSelectors{}
+	next, selectors := make([]*afterEntry, 0, len(all)), afterSelectors{}
 	for _, one := range all {
 		namespace, daemonSet := one.Pods()
 		if daemonSet == "" {
 			selectors = append(selectors, afterSelector{one.String(), namespace, one.PodSelector.Selector()})
 		}
-		next = append(next, &awaited{
+		next = append(next, &afterEntry{
 			text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
 		})
 	}
@@ -74,7 +74,7 @@ func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 // the latest, or zero if something has to happen first.
 func (s *Starts) lookAfter(now time.Time) (next time.Time) {
 	on := s.nodePods(now)
-	once, holds := s.holdAfter(now, on)
+	once, holds := s.pauseAfter(now, on)
 	if once != nil && s.o.KeepReady != nil {
 		s.o.KeepReady(*once)
 	}
@@ -84,18 +84,18 @@ func (s *Starts) lookAfter(now time.Time) (next time.Time) {
 	return time.Time{}
 }
 
-func (s *Starts) holdAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+func (s *Starts) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
 	s.lock()
 	defer s.unlock()
-	return s.ledger.holdAfter(now, on)
+	return s.ledger.pauseAfter(now, on)
 }
 
 // nodePods returns what the API server says of the node, without the pods if none may be waited for, and nothing without
 // entries.
 func (s *Starts) nodePods(now time.Time) (n nodePods) {
 	s.lock()
-	has := len(s.ledger.after.awaited) > 0
-	pods := slices.ContainsFunc(s.ledger.after.awaited, func(one *awaited) bool { return one.again || !one.once })
+	has := len(s.ledger.after.entries) > 0
+	pods := slices.ContainsFunc(s.ledger.after.entries, func(one *afterEntry) bool { return one.again || !one.once })
 	s.unlock()
 	o := s.o
 	if !has || o.Pods == nil {
@@ -131,7 +131,7 @@ type AfterView struct {
 func (s *Starts) StartAfter() (all []AfterView) {
 	s.lock()
 	defer s.unlock()
-	for _, one := range s.ledger.after.awaited {
+	for _, one := range s.ledger.after.entries {
 		v := AfterView{For: one.text, State: one.state}
 		if one.state == observe.AfterWaiting {
 			v.Until = one.end()
@@ -168,19 +168,19 @@ func (all afterSelectors) function() func(namespace string, its map[string]strin
 	return all.selecting
 }
 
-// hold returns the Hold for these entries, or the zero value without any.
-func hold(missing []*awaited) (h throttle.Hold) {
+// pauseFor returns the Pause for these entries, or the zero value without any.
+func pauseFor(missing []*afterEntry) (p throttle.Pause) {
 	for i, a := range missing {
-		if end := a.end(); end.After(h.Until) {
-			h.Until = end
+		if end := a.end(); end.After(p.Until) {
+			p.Until = end
 		}
-		if i == 0 || a.from.Before(h.Since) {
-			h.Since = a.from
+		if i == 0 || a.from.Before(p.Since) {
+			p.Since = a.from
 		}
 		if i > 0 {
-			h.For += ", "
+			p.For += ", "
 		}
-		h.For += a.text
+		p.For += a.text
 	}
-	return h
+	return p
 }

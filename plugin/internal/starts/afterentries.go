@@ -9,15 +9,15 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-// awaitedPods are the part of the ledger about the pods that others wait for.
-type awaitedPods struct {
-	awaited []*awaited
+// afterPods are the part of the ledger about the pods that others wait for.
+type afterPods struct {
+	entries []*afterEntry
 	node    string // the UID of the Node object; empty if it is not known yet
 	paces   bool   // this daemon paces pods, so what it sees counts
 }
 
-// awaited is an entry of startAfter.
-type awaited struct {
+// afterEntry is an entry of startAfter.
+type afterEntry struct {
 	text                 string // as String of the entry returns it
 	namespace, daemonSet string // daemonSet is empty if the entry has a selector
 	timeout              time.Duration
@@ -41,30 +41,30 @@ type nodePods struct {
 }
 
 // end returns when pods wait for the entry no longer.
-func (a *awaited) end() time.Time { return a.from.Add(a.timeout) }
+func (a *afterEntry) end() time.Time { return a.from.Add(a.timeout) }
 
 // replace replaces the entries. One that was there before keeps its time.
-func (p *awaitedPods) replace(next []*awaited) {
+func (p *afterPods) replace(next []*afterEntry) {
 	for _, a := range next {
-		for _, before := range p.awaited {
+		for _, before := range p.entries {
 			if before.text == a.text {
 				a.from, a.once, a.state = before.from, before.once, before.state
 			}
 		}
 	}
-	p.awaited = next
+	p.entries = next
 }
 
 // restart makes the timeouts count from now.
-func (p *awaitedPods) restart(now time.Time) {
-	for _, a := range p.awaited {
+func (p *afterPods) restart(now time.Time) {
+	for _, a := range p.entries {
 		a.from = now
 	}
 }
 
-func (p *awaitedPods) readyOnce() *ReadyOnce {
+func (p *afterPods) readyOnce() *ReadyOnce {
 	once := &ReadyOnce{Node: p.node, Entries: []string{}}
-	for _, a := range p.awaited {
+	for _, a := range p.entries {
 		if a.once {
 			once.Entries = append(once.Entries, a.text)
 		}
@@ -73,12 +73,12 @@ func (p *awaitedPods) readyOnce() *ReadyOnce {
 }
 
 // wakes reports whether a change of a pod may change for whom others wait.
-func (p *awaitedPods) wakes() bool {
-	return slices.ContainsFunc(p.awaited, func(a *awaited) bool { return a.again || a.state == observe.AfterWaiting })
+func (p *afterPods) wakes() bool {
+	return slices.ContainsFunc(p.entries, func(a *afterEntry) bool { return a.again || a.state == observe.AfterWaiting })
 }
 
 // isNew reports whether the Node object is another one than before. Then nothing was ready once.
-func (p *awaitedPods) isNew(now time.Time, node string) bool {
+func (p *afterPods) isNew(now time.Time, node string) bool {
 	before := p.node
 	if node == "" || node == before {
 		return false
@@ -86,23 +86,23 @@ func (p *awaitedPods) isNew(now time.Time, node string) bool {
 	p.node = node
 	if before != "" {
 		p.restart(now)
-		for _, a := range p.awaited {
+		for _, a := range p.entries {
 			a.once = false
 		}
 	}
 	return true
 }
 
-// holdAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what is to be
+// pauseAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what is to be
 // kept, or nil if nothing is new, and whether pods wait.
-func (l *ledger) holdAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+func (l *ledger) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
 	after := &l.after
 	keep := after.isNew(now, on.node)
 	if !on.listed && !l.hasReported() { // kubelet has no pods yet: it waits for the API server, too
 		after.restart(now)
 	}
-	var missing []*awaited
-	for _, a := range after.awaited {
+	var missing []*afterEntry
+	for _, a := range after.entries {
 		found := l.afterState(now, a, on)
 		if a.again && a.state == observe.AfterReady && found != observe.AfterReady {
 			a.from = now
@@ -125,8 +125,7 @@ func (l *ledger) holdAfter(now time.Time, on nodePods) (once *ReadyOnce, holds b
 		}
 		a.state = found
 	}
-	held := hold(missing)
-	held.Put(now, l.limiter)
+	pauseFor(missing).Put(now, l.limiter)
 	if keep && after.paces {
 		once = after.readyOnce()
 	}
@@ -136,7 +135,7 @@ func (l *ledger) holdAfter(now time.Time, on nodePods) (once *ReadyOnce, holds b
 // afterState returns whether a pod of an entry is ready (AfterReady), none is on the node (AfterAbsent), or neither
 // (AfterWaiting). Without the API server, a pod is known by its sandbox, and seems to be ready once all its containers
 // have run for seemsUpAfter.
-func (l *ledger) afterState(now time.Time, a *awaited, on nodePods) observe.AfterState {
+func (l *ledger) afterState(now time.Time, a *afterEntry, on nodePods) observe.AfterState {
 	known, absent := make(map[string]bool, len(on.pods)), on.listed && on.settled
 	for _, pod := range on.pods {
 		known[pod.UID] = true
@@ -186,7 +185,7 @@ func seemsUp(now time.Time, run Progress, pod podwatch.Pod) bool {
 }
 
 // selects reports whether a pod is one of the entry, by the API server.
-func (a *awaited) selects(pod podwatch.Pod) bool {
+func (a *afterEntry) selects(pod podwatch.Pod) bool {
 	if a.daemonSet == "" {
 		return slices.Contains(pod.Selected, a.text)
 	}
@@ -201,7 +200,7 @@ const (
 
 // seemsToSelect reports the same by the runtime: by the namespace, the name and the labels of the sandbox. A user who may
 // make pods in the namespace may choose all but the first.
-func (a *awaited) seemsToSelect(p *Pod) bool {
+func (a *afterEntry) seemsToSelect(p *Pod) bool {
 	if a.daemonSet == "" {
 		return slices.Contains(p.selected, a.text)
 	}

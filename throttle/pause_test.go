@@ -11,11 +11,11 @@ import (
 
 // holdFor holds all starts from now on.
 func (n *node) holdFor(d time.Duration) {
-	Hold{For: "ns/agent", Since: n.now, Until: n.now.Add(d)}.Put(n.now, n.l)
+	Pause{For: "ns/agent", Since: n.now, Until: n.now.Add(d)}.Put(n.now, n.l)
 }
 
-// Nothing exceeds a Hold: not the queue, no deadline, no loan.
-func TestAHoldHoldsEveryPodThatIsNotExempt(t *testing.T) {
+// Nothing exceeds a Pause: not the queue, no deadline, no loan.
+func TestAPauseHoldsEveryPodThatIsNotExempt(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Second, NoProgressAfter: time.Second})
 	n.joinAndWait("starts")
@@ -34,11 +34,11 @@ func TestAHoldHoldsEveryPodThatIsNotExempt(t *testing.T) {
 	n.requireStarting("starts")
 }
 
-func TestPodsStartInTheirOrderWhenAHoldEnds(t *testing.T) {
+func TestPodsStartInTheirOrderWhenAPauseEnds(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(n *node){
 		"by itself":     func(n *node) { require.Equal(t, t0.Add(time.Minute), n.pass(0)); n.pass(time.Minute) },
-		"by the caller": func(n *node) { Hold{}.Put(n.now, n.l) },
+		"by the caller": func(n *node) { Pause{}.Put(n.now, n.l) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,8 +54,8 @@ func TestPodsStartInTheirOrderWhenAHoldEnds(t *testing.T) {
 	}
 }
 
-// A process that could not wait for the end of the Hold would end without a turn.
-func TestAReservationOutlivesTheHold(t *testing.T) {
+// A process that could not wait for the end of the Pause would end without a turn.
+func TestAReservationOutlivesThePause(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Second})
 	n.holdFor(time.Minute)
@@ -66,8 +66,8 @@ func TestAReservationOutlivesTheHold(t *testing.T) {
 	require.True(t, ticket.Reserve(n.now, 59*time.Second, RetriedSoon).Admitted)
 }
 
-// The adaptive limit must not take pods that a Hold holds for a demand that it could meet.
-func TestAHoldLendsNoSlotAndIsNoDemand(t *testing.T) {
+// The adaptive limit must not take pods that a Pause holds for a demand that it could meet.
+func TestAPauseLendsNoSlotAndIsNoDemand(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, NoProgressAfter: time.Second})
 	n.joinAndWait("hangs")
