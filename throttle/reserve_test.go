@@ -471,3 +471,37 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 		})
 	}
 }
+
+// A container that was refused a slot asks for a place in the gate with that refusal in its hand. The answer is that of a
+// pod that asks alone, and its turn is that which a look at its ticket shows.
+func TestAPlaceAfterARefusalIsThatOfAPodThatAsksAlone(t *testing.T) {
+	t.Parallel()
+	one := int64(1)
+	for name, hold := range map[string]func(n *node){
+		"queue": func(*node) {},
+		"pause": func(n *node) { Pause{Since: n.now, Until: n.now.Add(20 * time.Second)}.Put(n.now, n.l) },
+		"policy": func(n *node) {
+			in := []Membership{{Key: GroupKey{Policy: "p"}}}
+			limits := map[string]GroupLimits{"p": {Starting: Bound{Pods: &one}}}
+			n.l.SetPolicies(n.now, limits, PodGroups{UID: "holder", Groups: in}, PodGroups{UID: "asks", Groups: in})
+		},
+	} {
+		for _, gate := range []time.Duration{time.Nanosecond, time.Hour} {
+			n := newNode(t, Settings{MaxConcurrent: 1})
+			n.observe(time.Second)
+			n.joinAndWait("holder", "a", "b", "c")
+			asks := n.join("asks")
+			hold(n)
+			refused := asks.TryStart(n.now)
+			require.False(t, refused.Admitted, name)
+			d, left := asks.ReserveRefused(n.now, gate, RetriedSoon, refused)
+			require.Equal(t, gate == time.Hour, d.Admitted, name)
+			v, _ := n.l.View(n.now, "asks")
+			require.Equal(t, asks.Reserve(n.now, gate, RetriedSoon), d, name)
+			if d.Admitted {
+				require.Equal(t, v.WaitLeft, left, name)
+				require.Positive(t, left, name)
+			}
+		}
+	}
+}
