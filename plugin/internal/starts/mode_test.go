@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // Without a source that can report the end of a shutdown, the shutdown expires.
@@ -35,4 +37,25 @@ func TestAShutdownExpires(t *testing.T) {
 		require.False(t, isSet())
 		<-changed
 	})
+}
+
+// A hook that comes while the node shuts down, or is short of memory, is sent away. It takes no slot that is free.
+func TestAHookThatComesWhenAllWaitsEndTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *Starts, is bool){"shutdown": (*Starts).SetShutdown, "pressure": (*Starts).SetPressure} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			end(n.Starts, true)
+			comes := func() Process {
+				return n.EnterGate(time.Now(), Identity{UID: "p", Namespace: "default", Name: "p"}, "c", time.Now(), time.Time{})
+			}
+			p := comes()
+			require.Equal(t, throttle.Waiting, p.Outlook.State, name)
+			p.Leave()
+			end(n.Starts, false)
+			p = comes()
+			require.Equal(t, throttle.Starting, p.Outlook.State, name)
+			p.Leave()
+		})
+	}
 }
