@@ -232,6 +232,16 @@ func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	}
 }
 
+// What was learned may be wrong: a start that has read all that was expected of it, and reads on, is not over at any moment.
+func TestAStartThatReadsMoreThanWasExpectedReadsOn(t *testing.T) {
+	t.Parallel()
+	for read, left := range map[int64]float64{150e6: 50e6, 200e6: 0, 300e6: 100e6, 800e6: 600e6} {
+		start := Start{Began: dawn, Patience: 2 * time.Minute, Use: Use{Disk: read, Reads: 50e6}}
+		one, _ := planner(2).knownDemand(*reading(30, 200e6), start, 10)
+		assert.InDelta(t, left, one.disk, 1e-3, "%d bytes read", read)
+	}
+}
+
 // Others read beside those of which it was learned how long they read.
 func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) {
 	t.Parallel()
