@@ -84,6 +84,7 @@ type plan struct {
 	cpus    timetable
 	disks   timetable
 	spare   [parts]float64 // the least that a start may be delayed which ends in a part of the timetables or after it
+	readers float64        // the least that a start may be delayed which reads
 	held    string         // why the first one that must wait does; empty if none must
 }
 
@@ -107,7 +108,7 @@ type booking struct {
 func (c *Controller) newPlan(at time.Time, after time.Duration, underWay, waiting []Start) *plan {
 	cores := float64(c.settings.Cores)
 	p := &plan{
-		Controller: c, kinds: map[string]*kind{},
+		Controller: c, kinds: map[string]*kind{}, readers: math.Inf(1),
 		free: max(leastFree*cores, cores-c.elsewhere()),
 		goal: max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5,
 	}
@@ -128,7 +129,7 @@ func (c *Controller) newPlan(at time.Time, after time.Duration, underWay, waitin
 	}
 	p.cpus.part, p.disks.part = (covers+after.Seconds())/parts, (covers+after.Seconds())/parts
 	for _, one := range p.demands[:len(underWay)] {
-		p.join(p.book(one))
+		p.join(one, p.book(one))
 	}
 	p.demands, p.after = p.demands[len(underWay):], after.Seconds()
 	return p
@@ -176,8 +177,11 @@ func (p *plan) book(one demand) booking {
 }
 
 // join lets a start join those under way.
-func (p *plan) join(b booking) {
+func (p *plan) join(one demand, b booking) {
 	spare := max(0, b.leaves-b.waits)
+	if one.disk > 0 {
+		p.readers = min(p.readers, spare)
+	}
 	for i := p.cpus.index(b.end); i >= 0 && p.spare[i] > spare; i-- {
 		p.spare[i] = spare
 	}
@@ -223,15 +227,19 @@ func (p *plan) holds(s Start, one demand, slots int) (why string) {
 		}
 	}
 	b := p.book(one)
+	leaves := min(b.leaves, p.spare[p.cpus.index(b.begins)])
+	if one.disk > 0 { // it delays others from now on that read
+		leaves = min(leaves, p.readers)
+	}
 	switch {
 	case why != "" || slots < p.settings.Min:
 	case one.known && b.waits > b.grants:
 		why = fmt.Sprintf("with those before it, the next start would wait %.1f s for CPUs and disks, of %.1f", b.waits, b.grants)
-	case b.waits > min(b.leaves, p.spare[p.cpus.index(b.begins)])+nothing:
+	case b.waits > leaves+nothing:
 		why = "with the next start, a probe would kill a pod that starts"
 	}
 	if why == "" {
-		p.join(b)
+		p.join(one, b)
 		k.fresh++
 		k.idlers++
 	}

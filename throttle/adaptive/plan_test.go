@@ -232,6 +232,25 @@ func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	}
 }
 
+// Disks are shared evenly: a start that reads delays those that read already, also those that will have read before it.
+func TestAStartThatReadsDelaysNoReaderBeyondItsProbe(t *testing.T) {
+	t.Parallel()
+	now := dawn.Add(20 * time.Second)
+	reader := Start{Kind: "reader", Cost: reading(10, 500e6), Patience: 22 * time.Second, Began: dawn, Use: Use{Disk: 400e6, Reads: 20e6}}
+	loads := Start{Kind: "loads", Cost: reading(0.8, 80e6), Patience: 5 * time.Minute}
+	loads.Cost.CPU.Mean = 5
+	allow := func(under Start) int {
+		c := planner(1)
+		c.disk = disk{most: 100e6, stream: 100e6}
+		return allow(c, now, []Start{under}, 1, []Start{loads})
+	}
+	assert.Equal(t, 1, allow(reader), "it would read for 0.8 s in the last 2 s of one that needs 1.5 s, and burn after that")
+	reader.Patience = 5 * time.Minute
+	assert.Equal(t, 2, allow(reader), "there is time for both")
+	loads.Cost.Disk.Mean, reader.Patience = 0, 22*time.Second
+	assert.Equal(t, 2, allow(reader), "it reads nothing, and burns when the reader has ended")
+}
+
 // What was learned may be wrong: a start that has read all that was expected of it, and reads on, is not over at any moment.
 func TestAStartThatReadsMoreThanWasExpectedReadsOn(t *testing.T) {
 	t.Parallel()
