@@ -70,7 +70,7 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		// The load may come from setting up the pods of a herd, which will be over. So it counts as lasting only little by
 		// little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
-		c.began = s.At
+		c.began, c.disk = s.At, disk{}
 		return c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)

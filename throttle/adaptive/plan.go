@@ -277,7 +277,7 @@ func (c *Controller) said() string {
 	return fmt.Sprintf("; %d by the forecast of the starts: %s", c.planned, cmp.Or(c.held, "all may start"))
 }
 
-// disk is what was seen of the disks of the node.
+// disk is what was seen of the disks of the node in this herd.
 type disk struct {
 	most   float64 // bytes a second that all starts together moved at most
 	stream float64 // bytes a second that one start moved at most

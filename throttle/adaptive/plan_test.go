@@ -261,6 +261,19 @@ func TestAStartThatReadsMoreThanWasExpectedReadsOn(t *testing.T) {
 	}
 }
 
+// The next herd may read from other disks, or beside other work.
+func TestWhatDisksServedIsForgottenWhenNothingStarts(t *testing.T) {
+	t.Parallel()
+	c := planner(2)
+	sample := Sample{At: dawn, CPUKnown: true, IOPressureKnown: true, Window: time.Second, Starting: 1}
+	c.Observe(sample)
+	allow(c, sample.At, herd(2, Start{Began: dawn, Use: Use{Reads: 50e6}}), 2, nil)
+	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0)
+	sample.At, sample.Starting = sample.At.Add(time.Second), 0
+	c.Observe(sample)
+	assert.Equal(t, disk{}, c.disk)
+}
+
 // Others read beside those of which it was learned how long they read.
 func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) {
 	t.Parallel()
