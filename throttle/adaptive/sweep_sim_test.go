@@ -19,9 +19,6 @@ import (
 
 var sweepAnew = flag.Bool("sweep", false, "sweep the fixed limits of every random herd anew, and write testdata")
 
-// The seeds that judge the next rules are fixed before they run on them: 100 herds of nodesim.Random and 150 of
-// nodesim.Broad from 2,600,000 on, and 60 of nodesim.Loading from 2,700,000 on. The rules before and after run on the same.
-
 // checkEvery is how many herds there are to one whose sweep is made again, to see
 // that the file is not out of date.
 const checkEvery = 20
