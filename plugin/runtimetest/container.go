@@ -77,7 +77,7 @@ func (c *Container) Hooks() []*api.Hook { return c.hooks }
 // CreateContainer makes a container. It wraps the error of a plugin that refuses the container, whose Stop- and
 // RemoveContainer events have been sent by then. It blocks while the plugins do. The sandbox must be ready.
 func (p *Pod) CreateContainer(ctx context.Context, spec ContainerSpec) (*Container, error) {
-	c := &Container{pod: p, id: p.runtime.newID(), spec: spec, exited: make(chan struct{}), status: Status{State: Created, CreatedAt: time.Now()}}
+	c := &Container{pod: p, id: p.runtime.newID(p.spec.UID), spec: spec, exited: make(chan struct{}), status: Status{State: Created, CreatedAt: time.Now()}}
 	c.spec.Args = slices.Clone(spec.Args)
 	s, ctx, end, err := p.runtime.begin(ctx)
 	if err == nil {
@@ -165,10 +165,11 @@ func (c *Container) message() *api.Container {
 }
 
 func (c *Container) messageLocked() *api.Container {
+	wall := func(t time.Time) int64 { return c.pod.runtime.wall(t).UnixNano() }
 	m := &api.Container{
 		Id: c.id, PodSandboxId: c.pod.id, Name: c.spec.Name, Env: c.spec.Env,
 		Linux: &api.LinuxContainer{CgroupsPath: c.pod.cgroup(c.id)},
-		Pid:   uint32(c.status.Pid), CreatedAt: c.status.CreatedAt.UnixNano(),
+		Pid:   uint32(c.status.Pid), CreatedAt: wall(c.status.CreatedAt),
 	}
 	switch c.status.State {
 	case Created:
@@ -176,10 +177,10 @@ func (c *Container) messageLocked() *api.Container {
 	case Running:
 		m.State = api.ContainerState_CONTAINER_RUNNING
 	case Exited: // containerd leaves the state UNKNOWN
-		m.FinishedAt, m.ExitCode = c.status.FinishedAt.UnixNano(), int32(c.status.ExitCode)
+		m.FinishedAt, m.ExitCode = wall(c.status.FinishedAt), int32(c.status.ExitCode)
 	}
 	if !c.status.StartedAt.IsZero() {
-		m.StartedAt = c.status.StartedAt.UnixNano()
+		m.StartedAt = wall(c.status.StartedAt)
 	}
 	return m
 }

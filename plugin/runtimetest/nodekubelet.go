@@ -132,7 +132,7 @@ func (k *Kubelet) Update(pod *corev1.Pod) {
 		w.update(pod)
 		return
 	}
-	w := newWorker(k, pod, k.random(pod.UID))
+	w := newWorker(k, pod, k.random(pod.UID, ""))
 	k.workers[pod.UID] = w
 	if k.end != nil {
 		k.runLocked(w, false)
@@ -155,9 +155,9 @@ func (k *Kubelet) runLocked(w *worker, first bool) {
 	})
 }
 
-// random returns the random numbers of a pod, which do not depend on what other pods do.
-func (k *Kubelet) random(uid types.UID) *rand.Rand {
+// random returns the random numbers of a pod, or of something in it, which do not depend on what others do at the same moment.
+func (k *Kubelet) random(uid types.UID, what string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(uid)) // it never fails
+	_, _ = h.Write([]byte(string(uid) + what)) // it never fails
 	return rand.New(rand.NewPCG(k.o.Seed, h.Sum64()))
 }

@@ -51,8 +51,13 @@ func (r *Runtime) RunPod(ctx context.Context, spec PodSpec) (*Pod, error) {
 		spec.UID = NewUID()
 	}
 	spec.Labels, spec.Annotations = maps.Clone(spec.Labels), maps.Clone(spec.Annotations)
-	p := &Pod{runtime: r, id: r.newID(), spec: spec, created: time.Now()}
+	p := &Pod{runtime: r, id: r.newID(spec.UID), spec: spec, created: time.Now()}
 
+	if r.opts.Network != nil {
+		if err := r.opts.Network(ctx, spec, p.id); err != nil {
+			return nil, fmt.Errorf("run pod %s/%s: failed to setup network for sandbox: %w", spec.Namespace, spec.Name, downCause(ctx, err))
+		}
+	}
 	defer s.relay.nri.keepFromSync()()
 	err = p.makeBundle(p.id, "sandbox", 0)
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -54,6 +55,9 @@ type Options struct {
 	// Hook plays a hook with these arguments, without the program, and returns its exit code and its output. Its context
 	// ends with the runc that ran it. It is required with InMemory.
 	Hook func(runc context.Context, args []string) (code int, output string)
+	// Network plays the CNI plugins that make the network of a sandbox with this ID, before any event of it. Its context ends
+	// with the request. Nil makes none.
+	Network func(ctx context.Context, pod PodSpec, sandbox string) error
 	// Rejects plays another plugin, which is asked after the one that is connected: it returns why it rejects a container, or
 	// nil. It must not block. It is used only with InMemory; nil is none.
 	Rejects func(pod *api.PodSandbox, container *api.Container) error
@@ -82,7 +86,38 @@ type Runtime struct {
 	pods       map[string]*Pod
 	containers map[string]*Container
 	hooks      map[task]struct{}
-	numbers    int // given to what has no other name in memory
+	numbers    int            // given to what has no other name in memory
+	ids        map[string]int // in memory, given to what belongs to a pod, by its UID
+	steps      []clockStep
+}
+
+// clockStep is by how much the wall clock is set from a time on, in all.
+type clockStep struct {
+	at time.Time
+	by time.Duration
+}
+
+// SetClock sets the node's wall clock by so much. What the runtime and a [Kubelet] say of times from now on is by that; in a
+// bubble of testing/synctest, no other clock can be set.
+func (r *Runtime) SetClock(by time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.steps); n > 0 {
+		by += r.steps[n-1].by
+	}
+	r.steps = append(r.steps, clockStep{time.Now(), by})
+}
+
+// wall returns what the node's wall clock said at a time.
+func (r *Runtime) wall(t time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range slices.Backward(r.steps) {
+		if !t.Before(s.at) {
+			return t.Add(s.by)
+		}
+	}
+	return t
 }
 
 // New makes a Runtime. It starts nothing.
@@ -96,7 +131,7 @@ func New(o Options) (*Runtime, error) {
 	if o.Log == nil {
 		o.Log = quiet()
 	}
-	r := &Runtime{opts: o, log: o.Log}
+	r := &Runtime{opts: o, log: o.Log, ids: map[string]int{}}
 	if p := r.innerSocket(); len(p) > maxSocketPath {
 		return nil, fmt.Errorf("runtimetest: socket path %q has %d bytes, a unix socket's address holds %d", p, len(p), maxSocketPath)
 	}
@@ -266,10 +301,13 @@ func (r *Runtime) number() int {
 	return r.numbers
 }
 
-// newID makes an identifier like containerd's: 64 hex digits.
-func (r *Runtime) newID() string {
+// newID makes an identifier like containerd's: 64 hex digits. In memory, it depends only on what the pod of this UID got before.
+func (r *Runtime) newID(pod string) string {
 	if r.opts.InMemory {
-		return fmt.Sprintf("%064x", r.number())
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ids[pod]++
+		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s/%d", pod, r.ids[pod])))
 	}
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails, by its documentation

@@ -182,7 +182,8 @@ func (w *worker) follow(ctx context.Context, name string, c *Container, p Progra
 	status, err := c.Wait(ctx)
 	close(ended)
 	probing.Wait()
-	if err != nil || !pause(ctx, w.jitter(relistPeriod/4, 3)) {
+	notices := w.k.random(w.pod.UID, fmt.Sprintf("/%s/%d", name, status.StartedAt.UnixNano())).Float64()
+	if err != nil || !pause(ctx, relistPeriod/4+time.Duration(notices*float64(relistPeriod)*3/4)) {
 		return
 	}
 	if w.exited(name, c, status) {

@@ -218,13 +218,13 @@ func (w *worker) statusLocked(name string) corev1.ContainerStatus {
 		return s
 	}
 	s.ContainerID = "containerd://" + r.container.ID()
-	ended := &corev1.ContainerStateTerminated{ExitCode: int32(r.code), Reason: "Error", FinishedAt: metav1.NewTime(r.exited), ContainerID: s.ContainerID}
+	ended := &corev1.ContainerStateTerminated{ExitCode: int32(r.code), Reason: "Error", FinishedAt: metav1.NewTime(w.k.o.Runtime.wall(r.exited)), ContainerID: s.ContainerID}
 	if r.failed != "" {
 		ended.Reason, ended.Message = "StartError", r.failed
 	}
 	switch {
 	case r.exited.IsZero() && !r.started.IsZero():
-		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(r.started)}
+		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.k.o.Runtime.wall(r.started))}
 	case r.waiting != "":
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: r.waiting, Message: r.message}
 		if !r.exited.IsZero() {
