@@ -2,15 +2,21 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
@@ -164,6 +170,42 @@ func (b *bubble) hook(runc context.Context, args []string) (code int, output str
 		return 0, ""
 	}
 	return 1, fmt.Sprintf("pod-pacemaker: nothing started: %s", o.Reason)
+}
+
+// network does what the program pacemaker-cni does, once it is installed, while nothing changes in the folder of the CNI
+// configurations.
+func (b *bubble) network(add context.Context, pod runtimetest.PodSpec, sandbox string) error {
+	if !b.shape.Room || pod.Namespace == "kube-system" || !cni.InPlace(b.options.CNIConfDir) {
+		return nil
+	}
+	const daemonGrace, lonelyPace, aloneMost = 10 * time.Second, 250 * time.Millisecond, time.Minute
+	host, now := &hookHost{sockets: b.sockets, runc: add}, time.Now()
+	b.seen.entersRoom(types.UID(pod.UID))
+	o := waiter.New(waiter.Start{
+		Socket: b.options.SocketPath(), Hello: wire.Hello{PodUID: pod.UID, ContainerID: sandbox, Name: pod.Namespace + "/" + pod.Name, Since: now, Room: true},
+		Deadline: now.Add(b.shape.roomTimeout()), Forecast: wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(daemonGrace), Pace: lonelyPace},
+		AloneMost: aloneMost, Host: host,
+	}, now).Wait()
+	b.seen.leavesRoom(types.UID(pod.UID), o)
+	host.end()
+	if !o.Starts {
+		return errors.New("pod-pacemaker: waiting to start: " + o.Reason)
+	}
+	return nil
+}
+
+// writeCNI writes a CNI configuration, the program of its plugin, and the one of the waiting room.
+func (b *bubble) writeCNI(dir string) {
+	b.options.CNI, b.options.CNIConfDir, b.options.CNIBinDir = cni.UseOn, filepath.Join(dir, "net.d"), filepath.Join(dir, "bin")
+	b.options.Programs = filepath.Join(dir, "programs")
+	for path, content := range map[string]string{
+		filepath.Join(b.options.CNIConfDir, "10-net.conflist"): `{"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "ptp"}]}`,
+		filepath.Join(b.options.CNIBinDir, "ptp"):              "",
+		filepath.Join(b.options.Programs, cni.ProgramName):     "#!/bin/false",
+	} {
+		require.NoError(b.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(b.t, os.WriteFile(path, []byte(content), 0o700))
+	}
 }
 
 // end is the end of the hook's process, with which the kernel closes what is open.

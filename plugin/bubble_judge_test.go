@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,9 +23,11 @@ import (
 // The rules that a run must keep.
 const (
 	limitKept     = "no more pods start than the limit"
+	signalKept    = "no pod starts while a signal is above its limit"
 	rateKept      = "no more pods start than the rate limit allows"
 	runningKept   = "no more pods run than the StartPolicy allows"
 	deletedLeaves = "a deleted pod leaves the gate, and starts nothing"
+	failsInGate   = "a pod that kubelet does not start again never waits in the gate"
 	exemptStarts  = "an exempt pod never waits"
 	orderKept     = "the order is by priority, first starts, arrival"
 	fairKept      = "the namespace with the fewest starts is next"
@@ -60,6 +63,7 @@ type judge struct {
 	steady     time.Time // since when no fault disturbs the daemon
 	connected  time.Time // when it was, last
 	blind      bool      // the API server is away
+	stateless  bool      // the daemon's state folder cannot be used
 	sees       time.Time // since when it is back
 	switched   time.Time // when the daemon began, or ended
 	faults     map[faultKind]time.Time
@@ -70,6 +74,9 @@ type judge struct {
 	winding    bool
 	disorders  []disorder  // of this moment
 	rated      []time.Time // the starts under the present rate limit
+	starts     []time.Time // that a signal may not show yet
+	closed     time.Time   // since when the limit on a signal surely holds starts; zero if it may not
+	open       time.Time   // since when it surely holds none
 	complaints []complaint
 	excepted   map[string]int // starts that a documented exception excused, by its name
 	trace      []string
@@ -100,6 +107,20 @@ func (j *judge) traceLocked(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); text != "" {
 		j.trace = append(j.trace, fmt.Sprintf("%12.3f  %s", time.Since(j.began).Seconds(), text))
 	}
+}
+
+// told returns what was seen. What happened at the same moment stands by pod, as the order in which goroutines run is none of
+// the run.
+func (j *judge) told() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	slices.SortStableFunc(j.trace, func(a, b string) int {
+		const times = 14 // the width of a time
+		nameA, _, _ := strings.Cut(a[times:], " ")
+		nameB, _, _ := strings.Cut(b[times:], " ")
+		return cmp.Or(cmp.Compare(a[:times], b[:times]), cmp.Compare(nameA, nameB))
+	})
+	return strings.Join(j.trace, "\n")
 }
 
 func (j *judge) complainf(rule, format string, args ...any) {
@@ -133,7 +154,7 @@ func (j *judge) Levels() []logrus.Level {
 func (j *judge) Fire(e *logrus.Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.blind {
+	if !j.blind && !j.stateless {
 		j.complainLocked(noErrorLogged, "%s %v", e.Message, e.Data)
 	}
 	return nil
@@ -152,7 +173,7 @@ func (j *judge) faulted(kind faultKind) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.faults[kind] = time.Now()
-	if kind != configChanges && kind != apiAway {
+	if kind.disturbs() {
 		j.steady = time.Now()
 	}
 }
@@ -218,7 +239,7 @@ func (j *judge) configures(l limits) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.inForce = append(j.inForce, inForce{time.Now(), l})
-	j.rated = nil
+	j.rated, j.closed, j.open = nil, time.Time{}, time.Time{}
 }
 
 // since returns the limits that were in force at any moment since a time, the present ones last.
@@ -254,7 +275,7 @@ func (j *judge) mostAtATime(t time.Time) (n int) {
 		if !l.enforced() {
 			return 0
 		}
-		n = max(n, l.Concurrent)
+		n = max(n, l.atMost())
 	}
 	return n
 }
@@ -288,6 +309,9 @@ func (j *judge) hookWaits(h wire.Hello) {
 	p := j.pods[types.UID(h.PodUID)]
 	p.gate = time.Now()
 	j.judgeExemptionLocked(p)
+	if p.shape.Policy == corev1.RestartPolicyNever {
+		j.complainLocked(failsInGate, "%s", p.shape.Name)
+	}
 	j.gateWaits++
 	j.traceLocked("%s  waits in the gate", p.shape.Name)
 }
@@ -314,12 +338,32 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 		}
 	default:
 		p.asked, p.passed = time.Now(), since
+		j.starts = append(j.starts, time.Now())
 		if !p.deleted.IsZero() && time.Since(p.deleted) > time.Second && since.Before(p.deleted) && j.informedLocked(time.Now()) {
 			j.complainLocked(deletedLeaves, "%s starts %s after its deletion", p.shape.Name, time.Since(p.deleted))
 		}
 		j.judgeOrderLocked(p)
 	}
 	j.traceLocked("%s  %s", p.shape.Name, what)
+}
+
+func (j *judge) entersRoom(uid types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.pods[uid]
+	p.room, p.preparing = time.Now(), false
+	j.traceLocked("%s  enters the waiting room", p.shape.Name)
+}
+
+func (j *judge) leavesRoom(uid types.UID, o waiter.Outcome) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p, now := j.pods[uid], time.Now()
+	if waited := now.Sub(p.room); waited > j.shape.roomTimeout()+time.Second {
+		j.complainLocked(waitsBounded, "%s waited in the room for %s", p.shape.Name, waited)
+	}
+	p.room, p.preparing, p.sandboxAsked = time.Time{}, o.Starts, now
+	j.traceLocked("%s  leaves the waiting room, starts: %t, unpaced: %t, %s", p.shape.Name, o.Starts, o.Unpaced, o.Reason)
 }
 
 // reports sees the status that kubelet writes.
@@ -347,6 +391,9 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		if !p.byOthers {
 			j.judgeRefusalLocked(p)
 			j.judgeExemptionLocked(p)
+			if p.refused.IsZero() {
+				p.refused = now
+			}
 		}
 		p.byOthers = false
 	case runtimetest.AsksContainer:
@@ -389,8 +436,8 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 
 // disturbedLocked reports whether kubelet or the runtime was restarted since a time.
 func (j *judge) disturbedLocked(since time.Time) bool {
-	for _, kind := range []faultKind{kubeletRestarts, runtimeRestarts, daemonRestarts, connectionDrops} {
-		if at := j.faults[kind]; !at.IsZero() && !at.Before(since) {
+	for kind, at := range j.faults {
+		if kind.disturbs() && !at.Before(since) {
 			return true
 		}
 	}

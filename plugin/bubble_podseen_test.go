@@ -27,6 +27,8 @@ type podSeen struct {
 	asked        time.Time // when it last asked for what it got
 	made         time.Time // when the container was made that is being started; zero if none is
 	gate         time.Time // since when its hook waits
+	room         time.Time // since when it waits in the waiting room
+	refused      time.Time // since when the daemon refused what is not started yet
 	passed       time.Time // since when the hook had waited that was admitted; zero if none was for the container that is being started
 	unpaced      bool      // its hook left without a decision
 	failedStart  bool      // its last container never ran
@@ -45,6 +47,7 @@ type startSeen struct {
 	began      time.Time
 	unpaced    bool
 	lent       bool            // it may have a lent slot
+	overSignal bool            // it began for its maxWait, while the limit on a signal held starts
 	ended      time.Time       // when the reason for its end was seen
 	exits      time.Time       // when its first app container exits by itself; zero if none does
 	inferred   bool            // it may be over by the node's own signs

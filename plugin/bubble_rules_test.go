@@ -17,13 +17,15 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 	p.made = time.Time{}
 	s := p.start
 	stuck := j.appOfStuckLocked(p, container, now)
-	if !p.under() || stuck || !p.passed.IsZero() {
+	if !p.under() || stuck || !p.passed.IsZero() || !p.refused.IsZero() {
 		unpaced := p.unpaced || !j.up || now.Sub(j.steady) < lateness // it keeps the limit as soon as it is connected
 		waited := p.arrived
 		switch {
 		case stuck: // at its old place in the queue
 			waited = s.arrived
-		case waited.IsZero() && !p.passed.IsZero(): // a daemon that came between two init containers does not know of the first
+		case waited.IsZero() && !p.refused.IsZero(): // a daemon that came between two init containers does not know of the first
+			waited = p.refused
+		case waited.IsZero() && !p.passed.IsZero():
 			waited = p.passed
 		case waited.IsZero():
 			waited = p.asked
@@ -33,13 +35,14 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 			running: map[string]bool{}, ready: map[string]bool{},
 		}
 		s.lent = j.judgeLimitLocked(p, waited, unpaced)
+		s.overSignal = j.judgeSignalLocked(p, waited, unpaced)
 		j.judgeRateLocked(p, unpaced)
 		j.judgeRunningLocked(p, unpaced)
 		p.start = s
 	}
 	s.processes++
 	s.latest = now
-	p.arrived, p.passed, p.failedStart = time.Time{}, time.Time{}, false
+	p.arrived, p.passed, p.refused, p.failedStart = time.Time{}, time.Time{}, time.Time{}, false
 	if !isApp(container) {
 		return
 	}
@@ -200,7 +203,7 @@ func (j *judge) othersLocked(now time.Time) (n int) {
 func (j *judge) judgeOrderLocked(p *podSeen) {
 	now := time.Now()
 	present := j.since(now.Add(-time.Second))
-	if p.shape.exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].enforced() || j.anyOverdueLocked(now) {
+	if p.shape.exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].enforced() || present[0].AdaptiveMin > 0 || j.anyOverdueLocked(now) {
 		return
 	}
 	for _, b := range j.pods {
@@ -336,15 +339,45 @@ func (j *judge) look(now time.Time) {
 			return
 		}
 	}
+	j.roomLocked(now)
 }
 
-// deletedLocked judges that no deleted pod waits in the gate.
+// heldInRoom is how long a pod may be held in the waiting room while a slot is free: the daemon first learns of the pod, and
+// decides once a second.
+const heldInRoom = 6 * time.Second
+
+// roomLocked judges that no pod is held in the waiting room while a slot is free, and no pod is between the room and the gate, for
+// which the slot may be kept.
+func (j *judge) roomLocked(now time.Time) {
+	var held *podSeen
+	for _, uid := range j.names {
+		p := j.pods[uid]
+		switch {
+		case !p.room.IsZero():
+			if !p.shape.Grouped && now.Sub(p.room) > heldInRoom && now.Sub(j.free) > heldInRoom {
+				held = p
+			}
+		case p.preparing, !p.arrived.IsZero() && p.gate.IsZero():
+			return
+		}
+	}
+	if held != nil {
+		j.complainLocked(noneHeldIdle, "%s waits in the room since %s, and a slot is free since %s", held.shape.Name, now.Sub(held.room), now.Sub(j.free))
+		j.free = time.Time{}
+	}
+}
+
+// deletedLocked judges that no deleted pod waits in the gate or the waiting room.
 func (j *judge) deletedLocked(now time.Time) {
 	if !j.informedLocked(now) {
 		return
 	}
 	for _, p := range j.pods {
-		if !p.gate.IsZero() && !p.deleted.IsZero() && now.Sub(p.deleted) > heldMost && now.Sub(p.gate) > heldMost {
+		waits := p.gate
+		if waits.IsZero() {
+			waits = p.room
+		}
+		if !waits.IsZero() && !p.deleted.IsZero() && now.Sub(p.deleted) > heldMost && now.Sub(waits) > heldMost {
 			j.complainLocked(deletedLeaves, "%s still waits %s after its deletion", p.shape.Name, now.Sub(p.deleted))
 			p.deleted = now // one complaint is enough
 		}
@@ -354,7 +387,7 @@ func (j *judge) deletedLocked(now time.Time) {
 // slotFreeLocked reports whether a slot is surely free, and nothing but slots holds pods.
 func (j *judge) slotFreeLocked(now time.Time) bool {
 	l := j.inForce[len(j.inForce)-1].limits
-	if !j.informedLocked(now) || l.FillFactor > 0 {
+	if !j.informedLocked(now) || l.FillFactor > 0 || !j.signalOpenLocked(now) {
 		return false
 	}
 	held := 0
@@ -363,7 +396,7 @@ func (j *judge) slotFreeLocked(now time.Time) bool {
 			held++
 		}
 	}
-	return held < l.Concurrent || !l.enforced()
+	return held < l.atLeast() || !l.enforced()
 }
 
 // cameBack is the time after which every refused pod has come back, and one of them has the free slot.
@@ -386,7 +419,7 @@ func (j *judge) judgeRefusalLocked(p *podSeen) {
 	if since := now.Sub(j.free); !prepare && since > cameBack && !p.under() {
 		j.complainLocked(noneHeldIdle, "%s is refused although a slot is free since %s, and no pod prepares", p.shape.Name, since)
 	}
-	if limit := j.inForce[len(j.inForce)-1]; held < limit.Concurrent {
-		j.complainLocked(noneHeldIdle, "%s is refused although %d pods start or come, of %d, since %s", p.shape.Name, held, limit.Concurrent, now.Sub(j.free))
+	if limit := j.inForce[len(j.inForce)-1]; held < limit.atLeast() {
+		j.complainLocked(noneHeldIdle, "%s is refused although %d pods start or come, of %d, since %s", p.shape.Name, held, limit.atLeast(), now.Sub(j.free))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,7 @@ type bubble struct {
 	pods    *podStore
 	clients clients
 	later   []func() // what is done once the API server is back
+	host    *host
 	seen    *judge
 	log     *logrus.Logger
 
@@ -92,8 +94,11 @@ func newBubble(t *testing.T, s *shape) *bubble {
 		Hold: 200 * time.Millisecond, NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: filepath.Join(dir, "proc"), CgroupRoot: filepath.Join(dir, "cgroup"), Log: b.log,
 	}
 	b.writeHost()
+	if s.Room {
+		b.writeCNI(filepath.Join(dir, "cni"))
+	}
 	require.NoError(t, os.MkdirAll(b.options.bundles(), 0o700))
-	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Bundles: b.options.bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
+	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Network: b.network, Bundles: b.options.bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
 		b.seen.complainf(runtimeLives, "%v", why)
 		time.Sleep(time.Second)
 		b.startRuntime()
@@ -123,21 +128,18 @@ func newBubble(t *testing.T, s *shape) *bubble {
 	return b
 }
 
-// writeHost writes what the daemon reads of the host: an idle machine with pods whose usage cannot be read, so they count as
+// writeHost writes what the daemon reads of the host: a machine with pods whose usage cannot be read, so they count as
 // making progress, and a first process of every sandbox that is as old as the bubble.
 func (b *bubble) writeHost() {
-	const zeros = " 0 0 0 0 0 0 0 0 0 0"
 	for name, content := range map[string]string{
-		"stat":                      "cpu  10 0 10 1000" + zeros[:12] + "\ncpu0 10 0 10 1000" + zeros[:12] + "\nbtime 946684800\n",
-		"loadavg":                   "0.00 0.00 0.00 1/100 1\n",
 		"sys/kernel/random/boot_id": "bubble\n",
 		"4194304/stat":              "4194304 (pause) S 1" + strings.Repeat(" 0", 48) + "\n",
-		"pressure/cpu":              "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
 	} {
 		path := filepath.Join(b.options.ProcRoot, name)
 		require.NoError(b.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(b.t, os.WriteFile(path, []byte(content), 0o600))
 	}
+	b.host = newHost(b.t, b.options.ProcRoot, b.shape.cores())
 }
 
 // startRuntime starts the runtime. Its socket is only a file, whose age tells which sandboxes are older than the runtime.
@@ -155,7 +157,7 @@ func (b *bubble) startDaemon() {
 	t := defaultTuning()
 	t.listen = b.sockets.serve
 	t.dial = func(ctx context.Context, _ string) (conn net.Conn, err error) { return b.runtime.DialPlugin(ctx) }
-	d := newDaemon(b.options, cores.Of(4), crd.Documents{}, &b.clients, t)
+	d := newDaemon(b.options, cores.Of(b.shape.cores()), crd.Documents{}, &b.clients, t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -183,11 +185,12 @@ func (b *bubble) live() {
 	time.Sleep(settled) // it connects: what starts before is unpaced
 	b.seen.begins()
 	b.kubelet.Start()
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		b.seen.watch(stop)
-	}()
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { b.seen.watch(stop) })
+	if b.shape.measured() {
+		watching.Go(func() { b.loads(stop) })
+	}
 	for _, step := range b.shape.steps() {
 		time.Sleep(time.Until(b.seen.began.Add(step.at)))
 		b.seen.tracef("%s", step.text)
@@ -199,7 +202,7 @@ func (b *bubble) live() {
 	b.seen.complainUnlessWell()
 	b.seen.last = time.Since(b.seen.began)
 	close(stop)
-	<-done
+	watching.Wait()
 }
 
 // die deletes what is left, ends every part, and complains of what remains.
@@ -218,10 +221,11 @@ func (b *bubble) die() {
 	if s := b.d.starts.Snapshot(time.Now()); len(s.Waiting)+len(s.Starting) > 0 {
 		b.seen.complainf(nothingLeft, "%d pods wait and %d hold a slot", len(s.Waiting), len(s.Starting))
 	}
-	if n := b.d.waiting.Gate.Waiters(); n > 0 || b.runtime.Hooks() > 0 {
-		b.seen.complainf(nothingLeft, "%d hooks wait at the gate, and %d run", n, b.runtime.Hooks())
+	if gate, room := b.d.waiting.Gate.Waiters(), len(b.d.waiting.Room.Pods()); gate+room+b.runtime.Hooks() > 0 {
+		b.seen.complainf(nothingLeft, "%d hooks wait at the gate, %d pods in the room, and %d hooks run", gate, room, b.runtime.Hooks())
 	}
 	b.stopDaemon()
+	b.host.close()
 	b.kubelet.Kill()
 	require.NoError(b.t, b.runtime.Stop())
 	time.Sleep(time.Minute)
@@ -230,6 +234,26 @@ func (b *bubble) die() {
 		b.seen.complainf(nothingLeft, "goroutines: %s", left)
 		fmt.Fprintf(os.Stderr, "%s\n", left) // the bubble cannot end, and panics
 	}
+}
+
+// stateIs makes the daemon's state folder unusable, or gives it back as it was.
+func (b *bubble) stateIs(usable bool) {
+	b.seen.mu.Lock()
+	is := !b.seen.stateless
+	b.seen.stateless = !usable
+	b.seen.mu.Unlock()
+	folder, aside := b.options.StateDir, b.options.StateDir+".aside"
+	if is == usable {
+		return
+	}
+	if usable {
+		require.NoError(b.t, os.Remove(folder))
+		require.NoError(b.t, os.Rename(aside, folder))
+		return
+	}
+	require.NoError(b.t, os.MkdirAll(folder, 0o700)) // the daemon may have kept nothing yet
+	require.NoError(b.t, os.Rename(folder, aside))
+	require.NoError(b.t, os.WriteFile(folder, nil, 0o600))
 }
 
 // apiIs takes the API server away, or brings it back. What is asked of it meanwhile is done then.

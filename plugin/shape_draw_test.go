@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // draw returns the shape of a seed.
@@ -48,7 +50,71 @@ func draw(seed uint64) *shape {
 	if seed >= plainSeeds {
 		s.vary(dice{rand.New(rand.NewPCG(seed, 62))})
 	}
+	if seed >= idleSeeds {
+		s.burden(dice{rand.New(rand.NewPCG(seed, 63))})
+	}
 	return s
+}
+
+// idleSeeds is the first seed whose node may be busy.
+const idleSeeds = 40000
+
+// burden draws the waiting room, a wall clock that is set, a state folder that cannot be used, limits that depend on how busy
+// the node is, and what makes it so.
+func (s *shape) burden(r dice) {
+	s.Room = r.in(0.3)
+	within := func() time.Duration { return r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute) }
+	for r.in(0.2) {
+		by := r.logUniform(time.Second, 30*24*time.Hour)
+		if r.in(0.5) {
+			by = -by
+		}
+		s.Faults = append(s.Faults, fault{Kind: clockIsSet, At: within(), Step: by})
+	}
+	if r.in(0.1) {
+		s.Faults = append(s.Faults, fault{Kind: stateUnusable, At: within(), Gap: r.logUniform(time.Second, 20*time.Minute)})
+	}
+	if !r.in(0.4) {
+		return
+	}
+	s.Cores = r.many(128)
+	signal := throttle.Signal(r.IntN(len(values{})))
+	limit := func(l *limits) {
+		if r.in(0.6) {
+			l.Signal, l.Most = signal, float64(r.between(5, 95))
+			if signal == throttle.SignalLoad {
+				l.Most = max(0.1, math.Round(l.Most*2*float64(s.Cores))/100)
+			}
+			if signal <= throttle.SignalLoad && r.in(0.4) {
+				l.Increment = math.Round(l.Most * r.Float64())
+			}
+		}
+		if r.in(0.4) {
+			l.AdaptiveMin = r.many(4)
+			if r.in(0.5) {
+				l.AdaptiveMax = l.AdaptiveMin + r.many(8)
+			}
+		}
+	}
+	limit(&s.Limits)
+	for i := range s.Faults {
+		if s.Faults[i].Kind == configChanges {
+			limit(&s.Faults[i].Limits)
+		}
+	}
+	using := 0.0
+	for i := range s.Pods {
+		if i == 0 || r.in(0.1) {
+			using = math.Exp(r.Float64()*6 - 4)
+		}
+		s.Pods[i].Cores = math.Round(using*100) / 100
+	}
+	percent := func() float64 { return max(0, float64(r.between(-60, 120))) }
+	for range r.IntN(4) {
+		f := fault{Kind: nodeIsBusy, At: within(), Gap: r.logUniform(time.Second, 20*time.Minute)}
+		f.Load = load{CPU: percent(), IOWait: percent(), Memory: percent(), IO: percent()}
+		s.Faults = append(s.Faults, f)
+	}
 }
 
 // plainSeeds is the first seed whose shape is varied: those below that were kept find what they found.
@@ -75,7 +141,13 @@ func (s *shape) vary(r dice) {
 	}
 	for _, herd := range slices.Sorted(maps.Keys(herds)) {
 		pods := herds[herd]
-		like := r.variation(*pods[0])
+		like := *pods[0]
+		if s.Seed >= idleSeeds { // else the probe may kill a slower one of the herd for good
+			for _, p := range pods {
+				like.Ready = max(like.Ready, p.Ready)
+			}
+		}
+		like = r.variation(like)
 		var sum time.Duration
 		for _, p := range pods {
 			sum += p.work() + p.Pull + 15*time.Second

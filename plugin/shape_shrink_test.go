@@ -3,7 +3,6 @@ package plugin
 import (
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ func tryShape(t *testing.T, s *shape, tells bool) *judge {
 	t.Helper()
 	seen := runShape(t, s, nil)
 	if tells {
-		t.Logf("%s%s", s, strings.Join(seen.trace, "\n"))
+		t.Logf("%s%s", s, seen.told())
 	}
 	t.Logf("seed %d: %d pods for %s, excepted %v", s.Seed, len(s.Pods), seen.last.Round(time.Second), seen.excepted)
 	first, n := seen.verdict()
@@ -28,7 +27,7 @@ func tryShape(t *testing.T, s *shape, tells bool) *judge {
 		small, last = shrink(t, s, first.rule)
 	}
 	t.Errorf("seed %d breaks a rule, and %d times in all:\n  %s\n  after %s: %s\n\nThis is enough for it:\n%s\nWhat was seen of that:\n%s",
-		s.Seed, n, first.rule, first.at, first.text, small, strings.Join(last.trace, "\n"))
+		s.Seed, n, first.rule, first.at, first.text, small, last.told())
 	return seen
 }
 
@@ -92,6 +91,7 @@ func (s *shape) clone() *shape {
 var simplifications = []func(s *shape, p *podShape){
 	func(_ *shape, p *podShape) { p.Inits = nil },
 	func(_ *shape, p *podShape) { p.Containers = 1 },
+	func(_ *shape, p *podShape) { p.Cores = 0 },
 	func(_ *shape, p *podShape) { p.Pull = 0 },
 	func(_ *shape, p *podShape) { p.Crashes = 0 },
 	func(_ *shape, p *podShape) { p.Environment = 0 },
@@ -117,4 +117,7 @@ var simplifications = []func(s *shape, p *podShape){
 	func(s *shape, _ *podShape) { s.Limits.MaxWait = 0 },
 	func(s *shape, _ *podShape) { s.Limits.StartTimeout = 0 },
 	func(s *shape, _ *podShape) { s.Limits.UnfairNone = false },
+	func(s *shape, _ *podShape) { s.Room = false },
+	func(s *shape, _ *podShape) { s.Limits.AdaptiveMin, s.Limits.AdaptiveMax = 0, 0 },
+	func(s *shape, _ *podShape) { s.Limits.Most, s.Limits.Increment = 0, 0 },
 }

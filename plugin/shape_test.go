@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // shape is a node, its pods and what happens to them. It decides a run, but for the order in which Go runs goroutines
@@ -21,6 +23,8 @@ import (
 type shape struct {
 	Seed           uint64
 	RequestTimeout time.Duration // of kubelet
+	Cores          int           // 0: 4
+	Room           bool          // the waiting room is installed
 	Limits         limits
 	Running        int // how many of the pods that are Grouped run at a time, by a StartPolicy; 0: there is none
 	Pods           []podShape
@@ -35,6 +39,9 @@ type limits struct {
 	Burst                             int
 	StartTimeout, MaxWait, SettleTime time.Duration
 	UnfairNone                        bool // fairness: None
+	AdaptiveMin, AdaptiveMax          int  // of adaptive; AdaptiveMin 0: it is not used, AdaptiveMax 0: it has none
+	Signal                            throttle.Signal
+	Most, Increment                   float64 // of the signal; Most 0: no limit on a signal
 }
 
 // The defaults of a PacemakerConfig.
@@ -51,13 +58,39 @@ func (l limits) settleTime() time.Duration   { return cmp.Or(l.SettleTime, defau
 // enforced reports whether pods wait.
 func (l limits) enforced() bool { return l.Mode == "" || l.Mode == "Enforce" }
 
+// atMost and atLeast return how many starts there may be at a time, and how many the daemon must allow if nothing but their
+// number holds pods.
+func (l limits) atMost() int {
+	if l.AdaptiveMax > 0 {
+		return min(l.Concurrent, l.AdaptiveMax)
+	}
+	return l.Concurrent
+}
+
+func (l limits) atLeast() int {
+	if l.AdaptiveMin > 0 {
+		return min(l.Concurrent, l.AdaptiveMin)
+	}
+	return l.Concurrent
+}
+
 // spec returns the spec of a PacemakerConfig.
 func (l limits) spec() map[string]any {
-	throttle := map[string]any{"maxConcurrent": map[string]any{"value": int64(l.Concurrent)}}
+	config := map[string]any{"maxConcurrent": map[string]any{"value": int64(l.Concurrent)}}
 	if l.FillFactor > 0 {
-		throttle["rateLimit"] = map[string]any{"fillFactor": inWholeUnits(l.FillFactor), "burst": int64(max(l.Burst, 1))}
+		config["rateLimit"] = map[string]any{"fillFactor": inWholeUnits(l.FillFactor), "burst": int64(max(l.Burst, 1))}
 	}
-	spec := map[string]any{"throttleConfig": throttle}
+	if l.AdaptiveMin > 0 {
+		adaptive := map[string]any{"min": int64(l.AdaptiveMin)}
+		if l.AdaptiveMax > 0 {
+			adaptive["max"] = int64(l.AdaptiveMax)
+		}
+		config["adaptive"] = adaptive
+	}
+	if l.Most > 0 {
+		l.limitSignal(config)
+	}
+	spec := map[string]any{"throttleConfig": config}
 	for name, d := range map[string]time.Duration{"startTimeout": l.StartTimeout, "maxWait": l.MaxWait, "settleTime": l.SettleTime} {
 		if d > 0 {
 			spec[name] = inWholeUnits(d)
@@ -70,6 +103,18 @@ func (l limits) spec() map[string]any {
 		spec["fairness"] = "None"
 	}
 	return spec
+}
+
+// limitSignal adds the limit on the signal, whose name says where it stands.
+func (l limits) limitSignal(config map[string]any) {
+	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	switch name := (map[throttle.Signal]string{throttle.SignalCPU: "cpu", throttle.SignalIOWait: "io", throttle.SignalLoad: "loadAvg"})[l.Signal]; name {
+	default:
+		config[name] = map[string]any{"maxLoad": number(l.Most), "incrementBy": number(l.Increment)}
+	case "":
+		path := strings.Split(l.Signal.String(), ".")
+		config[path[0]] = map[string]any{path[1]: map[string]any{path[2]: number(l.Most)}}
+	}
 }
 
 // inWholeUnits returns a duration as the API takes it.
@@ -90,6 +135,8 @@ func (l limits) String() string {
 	word(l.MaxWait > 0, "maxWait %s", l.MaxWait)
 	word(l.SettleTime > 0, "settleTime %s", l.SettleTime)
 	word(l.UnfairNone, "fairness None")
+	word(l.AdaptiveMin > 0, "adaptive from %d to %d", l.AdaptiveMin, l.AdaptiveMax)
+	word(l.Most > 0, "%s below %g, each start adds %g", l.Signal, l.Most, l.Increment)
 	word(l.Mode != "", "mode %s", l.Mode)
 	return strings.Join(words, ", ")
 }
@@ -117,6 +164,7 @@ type podShape struct {
 	Inits           []time.Duration // how long each init container runs
 	Containers      int
 	Ready           time.Duration // how long a container takes until a probe succeeds
+	Cores           float64       // that each of its processes uses while the pod starts
 	Probed          bool
 	Startup         *probeShape
 	Liveness        *probeShape
@@ -171,6 +219,7 @@ func (p podShape) String() string {
 	word(p.Priority != 0, "priority %d", p.Priority)
 	word(p.Pull > 0, "pulls %s", p.Pull)
 	word(len(p.Inits) > 0, "init containers of %v", p.Inits)
+	word(p.Cores > 0, "uses %g CPUs", p.Cores)
 	word(p.Containers > 1, "%d containers", p.Containers)
 	word(p.Environment > 0, "%d KiB of environment", p.Environment>>10)
 	word(p.Labels > 0, "%d KiB of labels and annotations", p.Labels>>10)
@@ -286,6 +335,9 @@ func (s *shape) gateTimeout() time.Duration {
 	return s.RequestTimeout * 8 / 10
 }
 
+// roomTimeout is how long a pod may wait in the waiting room: kubelet gives a sandbox twice the time that it gives a container.
+func (s *shape) roomTimeout() time.Duration { return 2 * s.gateTimeout() }
+
 // patience is how long it may take until every pod is where it should be, once all has happened: as if one pod started
 // after the other, twice, with kubelet's back-offs, and a token of the rate limit for each.
 func (s *shape) patience() time.Duration {
@@ -296,8 +348,20 @@ func (s *shape) patience() time.Duration {
 		for _, f := range s.Faults {
 			sum += 2 * f.Limits.FillFactor
 		}
+		if s.measured() { // the load average forgets a start slowly
+			sum += loadShownAfter
+		}
 	}
 	return sum
+}
+
+// cores returns how many CPUs the node has.
+func (s *shape) cores() int { return cmp.Or(s.Cores, 4) }
+
+// measured reports whether the daemon measures how busy the node is.
+func (s *shape) measured() bool {
+	measures := func(l limits) bool { return l.Most > 0 || l.AdaptiveMin > 0 }
+	return measures(s.Limits) || slices.ContainsFunc(s.Faults, func(f fault) bool { return measures(f.Limits) })
 }
 
 // fault is something that happens to the node.
@@ -306,6 +370,8 @@ type fault struct {
 	At     time.Duration
 	Gap    time.Duration // how long what ends is away
 	Limits limits        // the new ones
+	Load   load          // for the Gap
+	Step   time.Duration // of the wall clock
 }
 
 type faultKind string
@@ -318,7 +384,15 @@ const (
 	runtimeRestarts faultKind = "the runtime is killed"
 	apiAway         faultKind = "the API server is away"
 	configChanges   faultKind = "the config changes"
+	nodeIsBusy      faultKind = "the node is busy"
+	clockIsSet      faultKind = "the wall clock is set"
+	stateUnusable   faultKind = "the daemon's state folder cannot be used"
 )
+
+// disturbs reports whether the daemon, or what it is connected to, stops for a moment.
+func (k faultKind) disturbs() bool {
+	return slices.Contains([]faultKind{daemonRestarts, connectionDrops, kubeletRestarts, runtimeRestarts}, k)
+}
 
 func (f fault) String() string {
 	switch f.Kind {
@@ -326,6 +400,10 @@ func (f fault) String() string {
 		return string(f.Kind) + ": " + f.Limits.String()
 	case connectionDrops:
 		return string(f.Kind)
+	case clockIsSet:
+		return fmt.Sprintf("%s by %s", f.Kind, f.Step)
+	case nodeIsBusy:
+		return fmt.Sprintf("%s for %s: %+v percent", f.Kind, f.Gap, f.Load)
 	}
 	return fmt.Sprintf("%s, and back after %s", f.Kind, f.Gap)
 }
@@ -366,6 +444,14 @@ func (s *shape) steps() []step {
 		case apiAway:
 			add(0, f.String(), func(b *bubble) { b.apiIs(true) })
 			add(f.Gap, "", func(b *bubble) { b.apiIs(false) })
+		case clockIsSet:
+			add(0, f.String(), func(b *bubble) { b.runtime.SetClock(f.Step) })
+		case stateUnusable:
+			add(0, f.String(), func(b *bubble) { b.stateIs(false) })
+			add(f.Gap, "", func(b *bubble) { b.stateIs(true) })
+		case nodeIsBusy:
+			add(0, f.String(), func(b *bubble) { b.host.bears(f, true) })
+			add(f.Gap, "", func(b *bubble) { b.host.bears(f, false) })
 		case configChanges:
 			add(0, f.String(), func(b *bubble) { b.reconfigure(f.Limits, int64(i+2)) })
 		}
@@ -377,7 +463,10 @@ func (s *shape) steps() []step {
 // String returns the shape as a person reads it.
 func (s *shape) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: kubelet's requests may take %s, %s\n", s.Seed, s.RequestTimeout, s.Limits)
+	fmt.Fprintf(&b, "seed %d: %d CPUs, kubelet's requests may take %s, %s\n", s.Seed, s.cores(), s.RequestTimeout, s.Limits)
+	if s.Room {
+		fmt.Fprintf(&b, "pods wait in the waiting room\n")
+	}
 	if s.Running > 0 {
 		fmt.Fprintf(&b, "a StartPolicy lets %d pods run\n", s.Running)
 	}

@@ -5,11 +5,16 @@ package plugin
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // fixedSeeds are the seeds that every run tries: some of the first, and those that ever found a fault of the daemon or of the judge.
@@ -17,7 +22,10 @@ var fixedSeeds = []uint64{1, 3, 4, 5, 6, 9, 10, 11, 16, 17, 18, 28, 36, 56, 144,
 
 // TestShapes runs fixed seeds. With SHAPES_SEED, it runs that one, and writes all that was seen; with SHAPES_COUNT or
 // SHAPES_MINUTES, it runs as many from there, or fresh ones, until one fails.
+//
+// All goroutines of a run share one CPU: then a seed gives the same run again.
 func TestShapes(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	seeds := fixedSeeds
 	first, one := number(t, "SHAPES_SEED")
 	count, many := number(t, "SHAPES_COUNT")
@@ -50,6 +58,66 @@ func TestShapes(t *testing.T) {
 		try(seed)
 	}
 	t.Logf("%d nodes lived %s in %s", ran, lived.Round(time.Second), time.Since(began).Round(time.Second))
+}
+
+// herds are shapes that show what seeds seldom do: each has what a fault of the daemon needs to be seen.
+var herds = map[string]func() *shape{
+	"starts that hang keep their slots until their time is over": func() *shape {
+		return herd(limits{Concurrent: 2, StartTimeout: time.Minute, MaxWait: time.Hour}, 8, func(_ int, p *podShape) { p.Ready = 20 * time.Minute })
+	},
+	"first starts beside containers that crash": func() *shape {
+		return herd(limits{Concurrent: 4, MaxWait: time.Hour}, 100, func(i int, p *podShape) {
+			if p.At = time.Duration(i) * 900 * time.Millisecond; i%3 == 0 {
+				p.Crashes = 4
+			}
+		})
+	},
+	"pods that may not fail": func() *shape {
+		return herd(limits{Concurrent: 4}, 30, func(i int, p *podShape) {
+			if i%3 == 0 {
+				p.Policy, p.Runs, p.Pull = corev1.RestartPolicyNever, 20*time.Second, 3*time.Second
+			}
+		})
+	},
+	"a node that is busy for minutes": func() *shape { return busyHerd(throttle.SignalMemoryPressure) },
+	"a node with a high load average": func() *shape { return busyHerd(throttle.SignalLoad) },
+	"an adaptive limit": func() *shape {
+		s := herd(limits{Concurrent: 12, AdaptiveMin: 2, AdaptiveMax: 5, MaxWait: time.Hour}, 40, func(_ int, p *podShape) { p.Cores = 0.1 })
+		s.Cores = 16
+		return s
+	},
+	"the waiting room": func() *shape {
+		s := herd(limits{Concurrent: 3}, 40, func(i int, p *podShape) {
+			if i%2 == 0 {
+				p.Policy, p.Runs = corev1.RestartPolicyNever, 20*time.Second
+			}
+		})
+		s.Room, s.Faults = true, []fault{{Kind: daemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}, {Kind: clockIsSet, At: 30 * time.Second, Step: -time.Hour}}
+		return s
+	},
+}
+
+// busyHerd is a herd on a node that is busy twice: for less than maxWait, and for more.
+func busyHerd(signal throttle.Signal) *shape {
+	s := herd(limits{Concurrent: 4, MaxWait: 5 * time.Minute, Signal: signal, Most: 20}, 30, func(i int, p *podShape) {
+		p.At = time.Duration(i) * 20 * time.Second
+	})
+	s.Cores = 16
+	for _, f := range []fault{{At: 30 * time.Second, Gap: 2 * time.Minute}, {At: 5 * time.Minute, Gap: 15 * time.Minute}} {
+		f.Kind, f.Load = nodeIsBusy, load{CPU: 400, Memory: 60}
+		s.Faults = append(s.Faults, f)
+	}
+	return s
+}
+
+// TestHerds runs the herds.
+func TestHerds(t *testing.T) {
+	for name, shape := range herds {
+		t.Run(name, func(t *testing.T) {
+			seen := tryShape(t, shape(), false)
+			assert.Positive(t, seen.gateWaits)
+		})
+	}
 }
 
 // number returns the number in an environment variable.

@@ -8,19 +8,27 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // smallHerd is a herd of two priorities that a node starts eight at a time, and a daemon that is restarted meanwhile.
 func smallHerd() *shape {
-	s := &shape{
-		Seed: 1, RequestTimeout: 2 * time.Minute, Limits: limits{Concurrent: 8},
-		Faults: []fault{{Kind: daemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}},
-	}
-	for i := range 60 {
-		s.Pods = append(s.Pods, podShape{
-			Name: fmt.Sprintf("herd-%d", i), Namespace: "a", At: time.Duration(i) * 300 * time.Millisecond, Priority: int32(100 * (i % 2)),
+	s := herd(limits{Concurrent: 8}, 60, func(i int, p *podShape) { p.Priority = int32(100 * (i % 2)) })
+	s.Faults = []fault{{Kind: daemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}}
+	return s
+}
+
+// herd returns a shape of pods that come within some seconds and are ready 4 s after their start, but for what differs.
+func herd(l limits, n int, differs func(i int, p *podShape)) *shape {
+	s := &shape{Seed: 1, RequestTimeout: 2 * time.Minute, Limits: l}
+	for i := range n {
+		p := podShape{
+			Name: fmt.Sprintf("herd-%d", i), Namespace: "a", At: time.Duration(i) * 300 * time.Millisecond,
 			Policy: corev1.RestartPolicyAlways, Containers: 1, Ready: 4 * time.Second, Probed: true,
-		})
+		}
+		differs(i, &p)
+		s.Pods = append(s.Pods, p)
 	}
 	return s
 }
@@ -36,6 +44,7 @@ func TestANodeInABubbleKeepsTheRules(t *testing.T) {
 func TestTheJudgeSaysNo(t *testing.T) {
 	t.Parallel()
 	for rule, misled := range map[string]func(*judge){
+		signalKept:   func(j *judge) { j.inForce[0].Most = 10 },
 		limitKept:    func(j *judge) { j.inForce[0].Concurrent = 7 },
 		noneHeldIdle: func(j *judge) { j.inForce[0].Concurrent = 16 },
 		orderKept: func(j *judge) {
@@ -58,7 +67,8 @@ func TestTheJudgeSaysNo(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			s := smallHerd()
-			s.Faults = nil
+			s.Limits.Signal, s.Limits.Most = throttle.SignalMemoryPressure, 90
+			s.Faults = []fault{{Kind: nodeIsBusy, Gap: time.Hour, Load: load{Memory: 30}}}
 			seen := runShape(t, s, misled)
 			assert.True(t, slices.ContainsFunc(seen.complaints, func(c complaint) bool { return c.rule == rule }), "%v", seen.complaints)
 		})
