@@ -65,13 +65,6 @@ var herds = map[string]func() *shape{
 	"starts that hang keep their slots until their time is over": func() *shape {
 		return herd(limits{Concurrent: 2, StartTimeout: time.Minute, MaxWait: time.Hour}, 8, func(_ int, p *podShape) { p.Ready = 20 * time.Minute })
 	},
-	"first starts beside containers that crash": func() *shape {
-		return herd(limits{Concurrent: 4, MaxWait: time.Hour}, 100, func(i int, p *podShape) {
-			if p.At = time.Duration(i) * 900 * time.Millisecond; i%3 == 0 {
-				p.Crashes = 4
-			}
-		})
-	},
 	"pods that may not fail": func() *shape {
 		return herd(limits{Concurrent: 4}, 30, func(i int, p *podShape) {
 			if i%3 == 0 {
@@ -103,9 +96,10 @@ func busyHerd(signal throttle.Signal) *shape {
 		p.At = time.Duration(i) * 20 * time.Second
 	})
 	s.Cores = 16
-	for _, f := range []fault{{At: 30 * time.Second, Gap: 2 * time.Minute}, {At: 5 * time.Minute, Gap: 15 * time.Minute}} {
-		f.Kind, f.Load = nodeIsBusy, load{CPU: 400, Memory: 60}
-		s.Faults = append(s.Faults, f)
+	s.Faults = []fault{
+		{Kind: nodeIsBusy, Gap: 20 * time.Minute, Load: load{CPU: 80, Memory: 15}}, // below the limit, but not far below
+		{Kind: nodeIsBusy, At: 30 * time.Second, Gap: 2 * time.Minute, Load: load{CPU: 400, Memory: 60}},
+		{Kind: nodeIsBusy, At: 5 * time.Minute, Gap: 15 * time.Minute, Load: load{CPU: 400, Memory: 60}},
 	}
 	return s
 }
