@@ -10,6 +10,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// Groups
+//
+// Each policy limits the pods of each of its groups ([GroupLimits]). A pod counts as starting
+// from its admission until its slot ends, and as running until [Limiter.Finished]. A pod that
+// is exempt, was adopted or bypasses a policy counts, but is not held. A pod asks for amounts
+// of bounds, those of Running first. The first bound that is full holds it.
+//
+// A pod that alone exceeds a bound of Running is Unadmittable, and keeps nothing from others.
+// A bound of Running may hold a pod for hours. So no deadline and no loan exceeds it, and the
+// pod gets no reservation. [Limiter.SetClaims] limits the starts of a group to the part that
+// this node holds of a bound on all nodes.
+
 // group counts the pods that share the bounds of a policy. It exists while a pod is in it or it has
 // claims.
 type group struct {

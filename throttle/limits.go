@@ -10,6 +10,22 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// Limits of the node
+//
+// The limits of the node are the number of starts at a time, a token bucket, and limits on
+// signals ([Limiter.Observe]). A signal does not show the load of a start at once, so each
+// start owes an increment, until the signal is measured over a time that began after the
+// start. The load average follows with a time constant of a minute: at an age t, a start owes
+// exp(-t/1m) of the increment. The limit on a signal is open while the signal has an error,
+// was never measured, or was not measured for half a minute.
+//
+// The adaptive limit (package adaptive) does not get two things, because it would take both
+// for proof that the node bears many more starts: exempt starts, which are mostly light, and
+// starts that ended Stuck, as starts that succeeded.
+//
+// A [Pause] closes them all for a time that its caller limits. It is no limit on how many start, so no deadline and no loan
+// exceeds it.
+
 const (
 	// readingValidFor is how long a reading is valid. If the sensor gives no other in that time, its
 	// limit opens.

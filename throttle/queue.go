@@ -6,6 +6,23 @@ import (
 	"time"
 )
 
+// The queue
+//
+// The Waiting tickets are in one slice, ordered by
+//
+//   - round: in a flow (a namespace) with n starts under way, the first ticket has the
+//     round n, the next n+1, and so on;
+//   - priority, the higher first;
+//   - repeats: a first start goes before the start of a container that exited;
+//   - arrival.
+//
+// This is fair queuing between flows, as in the API server's Priority and Fairness, with
+// starts under way in place of seats of requests: the next start is that of the flow with the
+// fewest under way. A start that ended Stuck counts against its flow for one more
+// StartTimeout, so a tenant whose pods never become ready gets no more slots than others. Every
+// tenant may use high priorities, so they order the pods of a flow, and flows with equally many
+// starts under way, but give a flow no more slots.
+
 // repeatsCounted is the number of repeats after which kubelet's back-off is at its longest.
 const repeatsCounted = 5
 

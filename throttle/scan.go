@@ -6,6 +6,27 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
+// A decision
+//
+// A decision is one scan of the queue (candidates). For each ticket:
+//
+//   - If no process waits for it, but one should within seconds, the ticket is awaited. The scan
+//     sets aside for it what it asks for of the bounds of Running of its groups. A pod is awaited
+//     for 20 seconds after a refusal (kubelet retries within 15) or a reservation. After that,
+//     the scan passes over it: a refused pod that kubelet has not retried does not block the
+//     pods behind it. A ticket that yields, and is not overdue, counts as awaited.
+//   - If a bound of a group holds it, the tickets behind it get nothing of that bound and, in
+//     the same group, nothing else that it asks for. So a stream of small pods does not starve
+//     a large one. Pods that do not ask for that bound pass.
+//   - Else it is a candidate. The next ticket is the candidate of the flow with the fewest
+//     starts under way, then of the highest priority, then with the fewest repeats, then the
+//     first to arrive. Those that the forecast lets pass go before all others: they delay none
+//     of them (package adaptive).
+//
+// Then the limits of the node are asked. Either all of them allow the start and are taken, or
+// none is. What a ticket waits for, how many tickets go before it and how many could start is
+// the result of another scan, which counts each ticket that nothing holds as started.
+
 // candidates are the tickets that one scan of the queue found.
 type candidates struct {
 	next    *Ticket // the next in the queue; nil if there is none
@@ -13,7 +34,7 @@ type candidates struct {
 	held    bool    // a group holds overdue, which may exceed its bound
 }
 
-// candidates scans the queue once, as the package documentation says under "A decision". It does not
+// candidates scans the queue once, as the head of this file says. It does not
 // ask the limits of the node, which hold every ticket alike.
 func (d *admission) candidates(now time.Time) (c candidates) {
 	d.queue.begin()
