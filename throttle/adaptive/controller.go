@@ -66,11 +66,14 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	s.Window = min(s.Window, remembered)
 	watched := s.At.Sub(c.seen) <= s.Window
 	c.loss.observe(s, &c.past, watched && c.settings.full(s, load, goal))
+	if s.At.Sub(c.loss.asked) > remembered {
+		c.disk.most, c.disk.stream = 0, 0
+	}
 	if s.Starting == 0 && s.Waiting == 0 {
 		// The load may come from setting up the pods of a herd, which will be over. So it counts as lasting only little by
 		// little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())
-		c.began, c.disk = s.At, disk{}
+		c.began = s.At
 		return c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)

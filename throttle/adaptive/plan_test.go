@@ -262,16 +262,24 @@ func TestAStartThatReadsMoreThanWasExpectedReadsOn(t *testing.T) {
 }
 
 // The next herd may read from other disks, or beside other work.
-func TestWhatDisksServedIsForgottenWhenNothingStarts(t *testing.T) {
+// A herd may stand still while another limit holds it: that is no reason to forget what disks served.
+func TestWhatDisksServedIsForgottenAMinuteAfterTheHerd(t *testing.T) {
 	t.Parallel()
 	c := planner(2)
 	sample := Sample{At: dawn, CPUKnown: true, IOPressureKnown: true, Window: time.Second, Starting: 1}
 	c.Observe(sample)
 	allow(c, sample.At, herd(2, Start{Began: dawn, Use: Use{Reads: 50e6}}), 2, nil)
 	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0)
-	sample.At, sample.Starting = sample.At.Add(time.Second), 0
+	for sample.Starting, sample.Queued = 0, 1; sample.At.Before(dawn.Add(3 * remembered)); sample.At = sample.At.Add(time.Second) {
+		c.Observe(sample)
+	}
+	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0, "another limit holds the herd")
+	sample.Queued = 0
 	c.Observe(sample)
-	assert.Equal(t, disk{}, c.disk)
+	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0, "the herd is just over")
+	sample.At = sample.At.Add(remembered)
+	c.Observe(sample)
+	assert.Zero(t, c.disk.serves())
 }
 
 // Others read beside those of which it was learned how long they read.
