@@ -67,7 +67,7 @@ func timeoutFinding(ctx context.Context, o plugin.Options) (f Finding, wrong boo
 func runtimeFinding(name, version string) Finding {
 	const check = "runtime"
 	if name == "" {
-		return warning(check, "its version is unknown: neither the API server nor a daemon was asked", "name the cluster with --kubeconfig, or compare 'containerd --version' with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
+		return warning(check, "its version is unknown: neither the API server nor a daemon told it", "name the cluster with --kubeconfig, or compare 'containerd --version' with deploy/platforms.md: containers wait in the gate on containerd 2.3.2 and later")
 	}
 	const upgrade = "upgrade containerd to 2.3.3 or later; until then "
 	const atContainer = "pods are refused only at the container, and Tekton, Flyte and others give up a pod that shows this error: use the waiting room, as deploy/controllers.md says"

@@ -43,7 +43,7 @@ func TestGateTimeoutOf(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Preflight takes the path from a command line, and runs as root.
+// Preflight takes the path from the flag --kubelet-config, and runs as root.
 func TestGateTimeoutOfWhatIsNoSmallFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
