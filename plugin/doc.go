@@ -47,8 +47,8 @@
 //     nobody starts again after a failed container cannot wait in the gate, so it gets its sandbox only with a slot.
 //  3. The runtime creates a container. [waiting.Chooser.Container] asks [starts.Starts.Container] whether it may
 //     start now. If it begins a start, [throttle.Ticket.TryStart] asks for a slot.
-//  4. A limit holds it. If a hook may wait for it, the same decision asks for a reservation, [throttle.Ticket.Reserve], and
-//     the container gets a hook or is refused.
+//  4. A limit holds it. If a hook may wait for it, the same decision asks for a reservation, [throttle.Ticket.ReserveRefused],
+//     and the container gets a hook or is refused.
 //  5. runc runs the hook, which asks at gate.sock. [waiting.Chooser.Wait] calls the method wait of [waiting.Gate]. It waits
 //     until the ticket ([starts.Starts.EnterGate]) is admitted, all waits end ([starts.Ends]), or the deadline comes.
 //  6. Another slot ends. The limiter admits the ticket, the hook is told to go, and runc starts the process.
@@ -105,5 +105,5 @@ var _ = []any{
 	(*starts.Starts).EnterRoom, (*starts.Starts).EnterGate, (*starts.Starts).Run, (*starts.Starts).PodChanged, starts.Ends{}, starts.HookTerms{},
 	(*starts.Starts).Sandbox, (*starts.Starts).Container, (*starts.Starts).ContainerStarted, (*starts.Starts).SandboxRemoved,
 	(*starts.Starts).Synchronize, (*starts.Starts).Freeze,
-	(*observe.Observer).Report, (*throttle.Ticket).TryStart, (*throttle.Ticket).Reserve,
+	(*observe.Observer).Report, (*throttle.Ticket).TryStart, (*throttle.Ticket).ReserveRefused,
 }

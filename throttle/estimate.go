@@ -15,8 +15,8 @@ import (
 //
 // A start is expected to take as long as the median of the last 16 that ended, or as the
 // starts under way have taken in the median if that is longer: what has not ended teaches, too.
-// While none has ended, it is expected to take twice as long as the oldest, and at least a
-// minute. Half of the starts of an age end before they are twice as old (the law of Lindy): so
+// While none has ended, it is expected to take twice as long as the oldest, and at least
+// 15 seconds. Half of the starts of an age end before they are twice as old (the law of Lindy): so
 // one that takes longer than expected takes as long again. The expected wait of a ticket is when
 // its slot is free if the starts before it take slots in turn, and at least what a slower limit
 // gives.
@@ -44,7 +44,7 @@ import (
 // it that occupy the gate must still get their turn before their own deadline, unless its priority is
 // higher or their containers ran more often. Without that, pods that came back
 // one after the other could starve a pod with a place. In its own flow and band, an awaited pod counts only if it comes back before the turn of this one: a slot that is free
-// now goes to the first that asks. A promise is kept for the 10 seconds in which the pod is to come.
+// now goes to the first that asks. A promise is kept for the 20 seconds in which the pod is to come.
 // An overdue pod gets a place if it starts at once, over the limit. For a container that ran before
 // ([RetriedLate]), the turn must be expected in T/2: a refusal costs as much as a place that runs out. The rate limit and limits on signals limit the places to what they admit
 // in T/2. While the next token comes only after T, there is no place. In a jam there are places

@@ -326,6 +326,9 @@ func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal)
 // to be admitted, as in [TicketView]. It is set if there is a reservation.
 func (t *Ticket) ReserveRefused(now time.Time, waitable time.Duration, refusal Refusal, refused Decision) (d Decision, waitLeft time.Duration) {
 	d = t.reserve(now, waitable, refusal)
+	if t.state != Waiting {
+		return d, 0
+	}
 	if d.Admitted {
 		return d, t.waitLeft(t.l.at(now), refused.Held, refused.Held, refused.Ahead, t.l.admission.turns(now))
 	}

@@ -1,12 +1,14 @@
 package starts
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -22,6 +24,8 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 	s.enforce(t, t1)
 	policy := s.Policies()[0].Object
 	var all sync.WaitGroup
+	thawed, thaw := context.WithCancel(t.Context())
+	thaw()
 	for _, do := range []func(now time.Time, uid string){
 		func(now time.Time, uid string) { s.lives(now, uid) },
 		func(now time.Time, uid string) { s.lives(now, uid) },
@@ -33,6 +37,7 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 			}
 			ticket := s.EnterGate(now, who, "c-"+uid, now, time.Time{})
 			ticket.Leave()
+			ticket.Wait(now)()
 			s.AskGate(now, ContainerStart{Ticket: ticket.Ticket}, HookTerms{})
 			ticket.DeadlineReached(now)
 			ticket.StartNotHeld(now)
@@ -51,7 +56,12 @@ func TestAllThatReachesTheLimiterTakesTheLock(t *testing.T) {
 		func(now time.Time, _ string) { s.Observe(now, throttle.Signals{}) },
 		func(now time.Time, _ string) { s.SetClaims(now, throttle.GroupKey{Policy: "t1"}, 1) },
 		func(now time.Time, uid string) { s.StartAnyway(now, uid, reasons.ByHand) },
-		func(time.Time, string) { s.locked(func(l *ledger) { l.freeze(false) }) },
+		func(time.Time, string) {
+			s.Freeze()
+			assert.NoError(t, s.Thaw(thawed))
+		},
+		func(time.Time, string) { s.Frozen() },
+		func(time.Time, string) { s.Ends() },
 		func(now time.Time, _ string) {
 			for _, mode := range []v1alpha1.Mode{v1alpha1.ModeShadow, v1alpha1.ModeEnforce} {
 				e := s.Config()

@@ -7,7 +7,7 @@
 // ContainerStarted ...), of kubelet (PodChanged, SetShutdown, SetPressure), of the configuration (Configure, SetPolicies), and
 // of a process that waits (EnterRoom, EnterGate, and the methods of a [Process]). [Starts.Run] is the one loop: it advances
 // the limiter, ends starts that are over, measures and learns what starts take, and passes events to the observer. [Ends]
-// says why all waits end.
+// says why all waits end, or those in the gate.
 //
 // # The lock
 //

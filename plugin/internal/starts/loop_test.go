@@ -188,8 +188,10 @@ func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := aStarts()
+	s.locked(func(l *ledger) { l.freeze(true) })
 	ticket := s.EnterGate(now, Identity{UID: "stranger", Namespace: "default", Name: "stranger"}, "by-hand", now, time.Time{})
 	assert.Nil(t, ticket.Gone)
+	require.Equal(t, throttle.Waiting, ticket.Outlook.State)
 	known := func() (is bool) {
 		s.locked(func(l *ledger) { is = l.pods["stranger"] != nil })
 		return is

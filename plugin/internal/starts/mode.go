@@ -26,7 +26,7 @@ type Ends struct {
 // nodeEnds is the part of the ledger about what ends all waits.
 type nodeEnds struct {
 	Ends                        // without HoldsNone, which follows from the mode
-	changed       chan struct{} // closed with the next change of Ends
+	changed       chan struct{} // closed with the next change of Ends or of the mode
 	shutdownLimit *time.Timer   // ends a shutdown that is not canceled
 }
 

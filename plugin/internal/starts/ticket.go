@@ -152,7 +152,7 @@ func (s *Starts) EnterRoom(now time.Time, who Identity, pod podwatch.Pod, since,
 
 // EnterGate returns the process of a hook. since is when it began to wait, deadline when it can wait no longer, or zero if
 // that is not known. A hook that outlived an earlier daemon gets back its place in the queue; if its pod is exempt by now, it
-// starts at once. When all waits end, the hook takes no slot.
+// starts at once. While the node shuts down or is short of a resource, a hook that has to wait takes no slot.
 func (s *Starts) EnterGate(now time.Time, who Identity, containerID string, since, deadline time.Time) Process {
 	pod := s.Known(who.UID)
 	p := s.lockPod(now, subject{Identity: who, facts: pod.Facts})
