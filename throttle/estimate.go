@@ -45,12 +45,12 @@ import (
 // higher or their containers ran more often. Without that, pods that came back
 // one after the other could starve a pod with a place. In its own flow and band, an awaited pod counts only if it comes back before the turn of this one: a slot that is free
 // now goes to the first that asks. A promise is kept for the 20 seconds in which the pod is to come.
-// An overdue pod gets a place if it starts at once, over the limit. For a container that ran before
-// ([RetriedLate]), the turn must be expected in T/2: a refusal costs as much as a place that runs out. The rate limit and limits on signals limit the places to what they admit
-// in T/2. While the next token comes only after T, there is no place. In a jam there are places
-// for what loans will allow within half a minute. Bounds on the starts of a group allow what
-// the same estimate promises; its own groups allow a pod in any case, and a group without
-// claims allows any number.
+// An overdue pod gets a place if it starts at once, over the limit. For a container that ran before ([RetriedLate]), the
+// turn must be expected in T/2: a refusal costs as much as a place that runs out. The rate limit and limits on signals
+// limit the places to what they admit in T/2, but while no limit on a signal has held a start for 15 s, each free slot has
+// a place. While the next token comes only after T, there is no place. In a jam there are places for what loans will allow
+// within half a minute. Bounds on the starts of a group allow what the same estimate promises; its own groups allow a pod
+// in any case, and a group without claims allows any number.
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
 // first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
@@ -352,6 +352,9 @@ func (d *admission) quota(now time.Time, within time.Duration) int {
 		starts := 1.0
 		if every, known := d.admissionsEvery(now); known {
 			starts = half / max(every, 1).Seconds()
+		}
+		if soon := d.slots.allowsSoon(now, d.queue); soon != noLimit { // else the signals alone say how many are too many
+			starts = max(starts, min(float64(soon-d.slots.taken()), d.limits.allowAtOnce(now)))
 		}
 		quota = min(quota, starts)
 	}

@@ -178,7 +178,7 @@ func (l *Limiter) SetProfiles(now time.Time, profiles map[string]Profile) {
 // may start because of that.
 func (l *Limiter) Observe(now time.Time, s Signals) {
 	now = l.at(now)
-	l.limits.signals = s
+	l.limits.observe(now, s)
 	if l.slots.adaptive != nil {
 		l.slots.adaptive.Observe(l.admission.sample(now))
 		l.admission.plan(now)

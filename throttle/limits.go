@@ -32,6 +32,8 @@ const (
 	readingValidFor = 30 * time.Second
 	// intervalWindow is the time over which the interval between admissions is measured.
 	intervalWindow = time.Minute
+	// staysOpen is how long a limit on a signal must not have held a start until it is expected to hold none soon.
+	staysOpen = 15 * time.Second
 	// loadDecay is the time constant of the load average of one minute.
 	loadDecay = time.Minute
 	// admissionsKept is how long an admission is remembered: after that, the load average shows it.
@@ -45,6 +47,7 @@ type limits struct {
 	bucket     *rate.Limiter // kept while there is no rate limit; nil if there never was one
 	exceeded   time.Time     // when a start last took no token of the rate limit; zero if none did
 	signals    Signals
+	closed     time.Time      // when a reading last made a limit on a signal hold starts; zero if none did
 	debts      admissionTimes // of all starts
 	admissions admissionTimes // of all starts but exempt and adopted ones
 }
@@ -71,6 +74,33 @@ func (l *limits) held(now time.Time) Held {
 		h = l.heldBySignal(now, signal)
 	}
 	return h
+}
+
+// observe takes readings.
+func (l *limits) observe(now time.Time, s Signals) {
+	l.signals = s
+	for signal := range numSignals {
+		if !l.heldBySignal(now, signal).none() {
+			l.closed = now
+		}
+	}
+}
+
+// allowAtOnce returns how many starts the limits on signals allow at this moment: none if one was closed a short time ago, as
+// it may close again, and any number if no start has an increment.
+func (l *limits) allowAtOnce(now time.Time) float64 {
+	if !l.closed.IsZero() && now.Sub(l.closed) < staysOpen {
+		return 0
+	}
+	most := math.Inf(1)
+	for signal := range numSignals {
+		limit := l.settings.Signals[signal]
+		value, known := l.signals.valueAt(now, signal)
+		if _, owed := l.owed(signal); limit.Max > 0 && limit.Increment > 0 && known {
+			most = min(most, math.Ceil((limit.Max-value-owed)/limit.Increment))
+		}
+	}
+	return max(0, most)
 }
 
 // heldByRate returns the token bucket as the limit if it has no token. It takes none.

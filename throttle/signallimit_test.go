@@ -295,3 +295,35 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 	n.measure(SignalCPU, 75)
 	n.requireState("waits", Starting, reasons.WithinLimits)
 }
+
+// While no limit on a signal holds a start, the free slots have places: pods must not wait for each other's images on an idle
+// node. Where a limit was closed a moment ago, there is one place until it is known how many it admits.
+func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
+	t.Parallel()
+	pressure, cpu := SignalLimits{SignalMemoryPressure: {Max: 60}}, SignalLimits{SignalCPU: {Max: 80, Increment: 25}}
+	for name, c := range map[string]struct {
+		settings  Settings
+		signal    Signal
+		value     float64
+		openSince time.Duration // 0: it never was closed
+		want      int
+	}{
+		"no increment":              {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, 0, 3},
+		"two increments are left":   {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 40, 0, 2},
+		"for a short time":          {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, staysOpen - time.Second, 1},
+		"again for a while":         {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, staysOpen, 3},
+		"closed":                    {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 70, 0, 1},
+		"no limit but the signal's": {Settings{Signals: pressure}, SignalMemoryPressure, 10, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, c.settings)
+			if c.openSince > 0 {
+				n.measure(c.signal, 100)
+				n.pass(c.openSince)
+			}
+			n.measure(c.signal, c.value)
+			require.Equal(t, c.want, n.reserve("pod", 8))
+		})
+	}
+}
