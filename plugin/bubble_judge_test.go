@@ -68,6 +68,7 @@ type judge struct {
 	switched   time.Time // when the daemon began, or ended
 	faults     map[faultKind]time.Time
 	gateWaits  int
+	roomWaits  int
 	lent       time.Time     // when slots may have been lent last
 	last       time.Duration // how long the run was
 	free       time.Time     // since when a slot is free and the judge can know that; zero if none is
@@ -352,6 +353,7 @@ func (j *judge) entersRoom(uid types.UID) {
 	defer j.mu.Unlock()
 	p := j.pods[uid]
 	p.room, p.preparing = time.Now(), false
+	j.roomWaits++
 	j.traceLocked("%s  enters the waiting room", p.shape.Name)
 }
 
@@ -361,6 +363,12 @@ func (j *judge) leavesRoom(uid types.UID, o waiter.Outcome) {
 	p, now := j.pods[uid], time.Now()
 	if waited := now.Sub(p.room); waited > j.shape.roomTimeout()+time.Second {
 		j.complainLocked(waitsBounded, "%s waited in the room for %s", p.shape.Name, waited)
+	}
+	if now.Sub(p.room) > heldInRoom {
+		j.judgeExemptionLocked(p)
+	}
+	if o.Starts && !p.deleted.IsZero() && now.Sub(p.deleted) > heldMost && p.room.Before(p.deleted) && j.informedLocked(now) {
+		j.complainLocked(deletedLeaves, "%s comes out of the room to start %s after its deletion", p.shape.Name, now.Sub(p.deleted))
 	}
 	p.room, p.preparing, p.sandboxAsked = time.Time{}, o.Starts, now
 	j.traceLocked("%s  leaves the waiting room, starts: %t, unpaced: %t, %s", p.shape.Name, o.Starts, o.Unpaced, o.Reason)
@@ -387,7 +395,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		clear(p.exited)
 		p.arrive(now)
 	case runtimetest.SandboxRefused, runtimetest.CreateRefused:
-		p.preparing, p.made = false, time.Time{}
+		p.preparing, p.made, p.sandboxAsked = false, time.Time{}, time.Time{}
 		if !p.byOthers {
 			j.judgeRefusalLocked(p)
 			j.judgeExemptionLocked(p)
@@ -398,7 +406,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		p.byOthers = false
 	case runtimetest.AsksContainer:
 		p.preparing, p.asked, p.container = false, now, container
-		if p.takesSlotWithSandbox() && p.processes == 0 {
+		if p.takesSlotWithSandbox() && p.processes == 0 && !p.sandboxAsked.IsZero() {
 			p.asked = p.sandboxAsked
 		}
 		p.arrive(now)

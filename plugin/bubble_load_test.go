@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -164,17 +165,21 @@ func (j *judge) measures(now time.Time, v values) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.inForce[len(j.inForce)-1].limits
-	value, margin, horizon := v[l.Signal], float64(measureErrs), shownWithin
+	value, margin := v[l.Signal], float64(measureErrs)
 	if l.Signal == throttle.SignalLoad {
-		margin, horizon = l.Most*measureErrs/100, loadShownAfter
+		margin = l.Most * measureErrs / 100
 	}
-	owed := 0
+	j.starts = slices.DeleteFunc(j.starts, func(at time.Time) bool { return now.Sub(at) >= loadShownAfter })
+	owed := 0.0
 	for _, at := range j.starts {
-		if now.Sub(at) < horizon {
+		switch {
+		case l.Signal == throttle.SignalLoad:
+			owed += math.Exp(-(now.Sub(at) - shownWithin).Minutes())
+		case now.Sub(at) < shownWithin:
 			owed++
 		}
 	}
-	holds, open := value >= l.Most+margin, value+l.Increment*float64(owed) < l.Most-margin
+	holds, open := value >= l.Most+margin, value+l.Increment*owed < l.Most-margin
 	if l.Signal == throttle.SignalCPUPressure { // it counts only while the CPUs are in use
 		holds = holds && v[throttle.SignalCPU] > defaultMinUtilization+margin
 		open = open || v[throttle.SignalCPU] < defaultMinUtilization-margin
@@ -203,7 +208,9 @@ func (j *judge) signalOpenLocked(now time.Time) bool {
 // reports whether it is over that limit.
 func (j *judge) judgeSignalLocked(p *podSeen, arrived time.Time, unpaced bool) (over bool) {
 	now, l := time.Now(), j.inForce[len(j.inForce)-1].limits
-	j.starts = append(j.starts, now)
+	if p.passed.IsZero() { // else it owes since it left the gate
+		j.starts = append(j.starts, now)
+	}
 	if l.Most == 0 || !l.enforced() || unpaced || p.shape.exempt() || j.closed.IsZero() || p.asked.Sub(j.closed) < measuredWithin || p.asked.Sub(j.steady) < settled {
 		return false
 	}

@@ -22,7 +22,7 @@ type podSeen struct {
 	wasReady  bool
 
 	arrived      time.Time // since when it waits for a start; zero if it does not
-	sandboxAsked time.Time
+	sandboxAsked time.Time // when it asked for its sandbox; zero if it was refused since
 	preparing    bool      // it has a sandbox, and has not asked for a container
 	asked        time.Time // when it last asked for what it got
 	made         time.Time // when the container was made that is being started; zero if none is
