@@ -22,7 +22,7 @@ users: [{name: me, user: {}}]
 `
 
 // client-go's default is 5 requests a second. With it, a node could not take slots for more than two starts a second,
-// nor renew those of 50. All requests share one rate, which is that of kubelet.
+// nor renew those of 50. All requests share one rate, the same as kubelet's.
 func TestTheClientDoesNotHoldBackTheLeases(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -23,7 +23,7 @@ var fixedSeeds = []uint64{1, 3, 4, 5, 6, 9, 10, 11, 16, 17, 18, 28, 36, 56, 144,
 // TestShapes runs fixed seeds. With SHAPES_SEED, it runs that one, and writes all that was seen; with SHAPES_COUNT or
 // SHAPES_MINUTES, it runs as many from there, or fresh ones, until one fails.
 //
-// All goroutines of a run share one CPU: then a seed gives the same run again.
+// All goroutines of a run share one CPU: then most seeds give the same run again.
 func TestShapes(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	seeds := fixedSeeds

@@ -472,7 +472,7 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	}
 }
 
-// A container that was refused a slot asks for a place in the gate with that refusal in its hand. The answer is that of a
+// A container that was refused a slot asks for a place in the gate with that refusal in its hand. The answer is the one of a
 // pod that asks alone, and its turn is that which a look at its ticket shows.
 func TestAPlaceAfterARefusalIsThatOfAPodThatAsksAlone(t *testing.T) {
 	t.Parallel()

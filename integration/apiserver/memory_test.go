@@ -38,7 +38,7 @@ const (
 	finishedRSS = 40 * mib
 	// hugePods have as many containers as the API server takes in a pod: 1.4 MB of JSON.
 	hugePods, hugeContainers = 40, 5_200
-	// memoryLimit is that of the DaemonSet.
+	// memoryLimit is the memory limit of the DaemonSet.
 	memoryLimit = 256 * mib
 )
 

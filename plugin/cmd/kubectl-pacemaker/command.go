@@ -61,7 +61,7 @@ const topExample = `  kubectl pacemaker top
 
 const whyLong = `Why explains in one line what a pod waits for, when and why it started, or what else
 keeps it from starting. The namespace of a POD without one is that of -n or of your
-kubeconfig. The answer is that of the daemon on the pod's node, and otherwise comes from
+kubeconfig. The daemon on the pod's node answers; if it cannot, the answer comes from
 the pod's status and events. With -o json, only an answer of the daemon is printed.`
 
 const whyExample = `  kubectl pacemaker why shop/web-0

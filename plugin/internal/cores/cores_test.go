@@ -23,7 +23,7 @@ func host(t *testing.T, files map[string]string) Finder {
 	return Finder{Sys: filepath.Join(dir, "sys"), Cgroup: filepath.Join(dir, "cgroup"), CPUManager: filepath.Join(dir, "cpu_manager_state")}
 }
 
-// The number of CPUs that pods can use is that of every rule that holds them together.
+// Pods can use the CPUs that all rules together leave them.
 func TestPodsCanUseWhatEveryRuleLeavesThem(t *testing.T) {
 	t.Parallel()
 	const online, isolated = "sys/devices/system/cpu/online", "sys/devices/system/cpu/isolated"

@@ -54,7 +54,7 @@ func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	assert.Equal(t, use{inLine: 1, moved: 5}, second.since(first), "the figures of an ended process do not count any more")
 }
 
-// The CPU time of a pod without a cgroup is that of the processes that run. It never decreases.
+// The CPU time of a pod without a cgroup is what its running processes have used. It never decreases.
 func TestAPodWithoutACgroupIsMeasuredByTheCPUTimeOfItsProcesses(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
