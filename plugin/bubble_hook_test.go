@@ -183,7 +183,7 @@ func (b *bubble) network(add context.Context, pod runtimetest.PodSpec, sandbox s
 	b.seen.entersRoom(types.UID(pod.UID))
 	o := waiter.New(waiter.Start{
 		Socket: b.options.SocketPath(), Hello: wire.Hello{PodUID: pod.UID, ContainerID: sandbox, Name: pod.Namespace + "/" + pod.Name, Since: now, Room: true},
-		Deadline: now.Add(b.shape.roomTimeout()), Forecast: wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(daemonGrace), Pace: lonelyPace},
+		Deadline: now.Add(b.shape.RoomTimeout()), Forecast: wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(daemonGrace), Pace: lonelyPace},
 		AloneMost: aloneMost, Host: host,
 	}, now).Wait()
 	b.seen.leavesRoom(types.UID(pod.UID), o)

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -51,7 +52,7 @@ type complaint struct {
 // judge sees what kubelet, the runtime and the hooks see, and knows the rules. It asks the daemon nothing. Where it cannot
 // know whether a start holds a slot, it takes what excuses the daemon.
 type judge struct {
-	shape   *shape
+	shape   *shapes.Shape
 	began   time.Time
 	runtime *runtimetest.Runtime
 
@@ -66,7 +67,7 @@ type judge struct {
 	stateless  bool      // the daemon's state folder cannot be used
 	sees       time.Time // since when it is back
 	switched   time.Time // when the daemon began, or ended
-	faults     map[faultKind]time.Time
+	faults     map[shapes.FaultKind]time.Time
 	gateWaits  int
 	roomWaits  int
 	lent       time.Time     // when slots may have been lent last
@@ -85,13 +86,13 @@ type judge struct {
 
 type inForce struct {
 	since time.Time
-	limits
+	shapes.Limits
 }
 
-func newJudge(s *shape) *judge {
+func newJudge(s *shapes.Shape) *judge {
 	now := time.Now()
 	return &judge{
-		shape: s, began: now, pods: map[types.UID]*podSeen{}, faults: map[faultKind]time.Time{}, excepted: map[string]int{},
+		shape: s, began: now, pods: map[types.UID]*podSeen{}, faults: map[shapes.FaultKind]time.Time{}, excepted: map[string]int{},
 		inForce: []inForce{{now, s.Limits}},
 	}
 }
@@ -170,11 +171,11 @@ func (j *judge) daemonIs(up bool) {
 	j.up, j.steady, j.switched, j.connected = up, time.Now(), time.Now(), time.Now()
 }
 
-func (j *judge) faulted(kind faultKind) {
+func (j *judge) faulted(kind shapes.FaultKind) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.faults[kind] = time.Now()
-	if kind.disturbs() {
+	if kind.Disturbs() {
 		j.steady = time.Now()
 	}
 }
@@ -236,7 +237,7 @@ func (j *judge) rejects(pod *api.PodSandbox, container *api.Container) error {
 	return errors.New("another plugin rejects it")
 }
 
-func (j *judge) configures(l limits) {
+func (j *judge) configures(l shapes.Limits) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.inForce = append(j.inForce, inForce{time.Now(), l})
@@ -244,25 +245,25 @@ func (j *judge) configures(l limits) {
 }
 
 // since returns the limits that were in force at any moment since a time, the present ones last.
-func (j *judge) since(t time.Time) []limits {
-	var all []limits
+func (j *judge) since(t time.Time) []shapes.Limits {
+	var all []shapes.Limits
 	for i, f := range j.inForce {
 		if i == len(j.inForce)-1 || !j.inForce[i+1].since.Before(t) {
-			all = append(all, f.limits)
+			all = append(all, f.Limits)
 		}
 	}
 	return all
 }
 
 // most and least return the largest and the smallest value of the limits in force since a time.
-func (j *judge) most(t time.Time, of func(limits) time.Duration) (d time.Duration) {
+func (j *judge) most(t time.Time, of func(shapes.Limits) time.Duration) (d time.Duration) {
 	for _, l := range j.since(t) {
 		d = max(d, of(l))
 	}
 	return d
 }
 
-func (j *judge) least(t time.Time, of func(limits) time.Duration) time.Duration {
+func (j *judge) least(t time.Time, of func(shapes.Limits) time.Duration) time.Duration {
 	d := time.Duration(1 << 62)
 	for _, l := range j.since(t) {
 		d = min(d, of(l))
@@ -273,10 +274,10 @@ func (j *judge) least(t time.Time, of func(limits) time.Duration) time.Duration 
 // mostAtATime returns the largest limit on starts since a time; 0 if not all of that time had one in force.
 func (j *judge) mostAtATime(t time.Time) (n int) {
 	for _, l := range j.since(t) {
-		if !l.enforced() {
+		if !l.Enforced() {
 			return 0
 		}
-		n = max(n, l.atMost())
+		n = max(n, l.AtMost())
 	}
 	return n
 }
@@ -284,7 +285,7 @@ func (j *judge) mostAtATime(t time.Time) (n int) {
 func (j *judge) arrives(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.pods[pod.UID] = &podSeen{shape: j.shape.pod(pod.UID), runs: map[string]int{}, exited: map[string]int{}}
+	j.pods[pod.UID] = &podSeen{shape: j.shape.Pod(pod.UID), runs: map[string]int{}, exited: map[string]int{}}
 	j.names = append(j.names, pod.UID)
 }
 
@@ -322,7 +323,7 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 	defer j.mu.Unlock()
 	j.orderLocked(time.Now())
 	p := j.pods[types.UID(h.PodUID)]
-	if waited := time.Since(p.gate); waited > j.shape.gateTimeout()+time.Second {
+	if waited := time.Since(p.gate); waited > j.shape.GateTimeout()+time.Second {
 		j.complainLocked(waitsBounded, "%s waited for %s", p.shape.Name, waited)
 	}
 	since := p.gate
@@ -361,7 +362,7 @@ func (j *judge) leavesRoom(uid types.UID, o waiter.Outcome) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p, now := j.pods[uid], time.Now()
-	if waited := now.Sub(p.room); waited > j.shape.roomTimeout()+time.Second {
+	if waited := now.Sub(p.room); waited > j.shape.RoomTimeout()+time.Second {
 		j.complainLocked(waitsBounded, "%s waited in the room for %s", p.shape.Name, waited)
 	}
 	if now.Sub(p.room) > heldInRoom {
@@ -445,7 +446,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 // disturbedLocked reports whether kubelet or the runtime was restarted since a time.
 func (j *judge) disturbedLocked(since time.Time) bool {
 	for kind, at := range j.faults {
-		if kind.disturbs() && !at.Before(since) {
+		if kind.Disturbs() && !at.Before(since) {
 			return true
 		}
 	}
@@ -477,7 +478,7 @@ func (j *judge) complainUnlessWell() {
 	defer j.mu.Unlock()
 	for _, uid := range j.names {
 		p := j.pods[uid]
-		lost := p.phase == corev1.PodFailed && (!j.faults[kubeletRestarts].IsZero() || !j.faults[runtimeRestarts].IsZero())
+		lost := p.phase == corev1.PodFailed && (!j.faults[shapes.KubeletRestarts].IsZero() || !j.faults[shapes.RuntimeRestarts].IsZero())
 		if !p.well() && !lost {
 			j.complainLocked(everyPodRuns, "%s: %s", p.shape.Name, p)
 		}

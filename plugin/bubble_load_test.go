@@ -11,12 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
-
-// load is what runs on the node beside the pods that start, in percent: of its CPUs, which may be more than 100, and of the
-// time in which tasks stall.
-type load struct{ CPU, IOWait, Memory, IO float64 }
 
 // values are the values of all signals, by signal.
 type values [len(throttle.Signals{})]float64
@@ -28,8 +25,8 @@ type host struct {
 	files map[string]*os.File
 
 	mu                  sync.Mutex
-	others              map[time.Duration]load // by when it began
-	idle, busy, waiting float64                // ticks of all CPUs
+	others              map[time.Duration]shapes.Load // by when it began
+	idle, busy, waiting float64                       // ticks of all CPUs
 	average             float64
 	stalled             values // µs
 }
@@ -43,7 +40,7 @@ const (
 
 // newHost writes the files of an idle node.
 func newHost(t require.TestingT, root string, cores int) *host {
-	h := &host{cores: float64(cores), files: map[string]*os.File{}, others: map[time.Duration]load{}, idle: 1000}
+	h := &host{cores: float64(cores), files: map[string]*os.File{}, others: map[time.Duration]shapes.Load{}, idle: 1000}
 	for _, name := range []string{"stat", "loadavg", "pressure/cpu", "pressure/memory", "pressure/io"} {
 		path := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -62,7 +59,7 @@ func (h *host) close() {
 }
 
 // bears adds a load, or takes it away.
-func (h *host) bears(f fault, begins bool) {
+func (h *host) bears(f shapes.Fault, begins bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if delete(h.others, f.At); begins {
@@ -74,9 +71,9 @@ func (h *host) bears(f fault, begins bool) {
 func (h *host) goOn(passed time.Duration, used float64) (values, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var sum load
+	var sum shapes.Load
 	for _, l := range h.others {
-		sum = load{sum.CPU + l.CPU, sum.IOWait + l.IOWait, sum.Memory + l.Memory, sum.IO + l.IO}
+		sum = shapes.Load{CPU: sum.CPU + l.CPU, IOWait: sum.IOWait + l.IOWait, Memory: sum.Memory + l.Memory, IO: sum.IO + l.IO}
 	}
 	used += sum.CPU / 100 * h.cores
 	var v values
@@ -144,7 +141,7 @@ func (j *judge) used(now time.Time) (cpus float64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.pods {
-		if s := p.start; s != nil && len(s.ready) < p.shape.Containers && now.Sub(s.latest) < p.shape.work() {
+		if s := p.start; s != nil && len(s.ready) < p.shape.Containers && now.Sub(s.latest) < p.shape.Work() {
 			cpus += float64(max(s.processes, 0)) * p.shape.Cores
 		}
 	}
@@ -164,7 +161,7 @@ const (
 func (j *judge) measures(now time.Time, v values) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	l := j.inForce[len(j.inForce)-1].limits
+	l := j.inForce[len(j.inForce)-1].Limits
 	value, margin := v[l.Signal], float64(measureErrs)
 	if l.Signal == throttle.SignalLoad {
 		margin = l.Most * measureErrs / 100
@@ -207,11 +204,11 @@ func (j *judge) signalOpenLocked(now time.Time) bool {
 // judgeSignalLocked judges that a start begins only while the limit on a signal allows it, or, one at a time, after maxWait. It
 // reports whether it is over that limit.
 func (j *judge) judgeSignalLocked(p *podSeen, arrived time.Time, unpaced bool) (over bool) {
-	now, l := time.Now(), j.inForce[len(j.inForce)-1].limits
+	now, l := time.Now(), j.inForce[len(j.inForce)-1].Limits
 	if p.passed.IsZero() { // else it owes since it left the gate
 		j.starts = append(j.starts, now)
 	}
-	if l.Most == 0 || !l.enforced() || unpaced || p.shape.exempt() || j.closed.IsZero() || p.asked.Sub(j.closed) < measuredWithin || p.asked.Sub(j.steady) < settled {
+	if l.Most == 0 || !l.Enforced() || unpaced || p.shape.Exempt() || j.closed.IsZero() || p.asked.Sub(j.closed) < measuredWithin || p.asked.Sub(j.steady) < settled {
 		return false
 	}
 	if !j.overdue(arrived, p.asked) && !j.overdueNowLocked(now) {

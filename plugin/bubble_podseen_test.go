@@ -6,11 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 )
 
 // podSeen is what the judge knows of a pod.
 type podSeen struct {
-	shape     *podShape
+	shape     *shapes.Pod
 	processes int
 	runs      map[string]int // of each container
 	exited    map[string]int // of each container, in this sandbox
@@ -102,7 +104,7 @@ func (p *podSeen) getsReady(container string, now time.Time) {
 	p.start.ready[container] = true
 	if len(p.start.ready) == p.shape.Containers {
 		p.wasReady = true
-		if p.shape.probed() {
+		if p.shape.TellsReady() {
 			p.end(now)
 		}
 	}
@@ -116,7 +118,7 @@ func (p *podSeen) well() bool {
 	case p.shape.Policy != corev1.RestartPolicyAlways:
 		return p.phase == corev1.PodSucceeded
 	}
-	return p.wasReady && p.arrived.IsZero() && (p.runs["app0"] > p.shape.fails() || p.shape.fails() == 0)
+	return p.wasReady && p.arrived.IsZero() && (p.runs["app0"] > p.shape.Fails() || p.shape.Fails() == 0)
 }
 
 func (p *podSeen) String() string {
@@ -129,13 +131,13 @@ func (p *podSeen) repeats() int { return min(p.exited[p.container], 5) }
 // surely reports whether the pod must hold a slot. One that never waits holds one only if one is free.
 func (j *judge) surely(p *podSeen, now time.Time) bool {
 	s := p.start
-	if s == nil || s.unpaced || s.lent || s.inferred || p.shape.exempt() || !s.ended.IsZero() || !p.deleted.IsZero() {
+	if s == nil || s.unpaced || s.lent || s.inferred || p.shape.Exempt() || !s.ended.IsZero() || !p.deleted.IsZero() {
 		return false
 	}
-	if !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, limits.startTimeout)-time.Second {
+	if !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, shapes.Limits.EffectiveStartTimeout)-time.Second {
 		return false
 	}
-	return p.shape.probed() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, limits.settleTime)-time.Second
+	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, shapes.Limits.EffectiveSettleTime)-time.Second
 }
 
 // inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell.
@@ -169,13 +171,13 @@ func (j *judge) maybe(p *podSeen, now time.Time) bool {
 		return false
 	case !s.ended.IsZero():
 		return now.Sub(s.ended) < late
-	case now.Sub(s.began) >= j.most(s.admitted, limits.startTimeout)+late:
+	case now.Sub(s.began) >= j.most(s.admitted, shapes.Limits.EffectiveStartTimeout)+late:
 		return false
 	}
-	return p.shape.probed() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.most(s.allRunning, limits.settleTime)+late
+	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.most(s.allRunning, shapes.Limits.EffectiveSettleTime)+late
 }
 
 // weighs reports whether the pod may count as a start of its namespace: stuck ones do for one more startTimeout.
 func (j *judge) weighs(p *podSeen, now time.Time) bool {
-	return j.maybe(p, now) || p.start != nil && p.start.ended.IsZero() && now.Sub(p.start.began) < 3*j.most(p.start.admitted, limits.startTimeout)
+	return j.maybe(p, now) || p.start != nil && p.start.ended.IsZero() && now.Sub(p.start.began) < 3*j.most(p.start.admitted, shapes.Limits.EffectiveStartTimeout)
 }

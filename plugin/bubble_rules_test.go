@@ -3,6 +3,8 @@ package plugin
 import (
 	"fmt"
 	"time"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 )
 
 // lateness is how long a start may take from its admission until the judge sees it.
@@ -46,7 +48,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 	if !isApp(container) {
 		return
 	}
-	program := j.shape.program(p.shape.object(), container, p.runs[container]-1)
+	program := j.shape.Program(p.shape.Object(), container, p.runs[container]-1)
 	if exits := now.Add(program.Exits); program.Exits > 0 && (s.exits.IsZero() || exits.Before(s.exits)) {
 		s.exits = exits
 	}
@@ -59,7 +61,7 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 func (j *judge) appOfStuckLocked(p *podSeen, container string, now time.Time) bool {
 	s := p.start
 	return p.under() && isApp(container) && len(s.running) == 0 &&
-		now.Sub(s.began) > j.most(s.admitted, limits.startTimeout)+time.Second
+		now.Sub(s.began) > j.most(s.admitted, shapes.Limits.EffectiveStartTimeout)+time.Second
 }
 
 // loansLocked notes when every start that holds a slot stalls: then slots may be lent.
@@ -114,7 +116,7 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 	case others-stalled < limit, !j.lent.IsZero() && admitted.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
 		j.excepted["loan"]++
 		return true
-	case p.shape.exempt():
+	case p.shape.Exempt():
 		j.excepted["exempt"]++
 	case unpaced:
 		j.excepted["unpaced"]++
@@ -129,11 +131,11 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 // judgeRateLocked judges the starts since the rate limit is in force: those of the tokens, and as many that have waited for
 // maxWait. A pod that takes its slot with its sandbox starts when its images are there, which may be much later.
 func (j *judge) judgeRateLocked(p *podSeen, unpaced bool) {
-	now, l := time.Now(), j.inForce[len(j.inForce)-1].limits
+	now, l := time.Now(), j.inForce[len(j.inForce)-1].Limits
 	if !j.steadyLocked(now) {
 		j.rated = nil
 	}
-	if l.FillFactor == 0 || !l.enforced() || unpaced || p.shape.exempt() || p.takesSlotWithSandbox() || now.Sub(j.inForce[len(j.inForce)-1].since) < time.Second {
+	if l.FillFactor == 0 || !l.Enforced() || unpaced || p.shape.Exempt() || p.takesSlotWithSandbox() || now.Sub(j.inForce[len(j.inForce)-1].since) < time.Second {
 		return
 	}
 	j.rated = append(j.rated, now)
@@ -151,7 +153,7 @@ func (j *judge) judgeRateLocked(p *podSeen, unpaced bool) {
 // exceeds that. A daemon that does not know a pod's labels, or found it running, counts it as far as it can.
 func (j *judge) judgeRunningLocked(p *podSeen, unpaced bool) {
 	now := time.Now()
-	if !p.shape.Grouped || unpaced || !j.informedLocked(now) || !j.inForce[len(j.inForce)-1].enforced() {
+	if !p.shape.Grouped || unpaced || !j.informedLocked(now) || !j.inForce[len(j.inForce)-1].Enforced() {
 		return
 	}
 	n := 0
@@ -167,14 +169,14 @@ func (j *judge) judgeRunningLocked(p *podSeen, unpaced bool) {
 
 // judgeExemptionLocked judges that a pod is not held that never waits.
 func (j *judge) judgeExemptionLocked(p *podSeen) {
-	if p.shape.exempt() && j.steadyLocked(time.Now()) && p.deleted.IsZero() {
+	if p.shape.Exempt() && j.steadyLocked(time.Now()) && p.deleted.IsZero() {
 		j.complainLocked(exemptStarts, "%s", p.shape.Name)
 	}
 }
 
 // overdue reports whether a pod that has waited since a time may start over the limit.
 func (j *judge) overdue(since, now time.Time) bool {
-	return now.Sub(since) >= max(j.least(since, limits.maxWait), 30*time.Second)-2*time.Second
+	return now.Sub(since) >= max(j.least(since, shapes.Limits.EffectiveMaxWait), 30*time.Second)-2*time.Second
 }
 
 // overdueNowLocked reports whether a start that began at this very moment may be over the limit, in place of the one that
@@ -192,7 +194,7 @@ func (j *judge) overdueNowLocked(now time.Time) bool {
 // ones, and those that a daemon found under way, which does not know which of them was over the limit.
 func (j *judge) othersLocked(now time.Time) (n int) {
 	for _, q := range j.pods {
-		if j.maybe(q, now) && (q.shape.exempt() || q.start != nil && q.start.began.Before(j.switched)) {
+		if j.maybe(q, now) && (q.shape.Exempt() || q.start != nil && q.start.began.Before(j.switched)) {
 			n++
 		}
 	}
@@ -203,11 +205,11 @@ func (j *judge) othersLocked(now time.Time) (n int) {
 func (j *judge) judgeOrderLocked(p *podSeen) {
 	now := time.Now()
 	present := j.since(now.Add(-time.Second))
-	if p.shape.exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].enforced() || present[0].AdaptiveMin > 0 || j.anyOverdueLocked(now) {
+	if p.shape.Exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].Enforced() || present[0].AdaptiveMin > 0 || j.anyOverdueLocked(now) {
 		return
 	}
 	for _, b := range j.pods {
-		if b == p || b.gate.IsZero() || now.Sub(b.gate) < time.Second || b.shape.exempt() || !b.deleted.IsZero() {
+		if b == p || b.gate.IsZero() || now.Sub(b.gate) < time.Second || b.shape.Exempt() || !b.deleted.IsZero() {
 			continue
 		}
 		if j.steady.After(b.arrived) || j.steady.After(p.arrived) || b.arrived.IsZero() || p.arrived.IsZero() {
@@ -386,7 +388,7 @@ func (j *judge) deletedLocked(now time.Time) {
 
 // slotFreeLocked reports whether a slot is surely free, and nothing but slots holds pods.
 func (j *judge) slotFreeLocked(now time.Time) bool {
-	l := j.inForce[len(j.inForce)-1].limits
+	l := j.inForce[len(j.inForce)-1].Limits
 	if !j.informedLocked(now) || l.FillFactor > 0 || !j.signalOpenLocked(now) {
 		return false
 	}
@@ -396,7 +398,7 @@ func (j *judge) slotFreeLocked(now time.Time) bool {
 			held++
 		}
 	}
-	return held < l.atLeast() || !l.enforced()
+	return held < l.AtLeast() || !l.Enforced()
 }
 
 // cameBack is the time after which every refused pod has come back, and one of them has the free slot.
@@ -406,7 +408,7 @@ const cameBack = 25 * time.Second
 // prepare or come back.
 func (j *judge) judgeRefusalLocked(p *podSeen) {
 	now := time.Now()
-	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.exempt() || p.shape.Grouped {
+	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.Exempt() || p.shape.Grouped {
 		return
 	}
 	held, prepare := 0, false
@@ -419,7 +421,7 @@ func (j *judge) judgeRefusalLocked(p *podSeen) {
 	if since := now.Sub(j.free); !prepare && since > cameBack && !p.under() {
 		j.complainLocked(noneHeldIdle, "%s is refused although a slot is free since %s, and no pod prepares", p.shape.Name, since)
 	}
-	if limit := j.inForce[len(j.inForce)-1]; held < limit.atLeast() {
-		j.complainLocked(noneHeldIdle, "%s is refused although %d pods start or come, of %d, since %s", p.shape.Name, held, limit.atLeast(), now.Sub(j.free))
+	if limit := j.inForce[len(j.inForce)-1]; held < limit.AtLeast() {
+		j.complainLocked(noneHeldIdle, "%s is refused although %d pods start or come, of %d, since %s", p.shape.Name, held, limit.AtLeast(), now.Sub(j.free))
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kuberuntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -34,24 +33,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 )
 
 // bubble is a node in a bubble of testing/synctest: the whole daemon as Run wires it, with the real protocols of NRI and of
 // the gate, beside a runtime, a kubelet and an API server in memory. Its clock goes on when every goroutine waits, so hours
 // take seconds.
 type bubble struct {
-	t       testing.TB
-	shape   *shape
-	options Options
-	sockets *memorySockets
-	runtime *runtimetest.Runtime
-	kubelet *runtimetest.Kubelet
-	pods    *podStore
-	clients clients
-	later   []func() // what is done once the API server is back
-	host    *host
-	seen    *judge
-	log     *logrus.Logger
+	t          testing.TB
+	shape      *shapes.Shape
+	options    Options
+	sockets    *memorySockets
+	runtime    *runtimetest.Runtime
+	kubelet    *runtimetest.Kubelet
+	pods       *podStore
+	clients    clients
+	later      []func() // what is done once the API server is back
+	generation int64    // of the PacemakerConfig
+	host       *host
+	seen       *judge
+	log        *logrus.Logger
 
 	// The present daemon.
 	d    *Daemon
@@ -59,7 +60,7 @@ type bubble struct {
 }
 
 // runShape runs a shape in a bubble, and returns what was seen. misled, if it is not nil, changes what the judge believes.
-func runShape(t *testing.T, s *shape, misled func(*judge)) (seen *judge) {
+func runShape(t *testing.T, s *shapes.Shape, misled func(*judge)) (seen *judge) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, s)
@@ -73,12 +74,12 @@ func runShape(t *testing.T, s *shape, misled func(*judge)) (seen *judge) {
 	return seen
 }
 
-func newBubble(t *testing.T, s *shape) *bubble {
+func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bubble")
 	require.NoError(t, err)
 	b := &bubble{
-		t: t, shape: s, pods: newPodStore(), seen: newJudge(s), log: logrus.New(),
+		t: t, shape: s, pods: newPodStore(), seen: newJudge(s), log: logrus.New(), generation: 1,
 		sockets: &memorySockets{listeners: map[string]*runtimetest.Listener{}, locked: map[string]bool{}},
 	}
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -90,7 +91,7 @@ func newBubble(t *testing.T, s *shape) *bubble {
 	}
 	b.options = Options{
 		NodeName: "node", InCluster: true, NRIIndex: "05", Namespace: "pod-pacemaker", RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
-		ContainerdState: filepath.Join(dir, "containerd"), GatePath: hookPath, GateTimeout: s.gateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto,
+		ContainerdState: filepath.Join(dir, "containerd"), GatePath: hookPath, GateTimeout: s.GateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto,
 		Hold: 200 * time.Millisecond, NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: filepath.Join(dir, "proc"), CgroupRoot: filepath.Join(dir, "cgroup"), Log: b.log,
 	}
 	b.writeHost()
@@ -106,7 +107,7 @@ func newBubble(t *testing.T, s *shape) *bubble {
 	require.NoError(t, err)
 	b.seen.runtime = b.runtime
 	b.kubelet = runtimetest.NewKubelet(runtimetest.KubeletOptions{
-		Runtime: b.runtime, RequestTimeout: s.RequestTimeout, Seed: s.Seed, Program: s.program, Seen: b.seen.happens,
+		Runtime: b.runtime, RequestTimeout: s.RequestTimeout, Seed: s.Seed, Program: s.Program, Seen: b.seen.happens,
 		Report: func(pod *corev1.Pod) {
 			b.seen.reports(pod)
 			b.pods.put(pod, func(stored *corev1.Pod) { stored.Status = pod.Status })
@@ -114,9 +115,9 @@ func newBubble(t *testing.T, s *shape) *bubble {
 		Gone: func(pod *corev1.Pod) { b.pods.remove(pod) },
 	})
 	fake := kubefake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "node"}})
-	configured := []kuberuntime.Object{s.Limits.object(1)}
+	configured := []kuberuntime.Object{s.Limits.Object(b.generation)}
 	if s.Running > 0 {
-		configured = append(configured, s.policy())
+		configured = append(configured, s.StartPolicy())
 	}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
@@ -139,7 +140,7 @@ func (b *bubble) writeHost() {
 		require.NoError(b.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(b.t, os.WriteFile(path, []byte(content), 0o600))
 	}
-	b.host = newHost(b.t, b.options.ProcRoot, b.shape.cores())
+	b.host = newHost(b.t, b.options.ProcRoot, b.shape.CPUs())
 }
 
 // startRuntime starts the runtime. Its socket is only a file, whose age tells which sandboxes are older than the runtime.
@@ -157,7 +158,7 @@ func (b *bubble) startDaemon() {
 	t := defaultTuning()
 	t.listen = b.sockets.serve
 	t.dial = func(ctx context.Context, _ string) (conn net.Conn, err error) { return b.runtime.DialPlugin(ctx) }
-	d := newDaemon(b.options, cores.Of(b.shape.cores()), crd.Documents{}, &b.clients, t)
+	d := newDaemon(b.options, cores.Of(b.shape.CPUs()), crd.Documents{}, &b.clients, t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -188,15 +189,15 @@ func (b *bubble) live() {
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { b.seen.watch(stop) })
-	if b.shape.measured() {
+	if b.shape.Measured() {
 		watching.Go(func() { b.loads(stop) })
 	}
-	for _, step := range b.shape.steps() {
-		time.Sleep(time.Until(b.seen.began.Add(step.at)))
-		b.seen.tracef("%s", step.text)
-		step.do(b)
+	for _, step := range b.shape.Steps() {
+		time.Sleep(time.Until(b.seen.began.Add(step.At)))
+		b.seen.tracef("%s", step.Text)
+		b.do(step)
 	}
-	for end := time.Now().Add(b.shape.patience()); time.Now().Before(end) && !b.seen.everyPodIsWell(); {
+	for end := time.Now().Add(endsWithin(b.shape)); time.Now().Before(end) && !b.seen.everyPodIsWell(); {
 		time.Sleep(10 * time.Second)
 	}
 	b.seen.complainUnlessWell()
@@ -205,13 +206,76 @@ func (b *bubble) live() {
 	watching.Wait()
 }
 
+// do takes a step.
+func (b *bubble) do(step shapes.Step) {
+	f := step.Fault
+	if f == nil {
+		if step.Ends {
+			b.deletePod(step.Pod.Object())
+		} else {
+			b.addPod(step.Pod.Object())
+		}
+		return
+	}
+	b.seen.faulted(f.Kind)
+	switch f.Kind {
+	case shapes.DaemonRestarts:
+		if step.Ends {
+			b.startDaemon()
+		} else {
+			b.stopDaemon()
+		}
+	case shapes.ConnectionDrops:
+		_, _ = b.runtime.DropPlugins() // the runtime may be down
+	case shapes.KubeletRestarts:
+		if step.Ends {
+			b.kubelet.Start()
+		} else {
+			b.kubelet.Kill()
+		}
+	case shapes.RuntimeRestarts:
+		if step.Ends {
+			b.startRuntime()
+		} else {
+			b.runtime.Kill()
+		}
+	case shapes.APIAway:
+		b.apiIs(!step.Ends)
+	case shapes.ClockIsSet:
+		b.runtime.SetClock(f.Step)
+	case shapes.StateUnusable:
+		b.stateIs(step.Ends)
+	case shapes.NodeIsBusy:
+		b.host.bears(*f, !step.Ends)
+	case shapes.ConfigChanges:
+		b.reconfigure(f.Limits)
+	}
+}
+
+// endsWithin is how long it may take until every pod is where it should be, once all has happened: as if one pod started
+// after the other, twice, with kubelet's back-offs, and a token of the rate limit for each.
+func endsWithin(s *shapes.Shape) time.Duration {
+	sum := 30 * time.Minute
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		sum += 2*(p.Work()+p.Pull) + time.Minute + 2*s.Limits.FillFactor + time.Duration(p.Fails())*6*time.Minute + 2*time.Duration(p.Hangs)*max(p.Startup.KillsWithin(), p.Liveness.KillsWithin())
+		for _, f := range s.Faults {
+			sum += 2 * f.Limits.FillFactor
+		}
+		if s.Measured() { // the load average forgets a start slowly
+			sum += loadShownAfter
+		}
+	}
+	return sum
+}
+
 // die deletes what is left, ends every part, and complains of what remains.
 func (b *bubble) die() {
 	b.seen.windsDown()
 	for _, pod := range b.pods.all() {
 		b.deletePod(pod)
 	}
-	for end := time.Now().Add(b.shape.patience()); time.Now().Before(end) && len(b.pods.all()) > 0; {
+	for end := time.Now().Add(endsWithin(b.shape)); time.Now().Before(end) && len(b.pods.all()) > 0; {
 		time.Sleep(10 * time.Second)
 	}
 	time.Sleep(time.Minute)
@@ -300,22 +364,14 @@ func (b *bubble) deletePod(pod *corev1.Pod) {
 }
 
 // reconfigure changes the PacemakerConfig.
-func (b *bubble) reconfigure(l limits, generation int64) {
-	if b.postpone(func() { b.reconfigure(l, generation) }) {
+func (b *bubble) reconfigure(l shapes.Limits) {
+	if b.postpone(func() { b.reconfigure(l) }) {
 		return
 	}
 	b.seen.configures(l)
-	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), l.object(generation), metav1.UpdateOptions{})
+	b.generation++
+	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), l.Object(b.generation), metav1.UpdateOptions{})
 	require.NoError(b.t, err)
-}
-
-// object returns a PacemakerConfig with the limits.
-func (l limits) object(generation int64) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": "shape", "generation": generation}, "spec": l.spec(),
-	}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-	return u
 }
 
 var bubbleOf = regexp.MustCompile(`^goroutine \d+ .*(synctest bubble \d+)`)

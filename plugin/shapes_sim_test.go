@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
@@ -47,7 +48,7 @@ func TestShapes(t *testing.T) {
 			return
 		}
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			lived += tryShape(t, draw(seed), one && !many && !timed).last
+			lived += tryShape(t, shapes.Draw(seed), one && !many && !timed).last
 			ran++
 		})
 	}
@@ -61,45 +62,45 @@ func TestShapes(t *testing.T) {
 }
 
 // herds are shapes that show what seeds seldom do: each has what a fault of the daemon needs to be seen.
-var herds = map[string]func() *shape{
-	"starts that hang keep their slots until their time is over": func() *shape {
-		return herd(limits{Concurrent: 2, StartTimeout: time.Minute, MaxWait: time.Hour}, 8, func(_ int, p *podShape) { p.Ready = 20 * time.Minute })
+var herds = map[string]func() *shapes.Shape{
+	"starts that hang keep their slots until their time is over": func() *shapes.Shape {
+		return herd(shapes.Limits{Concurrent: 2, StartTimeout: time.Minute, MaxWait: time.Hour}, 8, func(_ int, p *shapes.Pod) { p.Ready = 20 * time.Minute })
 	},
-	"pods that may not fail": func() *shape {
-		return herd(limits{Concurrent: 4}, 30, func(i int, p *podShape) {
+	"pods that may not fail": func() *shapes.Shape {
+		return herd(shapes.Limits{Concurrent: 4}, 30, func(i int, p *shapes.Pod) {
 			if i%3 == 0 {
 				p.Policy, p.Runs, p.Pull = corev1.RestartPolicyNever, 20*time.Second, 3*time.Second
 			}
 		})
 	},
-	"a node that is busy for minutes": func() *shape { return busyHerd(throttle.SignalMemoryPressure) },
-	"a node with a high load average": func() *shape { return busyHerd(throttle.SignalLoad) },
-	"an adaptive limit": func() *shape {
-		s := herd(limits{Concurrent: 12, AdaptiveMin: 2, AdaptiveMax: 5, MaxWait: time.Hour}, 40, func(_ int, p *podShape) { p.Cores = 0.1 })
+	"a node that is busy for minutes": func() *shapes.Shape { return busyHerd(throttle.SignalMemoryPressure) },
+	"a node with a high load average": func() *shapes.Shape { return busyHerd(throttle.SignalLoad) },
+	"an adaptive limit": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 12, AdaptiveMin: 2, AdaptiveMax: 5, MaxWait: time.Hour}, 40, func(_ int, p *shapes.Pod) { p.Cores = 0.1 })
 		s.Cores = 16
 		return s
 	},
-	"the waiting room": func() *shape {
-		s := herd(limits{Concurrent: 3}, 40, func(i int, p *podShape) {
+	"the waiting room": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 3}, 40, func(i int, p *shapes.Pod) {
 			if i%2 == 0 {
 				p.Policy, p.Runs = corev1.RestartPolicyNever, 20*time.Second
 			}
 		})
-		s.Room, s.Faults = true, []fault{{Kind: daemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}, {Kind: clockIsSet, At: 30 * time.Second, Step: -time.Hour}}
+		s.Room, s.Faults = true, []shapes.Fault{{Kind: shapes.DaemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}, {Kind: shapes.ClockIsSet, At: 30 * time.Second, Step: -time.Hour}}
 		return s
 	},
 }
 
 // busyHerd is a herd on a node that is busy twice: for less than maxWait, and for more.
-func busyHerd(signal throttle.Signal) *shape {
-	s := herd(limits{Concurrent: 4, MaxWait: 5 * time.Minute, Signal: signal, Most: 20}, 30, func(i int, p *podShape) {
+func busyHerd(signal throttle.Signal) *shapes.Shape {
+	s := herd(shapes.Limits{Concurrent: 4, MaxWait: 5 * time.Minute, Signal: signal, Most: 20}, 30, func(i int, p *shapes.Pod) {
 		p.At = time.Duration(i) * 20 * time.Second
 	})
 	s.Cores = 16
-	s.Faults = []fault{
-		{Kind: nodeIsBusy, Gap: 20 * time.Minute, Load: load{CPU: 80, Memory: 15}}, // below the limit, but not far below
-		{Kind: nodeIsBusy, At: 30 * time.Second, Gap: 2 * time.Minute, Load: load{CPU: 400, Memory: 60}},
-		{Kind: nodeIsBusy, At: 5 * time.Minute, Gap: 15 * time.Minute, Load: load{CPU: 400, Memory: 60}},
+	s.Faults = []shapes.Fault{
+		{Kind: shapes.NodeIsBusy, Gap: 20 * time.Minute, Load: shapes.Load{CPU: 80, Memory: 15}}, // below the limit, but not far below
+		{Kind: shapes.NodeIsBusy, At: 30 * time.Second, Gap: 2 * time.Minute, Load: shapes.Load{CPU: 400, Memory: 60}},
+		{Kind: shapes.NodeIsBusy, At: 5 * time.Minute, Gap: 15 * time.Minute, Load: shapes.Load{CPU: 400, Memory: 60}},
 	}
 	return s
 }

@@ -9,21 +9,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // smallHerd is a herd of two priorities that a node starts eight at a time, and a daemon that is restarted meanwhile.
-func smallHerd() *shape {
-	s := herd(limits{Concurrent: 8}, 60, func(i int, p *podShape) { p.Priority = int32(100 * (i % 2)) })
-	s.Faults = []fault{{Kind: daemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}}
+func smallHerd() *shapes.Shape {
+	s := herd(shapes.Limits{Concurrent: 8}, 60, func(i int, p *shapes.Pod) { p.Priority = int32(100 * (i % 2)) })
+	s.Faults = []shapes.Fault{{Kind: shapes.DaemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}}
 	return s
 }
 
 // herd returns a shape of pods that come within some seconds and are ready 4 s after their start, but for what differs.
-func herd(l limits, n int, differs func(i int, p *podShape)) *shape {
-	s := &shape{Seed: 1, RequestTimeout: 2 * time.Minute, Limits: l}
+func herd(l shapes.Limits, n int, differs func(i int, p *shapes.Pod)) *shapes.Shape {
+	s := &shapes.Shape{Seed: 1, RequestTimeout: 2 * time.Minute, Limits: l}
 	for i := range n {
-		p := podShape{
+		p := shapes.Pod{
 			Name: fmt.Sprintf("herd-%d", i), Namespace: "a", At: time.Duration(i) * 300 * time.Millisecond,
 			Policy: corev1.RestartPolicyAlways, Containers: 1, Ready: 4 * time.Second, Probed: true,
 		}
@@ -48,19 +49,19 @@ func TestTheJudgeSaysNo(t *testing.T) {
 		limitKept:    func(j *judge) { j.inForce[0].Concurrent = 7 },
 		noneHeldIdle: func(j *judge) { j.inForce[0].Concurrent = 16 },
 		orderKept: func(j *judge) {
-			j.shape = j.shape.clone()
+			j.shape = j.shape.Clone()
 			for i := range j.shape.Pods {
 				j.shape.Pods[i].Priority = -j.shape.Pods[i].Priority
 			}
 		},
 		fairKept: func(j *judge) {
-			j.shape = j.shape.clone()
+			j.shape = j.shape.Clone()
 			for i := range j.shape.Pods {
 				j.shape.Pods[i].Namespace = []string{"a", "b"}[i%2]
 			}
 		},
 		everyPodRuns: func(j *judge) {
-			j.shape = j.shape.clone()
+			j.shape = j.shape.Clone()
 			j.shape.Pods[3].Crashes = 20
 		},
 	} {
@@ -68,7 +69,7 @@ func TestTheJudgeSaysNo(t *testing.T) {
 			t.Parallel()
 			s := smallHerd()
 			s.Limits.Signal, s.Limits.Most = throttle.SignalMemoryPressure, 90
-			s.Faults = []fault{{Kind: nodeIsBusy, Gap: time.Hour, Load: load{Memory: 30}}}
+			s.Faults = []shapes.Fault{{Kind: shapes.NodeIsBusy, Gap: time.Hour, Load: shapes.Load{Memory: 30}}}
 			seen := runShape(t, s, misled)
 			assert.True(t, slices.ContainsFunc(seen.complaints, func(c complaint) bool { return c.rule == rule }), "%v", seen.complaints)
 		})

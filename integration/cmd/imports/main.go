@@ -67,7 +67,7 @@ func run(check bool) error {
 }
 
 // list returns the imports of each package of the module, without the module's name. It leaves out
-// packages of other modules, programs, and packages for tests.
+// packages of other modules, programs, and packages for tests, whose name or folder ends in "test".
 func list(module string) (map[string][]string, error) {
 	out, err := golist("-f", `{{if ne .Name "main"}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}`, "./...")
 	if err != nil {
@@ -83,7 +83,7 @@ func parse(module, lines string) map[string][]string {
 		names := strings.Fields(line)
 		var own []string
 		for _, name := range names {
-			if short, ok := strings.CutPrefix(name, module+"/"); ok && !strings.HasSuffix(short, "test") {
+			if short, ok := strings.CutPrefix(name, module+"/"); ok && !strings.Contains(short+"/", "test/") {
 				own = append(own, short)
 			}
 		}

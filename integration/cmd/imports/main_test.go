@@ -8,7 +8,7 @@ import (
 
 func TestAPackageForTestsIsLeftOut(t *testing.T) {
 	t.Parallel()
-	imports := parse("m", "m/gate fmt m/wire\nm/gate/gatetest m/gate m/socket\nm/wire\n\nother/wire m/socket\n")
+	imports := parse("m", "m/gate fmt m/wire\nm/gate/gatetest m/gate m/socket\nm/gate/gatetest/shapes m/gate\nm/wire\n\nother/wire m/socket\n")
 	require.Equal(t, map[string][]string{"gate": {"wire"}, "wire": {}}, imports)
 }
 

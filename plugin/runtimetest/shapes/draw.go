@@ -1,4 +1,4 @@
-package plugin
+package shapes
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// draw returns the shape of a seed.
-func draw(seed uint64) *shape {
+// Draw returns the shape of a seed.
+func Draw(seed uint64) *Shape {
 	r := dice{rand.New(rand.NewPCG(seed, 61))}
-	s := &shape{Seed: seed, RequestTimeout: 2 * time.Minute, Limits: r.limits()}
+	s := &Shape{Seed: seed, RequestTimeout: 2 * time.Minute, Limits: r.limits()}
 	if r.in(0.3) {
 		s.RequestTimeout = 15 * time.Minute
 	}
@@ -37,7 +37,7 @@ func draw(seed uint64) *shape {
 			if r.in(0.06) {
 				p.Deleted = r.logUniform(10*time.Millisecond, 10*time.Minute)
 			}
-			if busy += min(p.work(), s.Limits.startTimeout()) / time.Duration(s.Limits.Concurrent); busy > 2*time.Hour {
+			if busy += min(p.Work(), s.Limits.EffectiveStartTimeout()) / time.Duration(s.Limits.Concurrent); busy > 2*time.Hour {
 				break // more would take hours of the bubble's time
 			}
 			span = max(span, p.At)
@@ -61,7 +61,7 @@ const idleSeeds = 40000
 
 // burden draws the waiting room, a wall clock that is set, a state folder that cannot be used, limits that depend on how busy
 // the node is, and what makes it so.
-func (s *shape) burden(r dice) {
+func (s *Shape) burden(r dice) {
 	s.Room = r.in(0.3)
 	within := func() time.Duration { return r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute) }
 	for r.in(0.2) {
@@ -69,17 +69,17 @@ func (s *shape) burden(r dice) {
 		if r.in(0.5) {
 			by = -by
 		}
-		s.Faults = append(s.Faults, fault{Kind: clockIsSet, At: within(), Step: by})
+		s.Faults = append(s.Faults, Fault{Kind: ClockIsSet, At: within(), Step: by})
 	}
 	if r.in(0.1) {
-		s.Faults = append(s.Faults, fault{Kind: stateUnusable, At: within(), Gap: r.logUniform(time.Second, 20*time.Minute)})
+		s.Faults = append(s.Faults, Fault{Kind: StateUnusable, At: within(), Gap: r.logUniform(time.Second, 20*time.Minute)})
 	}
 	if !r.in(0.4) {
 		return
 	}
 	s.Cores = r.many(128)
-	signal := throttle.Signal(r.IntN(len(values{})))
-	limit := func(l *limits) {
+	signal := throttle.Signal(r.IntN(len(throttle.Signals{})))
+	limit := func(l *Limits) {
 		if r.in(0.6) {
 			l.Signal, l.Most = signal, float64(r.between(5, 95))
 			if signal == throttle.SignalLoad {
@@ -98,7 +98,7 @@ func (s *shape) burden(r dice) {
 	}
 	limit(&s.Limits)
 	for i := range s.Faults {
-		if s.Faults[i].Kind == configChanges {
+		if s.Faults[i].Kind == ConfigChanges {
 			limit(&s.Faults[i].Limits)
 		}
 	}
@@ -111,8 +111,8 @@ func (s *shape) burden(r dice) {
 	}
 	percent := func() float64 { return max(0, float64(r.between(-60, 120))) }
 	for range r.IntN(4) {
-		f := fault{Kind: nodeIsBusy, At: within(), Gap: r.logUniform(time.Second, 20*time.Minute)}
-		f.Load = load{CPU: percent(), IOWait: percent(), Memory: percent(), IO: percent()}
+		f := Fault{Kind: NodeIsBusy, At: within(), Gap: r.logUniform(time.Second, 20*time.Minute)}
+		f.Load = Load{CPU: percent(), IOWait: percent(), Memory: percent(), IO: percent()}
 		s.Faults = append(s.Faults, f)
 	}
 }
@@ -121,7 +121,7 @@ func (s *shape) burden(r dice) {
 const plainSeeds = 4000
 
 // vary adds what the plain shapes do not have.
-func (s *shape) vary(r dice) {
+func (s *Shape) vary(r dice) {
 	if r.in(0.05) {
 		s.fewAndLarge(r)
 		return
@@ -130,10 +130,10 @@ func (s *shape) vary(r dice) {
 		s.Running = r.many(6)
 	}
 	if r.in(0.2) {
-		s.Faults = append(s.Faults, fault{Kind: apiAway, At: r.within(s.Pods[len(s.Pods)-1].At + 5*time.Minute), Gap: r.logUniform(time.Second, 10*time.Minute)})
+		s.Faults = append(s.Faults, Fault{Kind: APIAway, At: r.within(s.Pods[len(s.Pods)-1].At + 5*time.Minute), Gap: r.logUniform(time.Second, 10*time.Minute)})
 	}
 	const most = 10 << 20 // bytes of a herd: more takes minutes
-	herds := map[string][]*podShape{}
+	herds := map[string][]*Pod{}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		herd, _, _ := strings.Cut(p.Name, "-")
@@ -150,7 +150,7 @@ func (s *shape) vary(r dice) {
 		like = r.variation(like)
 		var sum time.Duration
 		for _, p := range pods {
-			sum += p.work() + p.Pull + 15*time.Second
+			sum += p.Work() + p.Pull + 15*time.Second
 		}
 		grouped := s.Running > 0 && sum/time.Duration(s.Running) < time.Hour // more would take hours
 		for _, p := range pods {
@@ -159,14 +159,14 @@ func (s *shape) vary(r dice) {
 			if like.Rejected > 0 {
 				p.Rejected = r.between(0, like.Rejected)
 			}
-			p.Grouped = grouped && p.Runs > 0 && !p.exempt()
+			p.Grouped = grouped && p.Runs > 0 && !p.Exempt()
 			p.Sidecars, p.Startup, p.Liveness, p.Hangs = like.Sidecars, like.Startup, like.Liveness, like.Hangs
 		}
 	}
 }
 
 // fewAndLarge leaves few pods, with a lot of environment, and lets the daemon register beside them.
-func (s *shape) fewAndLarge(r dice) {
+func (s *Shape) fewAndLarge(r dice) {
 	s.Pods, s.Faults = s.Pods[:min(len(s.Pods), r.between(1, 4))], nil
 	for i := range s.Pods {
 		p := &s.Pods[i]
@@ -174,14 +174,14 @@ func (s *shape) fewAndLarge(r dice) {
 	}
 	last := s.Pods[len(s.Pods)-1]
 	for range r.between(1, 3) {
-		f := r.fault(last.At + last.work() + 5*time.Minute)
-		f.Kind = []faultKind{daemonRestarts, connectionDrops, runtimeRestarts}[r.IntN(3)]
+		f := r.fault(last.At + last.Work() + 5*time.Minute)
+		f.Kind = []FaultKind{DaemonRestarts, ConnectionDrops, RuntimeRestarts}[r.IntN(3)]
 		s.Faults = append(s.Faults, f)
 	}
 }
 
 // variation returns a pod with what all of its herd have.
-func (r dice) variation(p podShape) podShape {
+func (r dice) variation(p Pod) Pod {
 	if r.in(0.15) {
 		p.Environment = r.bytes(10<<10, 1200<<10)
 	}
@@ -231,8 +231,8 @@ func (r dice) priority() int32 { return []int32{0, 0, 0, -10, 100, 1000}[r.IntN(
 
 func (r dice) namespace() string { return []string{"a", "b", "c"}[r.IntN(3)] }
 
-func (r dice) limits() limits {
-	l := limits{Concurrent: r.many(12), UnfairNone: r.in(0.2)}
+func (r dice) limits() Limits {
+	l := Limits{Concurrent: r.many(12), UnfairNone: r.in(0.2)}
 	if r.in(0.5) {
 		l.StartTimeout = r.logUniform(10*time.Second, 30*time.Minute)
 	}
@@ -240,7 +240,7 @@ func (r dice) limits() limits {
 		l.MaxWait = r.logUniform(30*time.Second, time.Hour)
 	}
 	if r.in(0.4) {
-		l.SettleTime = min(r.logUniform(time.Second, time.Minute), l.startTimeout()-time.Second)
+		l.SettleTime = min(r.logUniform(time.Second, time.Minute), l.EffectiveStartTimeout()-time.Second)
 	}
 	if r.in(0.2) {
 		l.FillFactor, l.Burst = r.logUniform(100*time.Millisecond, time.Minute), r.many(5)
@@ -251,8 +251,8 @@ func (r dice) limits() limits {
 	return l
 }
 
-func (r dice) pod() podShape {
-	p := podShape{
+func (r dice) pod() Pod {
+	p := Pod{
 		Namespace: r.namespace(), Priority: r.priority(), Policy: corev1.RestartPolicyAlways, Containers: 1,
 		Owner: []string{"", "ReplicaSet", "StatefulSet", "DaemonSet"}[r.IntN(4)], Ready: r.logUniform(100*time.Millisecond, 15*time.Minute), Probed: r.in(0.8),
 	}
@@ -282,12 +282,12 @@ func (r dice) pod() podShape {
 }
 
 // probes draws probes that kill: none kills a container before it would be ready, unless that hangs.
-func (r dice) probes(p *podShape) {
+func (r dice) probes(p *Pod) {
 	if !r.in(0.35) {
 		return
 	}
 	longest := p.Ready * 13 / 10
-	probe := &probeShape{Period: r.logUniform(time.Second, 30*time.Second).Round(time.Second), Failures: r.between(1, 5)}
+	probe := &Probe{Period: r.logUniform(time.Second, 30*time.Second).Round(time.Second), Failures: r.between(1, 5)}
 	if r.in(0.5) {
 		probe.Failures = int(longest/probe.Period) + 2
 		p.Startup = probe
@@ -300,19 +300,19 @@ func (r dice) probes(p *podShape) {
 	}
 }
 
-func (r dice) fault(until time.Duration) fault {
-	f := fault{At: r.within(until), Gap: r.logUniform(100*time.Millisecond, 30*time.Second)}
+func (r dice) fault(until time.Duration) Fault {
+	f := Fault{At: r.within(until), Gap: r.logUniform(100*time.Millisecond, 30*time.Second)}
 	switch n := r.IntN(10); {
 	case n < 2:
-		f.Kind = daemonRestarts
+		f.Kind = DaemonRestarts
 	case n < 3:
-		f.Kind = connectionDrops
+		f.Kind = ConnectionDrops
 	case n < 5:
-		f.Kind = kubeletRestarts
+		f.Kind = KubeletRestarts
 	case n < 6:
-		f.Kind = runtimeRestarts
+		f.Kind = RuntimeRestarts
 	default:
-		f.Kind, f.Limits = configChanges, r.limits()
+		f.Kind, f.Limits = ConfigChanges, r.limits()
 	}
 	return f
 }
