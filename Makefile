@@ -105,7 +105,7 @@ api: lab $(GOTESTSUM) ## Ask a real API server what the CRDs accept and refuse, 
 demo: build ## Watch a herd of pods start, unpaced and paced, on a throw-away containerd (about 3 minutes)
 	cd integration && $(GO) run ./cmd/demo
 
-e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in about 20 minutes plus the builds (root)
+e2e: build lab $(GOTESTSUM) ## Run the scenarios on one real one-node cluster, in about 28 minutes plus the builds (root)
 	rm -f bin/e2e.json
 	export GOTESTSUM_JSONFILE=$(abspath bin/e2e.json); $(E2E) -tags e2e -timeout 2h $(E2EFLAGS) ./e2e/...; passed=$$?; \
 		$(GO) run ./cmd/verdicts -events $(abspath bin/e2e.json) -out $(abspath bin/verdicts-e2e.jsonl) && exit $$passed

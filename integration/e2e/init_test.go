@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && full
 
 package e2e
 
@@ -6,27 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
-
-const sidecarPort = 8081
-
-// withInitAndSidecar gives the pod an init container, and a native sidecar that must be up before the app
-// starts.
-func withInitAndSidecar(spec *corev1.PodSpec) {
-	always := corev1.ContainerRestartPolicyAlways
-	up := probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 60})
-	up.HTTPGet.Port = intstr.FromInt32(sidecarPort)
-	own := func(name string, args ...string) corev1.Container {
-		return corev1.Container{Name: name, Image: lab.HerdImage, ImagePullPolicy: corev1.PullNever, Args: append(args, "--cpu-seconds", "0.1")}
-	}
-	sidecar := own("sidecar", "--port", "8081")
-	sidecar.RestartPolicy, sidecar.StartupProbe = &always, up
-	spec.InitContainers = []corev1.Container{own("init", "--done"), sidecar}
-}
 
 // In a herd of pods with init containers and native sidecars, a start spans all containers of a
 // pod, from the first process to ready. No container waits for a turn of its own, because another

@@ -370,3 +370,10 @@ func assertTaintPolicy(t *testing.T) {
 	assert.True(t, tainted(t, otherTaint), "another taint stays")
 	untaintNode(t)
 }
+
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := node.Kubectl(t.Context(), args...)
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -131,4 +132,11 @@ func hasEvent(t *testing.T, ns, reason string) bool {
 	t.Helper()
 	events, err := node.Client().CoreV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 	return err == nil && len(events.Items) > 0
+}
+
+// object reads an object from the API server.
+func object[T any](t *testing.T, kind, name string) (read T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(kubectl(t, "get", kind, name, "-o", "json")), &read))
+	return read
 }

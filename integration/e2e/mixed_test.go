@@ -55,6 +55,22 @@ const (
 	mixedExempt = 2
 )
 
+const sidecarPort = 8081
+
+// withInitAndSidecar gives the pod an init container, and a native sidecar that must be up before the app
+// starts.
+func withInitAndSidecar(spec *corev1.PodSpec) {
+	always := corev1.ContainerRestartPolicyAlways
+	up := probe(corev1.Probe{PeriodSeconds: 1, FailureThreshold: 60})
+	up.HTTPGet.Port = intstr.FromInt32(sidecarPort)
+	own := func(name string, args ...string) corev1.Container {
+		return corev1.Container{Name: name, Image: lab.HerdImage, ImagePullPolicy: corev1.PullNever, Args: append(args, "--cpu-seconds", "0.1")}
+	}
+	sidecar := own("sidecar", "--port", "8081")
+	sidecar.RestartPolicy, sidecar.StartupProbe = &always, up
+	spec.InitContainers = []corev1.Container{own("init", "--done"), sidecar}
+}
+
 // withInit gives the pod an init container.
 func withInit(spec *corev1.PodSpec) {
 	withInitAndSidecar(spec)

@@ -1,10 +1,9 @@
-//go:build e2e
+//go:build e2e && full
 
 package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +17,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
-func kubectl(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := node.Kubectl(t.Context(), args...)
-	require.NoError(t, err, "%s", out)
-	return string(out)
-}
-
 // applyConfig creates a PacemakerConfig until the test ends.
 func applyConfig(t *testing.T, name, spec string) {
 	t.Helper()
@@ -36,13 +28,6 @@ func applyConfig(t *testing.T, name, spec string) {
 		out, err := node.Kubectl(context.Background(), "delete", "-f", file)
 		assert.NoError(t, err, "%s", out)
 	})
-}
-
-// object reads an object from the API server.
-func object[T any](t *testing.T, kind, name string) (read T) {
-	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte(kubectl(t, "get", kind, name, "-o", "json")), &read))
-	return read
 }
 
 // The daemon reports on its node in a PacemakerNode, with only the rights of the shipped roles. It

@@ -73,3 +73,11 @@ func ownEvents(t *testing.T, namespace, name string) []corev1.Event {
 	require.NoError(t, err)
 	return events.Items
 }
+
+// isReady reports whether a pod is ready.
+func isReady(t *testing.T, namespace, name string) bool {
+	t.Helper()
+	pod, err := node.Client().CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return condition(*pod, corev1.PodReady)
+}

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && full
 
 package e2e
 
@@ -77,14 +77,6 @@ func labelled(t *testing.T, namespace, name string, labels map[string]string, sp
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: spec,
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-}
-
-// isReady reports whether a pod is ready.
-func isReady(t *testing.T, namespace, name string) bool {
-	t.Helper()
-	pod, err := node.Client().CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err)
-	return condition(*pod, corev1.PodReady)
 }
 
 // waitsFor returns what a pod waits for, or nothing if it does not wait.
