@@ -31,7 +31,9 @@ func (s *stops) Known(string) bool { return true }
 
 func (s *stops) Listed() bool { return true }
 
-func (s *stops) Stopping(now time.Time) (string, time.Time, bool) {
+func (*stops) Healthy() bool { return true }
+
+func (s *stops) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++

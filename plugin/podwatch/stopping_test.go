@@ -47,12 +47,13 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 		want string // the pod; empty: none
 		by   time.Time
 	}{
-		"no pod is to stop":  {[]*corev1.Pod{stopped("a", true, nil)}, "", time.Time{}},
-		"it has stopped":     {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
-		"deleted":            {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
-		"about to be killed": {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
-		"not killed in time": {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin))), stopped("b", true, deletedBy(now.Add(time.Hour)))}, "ns/a", time.Time{}},
-		"a mirror pod":       {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
+		"no pod is to stop":            {[]*corev1.Pod{stopped("a", true, nil)}, "", time.Time{}},
+		"it has stopped":               {[]*corev1.Pod{stopped("a", false, deletedBy(now.Add(time.Hour)))}, "", time.Time{}},
+		"deleted":                      {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
+		"about to be killed":           {[]*corev1.Pod{stopped("a", true, deletedBy(now))}, "ns/a", now.Add(killMargin)},
+		"not killed in time":           {[]*corev1.Pod{stopped("a", true, deletedBy(now.Add(-killMargin))), stopped("b", true, deletedBy(now.Add(time.Hour)))}, "ns/a", time.Time{}},
+		"a mirror pod":                 {[]*corev1.Pod{stopped("a", true, mirror)}, "", time.Time{}},
+		"it has no container any more": {[]*corev1.Pod{stopped("ended", true, deletedBy(now.Add(-time.Hour))), stopped("a", true, deletedBy(now.Add(time.Minute)))}, "ns/a", now.Add(time.Minute + killMargin)},
 		"the longest": {[]*corev1.Pod{
 			stopped("a", true, deletedBy(now.Add(time.Second))), stopped("b", true, deletedBy(now.Add(time.Hour))),
 			stopped("c", true, deletedBy(now.Add(time.Minute))), stopped("d", false, deletedBy(now.Add(2*time.Hour))),
@@ -65,7 +66,7 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 				pod := trim(p)
 				w.pods[pod.UID] = &cached{pod: pod}
 			}
-			pod, by, ok := w.Stopping(now)
+			pod, by, ok := w.Stopping(now, func(uid string) bool { return uid != "ended" })
 			assert.Equal(t, c.want != "", ok)
 			assert.Equal(t, c.want, pod)
 			assert.Equal(t, c.by, by)

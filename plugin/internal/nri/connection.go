@@ -60,7 +60,9 @@ type Options struct {
 	Bundles string
 	// EndsFile keeps that the runtime ended during a registration. If it is empty, memory keeps that.
 	EndsFile string
-	Log      logrus.FieldLogger
+	// Boot is the kernel's ID of this boot of the node. It is empty if that is not known.
+	Boot string
+	Log  logrus.FieldLogger
 	// FirstPause is the first pause after a connection that was too slow. 0 means 5 s.
 	FirstPause time.Duration
 	// Dial connects to Socket. If it is nil, it is DialUnix.
@@ -118,7 +120,7 @@ func New(o Options) *Connection {
 	}
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
-		listing: listing{dir: o.Bundles, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, log: o.Log},
+		listing: listing{dir: o.Bundles, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, boot: o.Boot, log: o.Log},
 		synced: o.Synced, weakness: weakness{first: o.FirstPause},
 	}
 }
@@ -172,7 +174,7 @@ func (c *Connection) settle(ctx context.Context, served life) (ended bool) {
 	case served.synchronized:
 		c.ends.listed()
 	case socket != "":
-		ended = served.registered && ctx.Err() == nil && c.gone(ctx, socket)
+		ended = served.registered && served.lasted < endsSoon && ctx.Err() == nil && c.gone(ctx, socket)
 		c.ends.over(ended)
 	}
 	return ended

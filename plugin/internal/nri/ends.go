@@ -17,8 +17,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
-// endsWithin is how long after the end of a connection the end of the runtime shows, at most.
-const endsWithin = time.Second
+const (
+	// endsWithin is how long after the end of a connection the end of the runtime shows, at most.
+	endsWithin = time.Second
+	// endsSoon is how soon after the registration a runtime ends that cannot list its pods, at most: it lists them at once,
+	// but after a stop that is under way. Whoever restarts a runtime that such a stop blocks does so later.
+	endsSoon = 10 * time.Second
+)
 
 // endWaits are how long the daemon stays away after the first, the second and each later end in a row.
 var endWaits = [...]time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour}
@@ -26,9 +31,11 @@ var endWaits = [...]time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour}
 // ends knows whether the runtime ended while it registered the daemon, and keeps that in a file. Another such end may
 // follow from the same pods, so the daemon stays away for a while, also after a restart of the node, of the runtime or of
 // the daemon. The note is written before each registration and removed when the runtime has listed its pods. A note that
-// a later daemon finds counts as an end if that runtime is gone. It is not safe for concurrent use.
+// a later daemon finds counts as an end if that runtime is gone, and the node did not boot meanwhile, which ends every
+// runtime. It is not safe for concurrent use.
 type ends struct {
 	path string // of the file; empty if the ends are forgotten when the daemon ends
+	boot string // the kernel's ID of this boot; empty if it is not known
 	log  logrus.FieldLogger
 
 	note endsNote
@@ -39,6 +46,7 @@ type endsNote struct {
 	Ends        int       `json:"ends"`        // in a row
 	At          time.Time `json:"at"`          // when the daemon registered last
 	Registering string    `json:"registering"` // the socket at which it registers now; empty if it does not
+	Boot        string    `json:"boot"`        // in which it registers
 }
 
 // load reads the file. gone reports whether the runtime that had this socket has ended.
@@ -60,19 +68,19 @@ func (e *ends) load(now time.Time, gone func(socket string) bool) {
 		e.note.At = now
 	}
 	if e.note.Registering != "" {
-		e.over(gone(e.note.Registering))
+		e.over(e.note.Boot == e.boot && gone(e.note.Registering))
 	}
 }
 
 // begin notes that the daemon registers at the socket now.
 func (e *ends) begin(now time.Time, socket string) {
-	e.note.At, e.note.Registering = now, socket
+	e.note.At, e.note.Registering, e.note.Boot = now, socket, e.boot
 	e.write()
 }
 
 // over notes that the registration is over, and whether the runtime ended before it had listed its pods.
 func (e *ends) over(ended bool) {
-	e.note.Registering = ""
+	e.note.Registering, e.note.Boot = "", ""
 	if ended {
 		e.note.Ends++
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,38 @@ func TestARegistrationThatTheRuntimeSurvivedIsNoEnd(t *testing.T) {
 	require.Error(t, e.recent(time.Now()))
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, e.recent(time.Now()), "the administrator has removed the note")
+}
+
+// The daemon was killed with the node: whatever it did then, the runtime is gone.
+func TestABootOfTheNodeDuringARegistrationIsNoEnd(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "registration.json")
+	log, _ := logtest.NewNullLogger()
+	begin := func(boot string) *ends {
+		e := &ends{path: path, boot: boot, log: log}
+		e.load(time.Now(), func(string) bool { return true })
+		return e
+	}
+	begin("one").begin(time.Now(), "socket")
+	e := begin("two")
+	require.NoError(t, e.recent(time.Now()))
+	assert.NoFileExists(t, path)
+
+	e.begin(time.Now(), "socket")
+	require.Error(t, begin("two").recent(time.Now()), "in the same boot, only the runtime has ended")
+	require.Error(t, begin("three").recent(time.Now()), "the end counts also after a boot")
+}
+
+// A stop that the daemon does not know of blocks the registration, and an administrator restarts the runtime.
+func TestARuntimeThatIsRestartedDuringALongRegistrationIsNoEnd(t *testing.T) {
+	t.Parallel()
+	for lasted, ended := range map[time.Duration]bool{endsSoon - 1: true, endsSoon: false} {
+		c, _ := aConnection()
+		c.options.Dial = func(context.Context, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+		c.ends.begin(time.Now(), "socket")
+		assert.Equal(t, ended, c.settle(t.Context(), life{registered: true, lasted: lasted}))
+		assert.Equal(t, ended, c.ends.recent(time.Now()) != nil)
+	}
 }
 
 // The clock of a node may be wrong when it boots.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,13 +46,14 @@ type listing struct {
 	log      logrus.FieldLogger
 	faults   faultlog.Log
 	last     listingTooLarge  // so that the same bundles are read only once
-	owners   map[string]owner // of the bundles that gone has read, by their names
+	owners   map[string]owner // of the bundles that containers has read, by their names
 }
 
 // owner is the pod of a bundle.
 type owner struct {
 	pod, uid  string
 	container bool // the bundle is a container's, not the sandbox's
+	gone      bool // the API server had no such pod when that was known last
 }
 
 // bundle is the folder of a sandbox or container, and the size of its config.json. If it has a pod, it stands for the
@@ -153,17 +155,13 @@ func (l *listing) ownerOf(bundle string) (o owner, ok bool) {
 // have no mirror, is shorter.
 const uidLength = 36
 
-// gone returns a pod, as "namespace/name", that has a running container although the API server has no such pod, or ""
-// if there is none. known is [StopSource.Known].
-//
-// Such a pod was deleted by force. If it had been deleted with a grace period before, that stop goes on: with kubelet 1.36
-// and containerd 2.4, a pod of years runs on, and the stop holds NRI's lock.
-func (l *listing) gone(known func(uid string) bool) (pod string) {
+// containers returns the pods that have a container with a process, by UID. ok is false if that is not known.
+func (l *listing) containers() (of map[string]bool, ok bool) {
 	folders, err := os.ReadDir(l.dir)
 	if l.dir == "" || err != nil {
-		return "" // tooLarge logs it
+		return nil, false // tooLarge logs it
 	}
-	owners := make(map[string]owner, len(folders))
+	owners, of := make(map[string]owner, len(folders)), map[string]bool{}
 	for _, folder := range folders {
 		o, read := l.owners[folder.Name()]
 		if !read {
@@ -172,11 +170,32 @@ func (l *listing) gone(known func(uid string) bool) (pod string) {
 			}
 		}
 		owners[folder.Name()] = o
-		if len(o.uid) == uidLength && o.container && !known(o.uid) {
-			pod = o.pod
+		if o.container {
+			of[o.uid] = true
 		}
 	}
 	l.owners = owners
+	return of, true
+}
+
+// gone returns a pod, as "namespace/name", that has a container although the API server has no such pod, or "" if there is
+// none, as containers has found them. While the pods that stops knows may not be those that the API server has, what was
+// found before still holds.
+//
+// Such a pod was deleted by force. If it had been deleted with a grace period before, that stop goes on: with kubelet 1.36
+// and containerd 2.4, a pod of years runs on, and the stop holds NRI's lock.
+func (l *listing) gone(stops StopSource) (pod string) {
+	current := stops.Healthy()
+	for _, bundle := range slices.Sorted(maps.Keys(l.owners)) {
+		o := l.owners[bundle]
+		if current {
+			o.gone = !stops.Known(o.uid)
+			l.owners[bundle] = o
+		}
+		if len(o.uid) == uidLength && o.container && o.gone {
+			pod = o.pod
+		}
+	}
 	return pod
 }
 

@@ -29,9 +29,12 @@ var errNotListed = errors.New("waiting to register: the pods of this node are no
 type StopSource interface {
 	// Listed reports whether the pods of the node are known.
 	Listed() bool
+	// Healthy reports whether they are known as the API server has them now.
+	Healthy() bool
 	// Stopping returns a pod, as "namespace/name", that has a container that is being stopped, and the time at which the
 	// container is killed: the last of several, or zero if that is not known. It returns false if there is no such pod.
-	Stopping(now time.Time) (pod string, by time.Time, ok bool)
+	// It passes over pods whose UID runs refuses: they have no container, whatever kubelet reported last.
+	Stopping(now time.Time, runs func(uid string) bool) (pod string, by time.Time, ok bool)
 	// Known reports whether the API server has a pod with this UID that has not ended.
 	Known(uid string) bool
 }
@@ -73,10 +76,13 @@ func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
 	if c.options.Stops == nil {
 		return stopUnderWay{}, false
 	}
-	if pod := c.listing.gone(c.options.Stops.Known); pod != "" {
-		return stopUnderWay{pod: pod}, true
+	running, known := c.listing.containers()
+	if known {
+		if pod := c.listing.gone(c.options.Stops); pod != "" {
+			return stopUnderWay{pod: pod}, true
+		}
 	}
-	pod, by, ok := c.options.Stops.Stopping(now)
+	pod, by, ok := c.options.Stops.Stopping(now, func(uid string) bool { return !known || running[uid] })
 	return stopUnderWay{pod: pod, by: by}, ok
 }
 

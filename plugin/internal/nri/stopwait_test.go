@@ -19,7 +19,9 @@ type stops struct{}
 
 func (stops) Listed() bool { return false }
 
-func (stops) Stopping(now time.Time) (string, time.Time, bool) {
+func (stops) Healthy() bool { return true }
+
+func (stops) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
 	return "ns/unknown", now.Add(time.Minute), true
 }
 
@@ -47,7 +49,9 @@ type stopsUntil struct{ end time.Time }
 
 func (stopsUntil) Listed() bool { return true }
 
-func (s stopsUntil) Stopping(now time.Time) (string, time.Time, bool) {
+func (stopsUntil) Healthy() bool { return true }
+
+func (s stopsUntil) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
 	return "ns/slow", s.end, now.Before(s.end)
 }
 
@@ -89,41 +93,56 @@ type stopsWhile struct{ atomic.Bool }
 
 func (*stopsWhile) Listed() bool { return true }
 
-func (s *stopsWhile) Stopping(now time.Time) (string, time.Time, bool) {
+func (*stopsWhile) Healthy() bool { return true }
+
+func (s *stopsWhile) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
 	return "ns/slow", now.Add(time.Minute), s.Load()
 }
 
 func (*stopsWhile) Known(string) bool { return true }
 
 // knows reports that no pod is being stopped, and which pods the API server has.
-type knows map[string]bool
+type knows struct {
+	pods map[string]bool // by UID
+	away bool            // the API server cannot be asked
+}
 
-func (knows) Listed() bool { return true }
+func (*knows) Listed() bool { return true }
 
-func (knows) Stopping(time.Time) (string, time.Time, bool) { return "", time.Time{}, false }
+func (k *knows) Healthy() bool { return !k.away }
 
-func (k knows) Known(uid string) bool { return k[uid] }
+func (*knows) Stopping(time.Time, func(string) bool) (string, time.Time, bool) {
+	return "", time.Time{}, false
+}
+
+func (k *knows) Known(uid string) bool { return k.pods[uid] }
+
+// putBundle makes the bundle of a container or a sandbox.
+func putBundle(t *testing.T, c *Connection, id, kind, uid string) {
+	t.Helper()
+	text := `{"annotations":{"io.kubernetes.cri.sandbox-namespace":"ns","io.kubernetes.cri.sandbox-name":"` + id + `","io.kubernetes.cri.sandbox-uid":"` + uid + `","io.kubernetes.cri.container-type":"` + kind + `"}}`
+	require.NoError(t, os.Mkdir(filepath.Join(c.listing.dir, id), 0o700))
+	require.NoError(t, os.WriteFile(c.listing.config(id), []byte(text), 0o600))
+}
 
 // A pod was deleted with a grace period of years, then by force. The stop that blocks the node goes on, and nobody knows for
 // how long.
 func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLongerHas(t *testing.T) {
 	t.Parallel()
-	const uid, static = "2bec9a87-731a-4ad1-a246-61b7e58c8cbe", "0123456789abcdef0123456789abcdef"
+	const uid, static, fresh = "2bec9a87-731a-4ad1-a246-61b7e58c8cbe", "0123456789abcdef0123456789abcdef", "96a3f4fb-8a5e-49a3-a4ac-b9b9aab6e1e0"
 	c, _ := aConnection()
 	c.listing.dir = t.TempDir()
-	bundle := func(id, kind, uid string) {
-		text := `{"annotations":{"io.kubernetes.cri.sandbox-namespace":"ns","io.kubernetes.cri.sandbox-name":"` + id + `","io.kubernetes.cri.sandbox-uid":"` + uid + `","io.kubernetes.cri.container-type":"` + kind + `"}}`
-		require.NoError(t, os.Mkdir(filepath.Join(c.listing.dir, id), 0o700))
-		require.NoError(t, os.WriteFile(c.listing.config(id), []byte(text), 0o600))
-	}
-	bundle("ended", "sandbox", uid)
-	bundle("static", "container", static)
-	bundle("runs", "container", uid)
-	known := knows{uid: true}
+	putBundle(t, c, "ended", "sandbox", uid)
+	putBundle(t, c, "static", "container", static)
+	putBundle(t, c, "runs", "container", uid)
+	known := &knows{pods: map[string]bool{uid: true}}
 	c.options.Stops = known
 	require.NoError(t, c.checkTurn(time.Now()))
 
-	delete(known, uid)
+	known.away = true
+	putBundle(t, c, "new", "container", fresh)
+	require.NoError(t, c.checkTurn(time.Now()), "a pod that is made while the API server cannot be asked is not known, and well")
+	known.away, known.pods = false, map[string]bool{fresh: true}
 	now := time.Now()
 	for range 3 {
 		require.ErrorContains(t, c.checkTurn(now), "a container of pod ns/runs for as long as the pod's first grace period")
@@ -131,9 +150,38 @@ func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLong
 	}
 	assert.Equal(t, ContainerStops, c.Delayed())
 	assert.NotContains(t, c.Paces().Error(), "ns/", "every process of the node may read this")
+	known.away = true
+	require.ErrorContains(t, c.checkTurn(now), "a container of pod ns/runs", "it was gone before the API server was away")
 
 	require.NoError(t, os.RemoveAll(filepath.Join(c.listing.dir, "runs")))
 	require.NoError(t, c.checkTurn(now), "a sandbox without a container is not being stopped")
+}
+
+// asks keeps which pods Stopping may count.
+type asks struct {
+	knows
+	runs func(uid string) bool
+}
+
+func (a *asks) Stopping(_ time.Time, runs func(string) bool) (string, time.Time, bool) {
+	a.runs = runs
+	return "", time.Time{}, false
+}
+
+func TestOnlyAPodWithAContainerIsBeingStopped(t *testing.T) {
+	t.Parallel()
+	c, _ := aConnection()
+	stops := &asks{}
+	c.options.Stops = stops
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.True(t, stops.runs("ended"), "without a folder of bundles, kubelet's report counts")
+
+	c.listing.dir = t.TempDir()
+	putBundle(t, c, "sandbox", "sandbox", "ended")
+	putBundle(t, c, "container", "container", "runs")
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.False(t, stops.runs("ended"))
+	assert.True(t, stops.runs("runs"))
 }
 
 // Also after a connection that ended, the daemon does not register during a stop. No runtime listens here, and each attempt
@@ -219,9 +267,11 @@ type overlapping struct {
 
 func (overlapping) Listed() bool { return true }
 
+func (overlapping) Healthy() bool { return true }
+
 func (overlapping) Known(string) bool { return true }
 
-func (s overlapping) Stopping(now time.Time) (string, time.Time, bool) {
+func (s overlapping) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
 	into := now.Sub(s.began) % s.take
 	return "ns/slow", now.Add(s.take - into), true
 }
