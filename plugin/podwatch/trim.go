@@ -217,7 +217,7 @@ func (c *Container) addFault(status *corev1.ContainerStatus) {
 			message = waits.Message
 		}
 	}
-	c.OtherFault = message != "" && !strings.Contains(message, "hook") && !strings.Contains(message, "pod-pacemaker: ")
+	c.OtherFault = message != "" && !strings.Contains(message, " hook") && !strings.Contains(message, "pod-pacemaker: ")
 }
 
 func initKind(c *corev1.Container) Kind {

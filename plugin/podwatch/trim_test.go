@@ -306,6 +306,7 @@ func TestTrimFaults(t *testing.T) {
 		"reported":            {waits("RunContainerError", mount), startError("1", mount), true, true},
 		"held back":           {waits("CrashLoopBackOff", "back-off 10s"), startError("1", mount), true, true},
 		"a hook failed":       {waits("RunContainerError", hook), startError("1", hook), true, false},
+		"only a name":         {waits("CreateContainerError", "failed to generate spec: stat /etc/webhook: no such file"), corev1.ContainerState{}, false, true},
 		"rejected":            {waits("CreateContainerError", "no CPUs are left"), corev1.ContainerState{}, false, true},
 		"refused":             {waits("CreateContainerError", "pod-pacemaker: waiting to start"), startError("1", mount), true, false},
 		"made again":          {waits("", ""), startError("0", mount), false, false},
