@@ -75,7 +75,7 @@ func (s *Starts) Container(
 	if a.Decision.Admitted {
 		p.release(a.Container)
 	} else {
-		p.holdBack(a.Container)
+		p.holdBack(now, a.Container)
 		a.Arrived, a.Since = p.ticket.Arrived(), p.ticket.Since(now)
 	}
 	if hook.Allow(a) {

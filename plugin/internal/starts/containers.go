@@ -69,7 +69,7 @@ func (p *Pod) stopSandbox(sandbox string) (present bool) {
 // sandboxGone forgets what counted in the sandbox that was the present one.
 func (p *Pod) sandboxGone() {
 	clear(p.exits)
-	p.heldBack, p.undone = nil, false
+	p.heldBack, p.undone = nil, ""
 }
 
 // replace ends the containers that a new one replaces, because they have the same name.
@@ -93,13 +93,15 @@ func (p *Pod) create(ctr *api.Container, now time.Time) *container {
 	c := &container{
 		id: ctr.GetId(), name: ctr.GetName(), sandbox: ctr.GetPodSandboxId(), made: now, gone: make(chan struct{}),
 	}
-	p.containers[c.id], p.undone = c, false
+	p.containers[c.id], p.undone = c, ""
 	return c
 }
 
 func (p *Pod) remove(id string) {
 	if c := p.containers[id]; c != nil {
-		p.undone = p.undone || c.inCreation() && p.sandbox != "" && p.inSandbox(c)
+		if c.inCreation() && p.sandbox != "" && p.inSandbox(c) {
+			p.undone = c.name
+		}
 		close(c.gone)
 		delete(p.containers, id)
 	}
@@ -140,7 +142,7 @@ func (p *Pod) isAsked(now time.Time, sandbox string, ctr *api.Container, pod pod
 	p.create(ctr, now)
 	name := ctr.GetName()
 	m := NewContainer{
-		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, HeldBackBefore: p.heldBackBefore(name, pod),
+		Identity: p.Identity, NoGate: p.noGate, Container: name, Repeats: p.exits[name].repeats, Undone: undone, HeldBackBefore: p.heldBackBefore(now, name, pod),
 	}
 	_, m.Again = p.exits[name]
 	for of := range p.exits {
@@ -183,9 +185,12 @@ func (p *Pod) ends(now time.Time, ctr *api.Container, removed bool) {
 
 // expire notes that the wait of the containers in creation ended without a turn. kubelet backs off before it makes them
 // again, as after a crash, while the other containers of the pod may start: then its report is not about that start.
-func (p *Pod) expire() {
+func (p *Pod) expire(now time.Time) {
 	for _, c := range p.containers {
-		c.expired = c.expired || c.inCreation()
+		if c.inCreation() {
+			c.expired = true
+			p.holdBack(now, c.name)
+		}
 	}
 }
 
@@ -245,33 +250,49 @@ func (e exits) and(at time.Time, ran time.Duration) exits {
 // kubelet asks for the app containers of a pod one after the other, and for the next one also if one failed. What the
 // daemon held back must not start after what kubelet asks for later.
 
+// askedAgainWithin is within what time kubelet asks again for a container that was refused, or whose wait ended: its longest
+// back-off, and a sync of the pod.
+const askedAgainWithin = 5*time.Minute + 15*time.Second
+
+// heldBack is a container that the daemon held back.
+type heldBack struct {
+	name string
+	at   time.Time // when it was refused, or its wait began or ended, last
+}
+
 // holdBack notes that the daemon holds back a container: it is refused, or its hook waits.
-func (p *Pod) holdBack(name string) {
-	if !slices.Contains(p.heldBack, name) {
-		p.heldBack = append(p.heldBack, name)
+func (p *Pod) holdBack(now time.Time, name string) {
+	for i := range p.heldBack {
+		if p.heldBack[i].name == name {
+			p.heldBack[i].at = now
+			return
+		}
 	}
+	p.heldBack = append(p.heldBack, heldBack{name, now})
 }
 
 // release notes that the daemon lets a container start that it may have held back.
 func (p *Pod) release(name string) {
-	p.heldBack = slices.DeleteFunc(p.heldBack, func(held string) bool { return held == name })
+	p.heldBack = slices.DeleteFunc(p.heldBack, func(h heldBack) bool { return h.name == name })
 }
 
 // heldBackBefore returns a container that was held back and comes before the one of this name: by the pod's spec or, if that
 // is not known, because kubelet asked for it first. It returns "" if there is none. If kubelet reports that it cannot
 // make a container, does not start one again, or backs off for minutes after the waits of one have ended without a turn, it
-// does not wait for that one either. It asks for nothing after an init container before that is done: what the daemon held
-// back has run then, while there was no connection to the runtime.
-func (p *Pod) heldBackBefore(name string, pod podwatch.Pod) string {
+// does not wait for that one either, nor if no report comes and kubelet has not asked again in time. It asks for nothing
+// after an init container before that is done: what the daemon held back has run then, while there was no connection to the
+// runtime.
+func (p *Pod) heldBackBefore(now time.Time, name string, pod podwatch.Pod) string {
 	asked, known := pod.Containers[name]
 	for _, held := range p.heldBack {
-		other := pod.Containers[held]
+		other := pod.Containers[held.name]
 		switch {
-		case !known && held == name:
+		case !known && held.name == name:
 			return ""
-		case other.Kind == podwatch.Init, pod.CannotMake, other.Over, other.CrashLooping, known && other.Place >= asked.Place:
+		case other.Kind == podwatch.Init, pod.CannotMake, other.Over, other.CrashLooping, known && other.Place >= asked.Place,
+			now.Sub(held.at) > askedAgainWithin:
 		default:
-			return held
+			return held.name
 		}
 	}
 	return ""

@@ -87,12 +87,50 @@ func TestAWaitThatEndedWithoutATurnIsNoFailureOfTheNextStart(t *testing.T) {
 		p := newPod(Identity{UID: "u"})
 		p.isAsked(joined, "s", &api.Container{Id: "first", Name: "app0", PodSandboxId: "s"}, podwatch.Pod{})
 		if expired {
-			p.expire()
+			p.expire(joined)
 		}
 		p.isAsked(joined.Add(time.Minute), "s", &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"}, podwatch.Pod{})
 		p.begins(joined.Add(time.Minute), &api.Container{Id: "other", Name: "app1", PodSandboxId: "s"})
-		run := p.progress(joined, podwatch.Pod{Containers: map[string]podwatch.Container{"app0": {ID: "first", CrashLooping: true}}})
+		run := p.progress(joined, podwatch.Pod{Containers: map[string]podwatch.Container{"app0": {ID: "first", CrashLooping: true}, "app1": {}}})
 		assert.Equal(t, !expired, run.CrashLoops, "expired: %t", expired)
 		assert.Contains(t, run.IDs, "app1")
 	}
+}
+
+// kubectl debug adds a container to a pod that starts or runs. If its process cannot start, no event of the runtime says so.
+func TestAnEphemeralContainerIsNoPartOfAStart(t *testing.T) {
+	t.Parallel()
+	joined := time.Unix(1000, 0)
+	made := func(p *Pod, name string) *api.Container {
+		c := &api.Container{Id: name, Name: name, PodSandboxId: "s"}
+		p.isAsked(joined, "s", c, podwatch.Pod{})
+		return c
+	}
+	pod := podwatch.Pod{Containers: map[string]podwatch.Container{
+		"init": {Kind: podwatch.Init, ID: "init"}, "app": {Kind: podwatch.App, ID: "app"},
+	}} // whose ephemeral containers it does not list
+
+	p := newPod(Identity{UID: "u"})
+	p.begins(joined, made(p, "app"))
+	p.begins(joined.Add(time.Minute), made(p, "debug"))
+	run := p.progress(joined, pod)
+	assert.Equal(t, map[string]string{"app": "app"}, run.IDs)
+	assert.Equal(t, joined, run.Youngest, "the settle time does not begin anew")
+
+	p = newPod(Identity{UID: "u"})
+	init := made(p, "init")
+	p.begins(joined, init)
+	debug := made(p, "debug")
+	p.exit(p.containers["init"], joined.Add(time.Second))
+	assert.False(t, p.progress(joined, pod).Making)
+	assert.False(t, p.allUndone(pod), "the init container has done its work")
+	p.ends(joined, debug, true)
+	assert.False(t, p.allUndone(pod))
+
+	p = newPod(Identity{UID: "u"})
+	app := made(p, "app")
+	p.begins(joined, made(p, "debug"))
+	p.ends(joined, app, true)
+	p.begins(joined, debug)
+	assert.True(t, p.allUndone(pod), "the container could not be made, whoever looks on")
 }

@@ -46,8 +46,8 @@ type inRuntime struct {
 	noGate      string                // why no hook may wait in the present sandbox; empty if one may
 	containers  map[string]*container // by ID
 	exits       map[string]exits      // by the name of the container, in the present sandbox
-	heldBack    []string              // names of containers that the daemon held back in this sandbox and that have not begun to run since
-	undone      bool                  // the container that was made last ended without having run
+	heldBack    []heldBack            // containers that the daemon held back in this sandbox and that have not begun to run since, in the order in which kubelet asked first
+	undone      string                // the name of the container that was made last, if it ended without having run
 }
 
 // Identity is who a pod is, as the runtime, a hook or the waiting room says.

@@ -19,11 +19,12 @@ type Progress struct {
 
 // progress returns how far the start of the pod is. joined is when it joined the queue, pod kubelet's report of it. A
 // container has failed only if the report is about that container. A container that runs
-// by the report counts as running: a runtime that was killed may not report its start.
+// by the report counts as running: a runtime that was killed may not report its start. An ephemeral container is no part of
+// a start.
 func (p *Pod) progress(joined time.Time, pod podwatch.Pod) Progress {
 	run := Progress{IDs: map[string]string{}}
 	for _, c := range p.containers {
-		if p.replaced(c) {
+		if p.replaced(c) || pod.KindOf(c.name) == podwatch.Ephemeral {
 			continue
 		}
 		ofStart := !c.made.Before(joined)
@@ -94,11 +95,13 @@ func (p *Pod) runs(name string) bool {
 
 // allUndone reports whether the latest try to start the pod is over although no process of it ran (its container was
 // rejected, undone, or could not be started), and no container runs or is in creation. pod is kubelet's report. The end of
-// an init container is no such end.
+// an init container is no such end, and an ephemeral container does not count.
 func (p *Pod) allUndone(pod podwatch.Pod) bool {
-	undone := p.undone
+	counts := func(name string) bool { return pod.KindOf(name) != podwatch.Ephemeral }
+	undone := p.undone != "" && counts(p.undone)
 	for _, c := range p.containers {
 		switch reported := pod.Containers[c.name]; {
+		case !counts(c.name):
 		case c.running:
 			return false
 		case !c.inCreation():

@@ -180,6 +180,6 @@ func (p *Pod) adopt(ctr *api.Container, now time.Time) {
 		c.running = false
 		p.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
 	case api.ContainerState_CONTAINER_CREATED:
-		p.holdBack(c.name) // its hook may wait
+		p.holdBack(now, c.name) // its hook may wait
 	}
 }
