@@ -33,7 +33,7 @@ func (s *stops) Listed() bool { return true }
 
 func (*stops) Healthy() bool { return true }
 
-func (s *stops) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
+func (s *stops) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++

@@ -26,16 +26,17 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 // Stopping returns a pod, as "namespace/name", that has a running container that was asked to stop, and by when its
 // last container is killed; ok is false when there is none. Of several pods it is the one that may take longest. by is
 // zero if the container should have been killed and kubelet still reports that it runs: kubelet (1.36) does not shorten
-// a stop under way when somebody shortens the grace period. It passes over pods whose UID, as NRI uses it, runs refuses:
-// until kubelet reports, a pod that has ended is said to run, for long where the node or the API server was away.
+// a stop under way when somebody shortens the grace period. Of pods whose UIDs, as NRI uses them, are not in running, it
+// knows that they have no container, unless running is nil: until kubelet reports, a pod that has ended is said to run, for long
+// where the node or the API server was away.
 //
 // It does not know of containers that kubelet stops by itself (a liveness probe fails, the pod is evicted or preempted, the
 // node shuts down: kubelet reports these ends once all containers have ended), and of those of a static pod.
-func (w *Watch) Stopping(now time.Time, runs func(uid string) bool) (pod string, by time.Time, ok bool) {
+func (w *Watch) Stopping(now time.Time, running map[string]bool) (pod string, by time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, c := range w.pods {
-		if c.pod.StopsBy.IsZero() || !runs(uid) {
+		if c.pod.StopsBy.IsZero() || running != nil && !running[uid] {
 			continue
 		}
 		name, end := c.pod.Namespace+"/"+c.pod.Name, c.pod.StopsBy.Add(killMargin)

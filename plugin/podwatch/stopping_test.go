@@ -66,7 +66,7 @@ func TestStoppingNamesThePodThatMayTakeLongest(t *testing.T) {
 				pod := trim(p)
 				w.pods[pod.UID] = &cached{pod: pod}
 			}
-			pod, by, ok := w.Stopping(now, func(uid string) bool { return uid != "ended" })
+			pod, by, ok := w.Stopping(now, map[string]bool{"a": true, "b": true, "c": true, "d": true})
 			assert.Equal(t, c.want != "", ok)
 			assert.Equal(t, c.want, pod)
 			assert.Equal(t, c.by, by)

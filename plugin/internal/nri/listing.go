@@ -155,11 +155,12 @@ func (l *listing) ownerOf(bundle string) (o owner, ok bool) {
 // have no mirror, is shorter.
 const uidLength = 36
 
-// containers returns the pods that have a container with a process, by UID. ok is false if that is not known.
-func (l *listing) containers() (of map[string]bool, ok bool) {
+// containers returns the pods that have a container with a process, by UID; nil if that is not known.
+func (l *listing) containers() (of map[string]bool) {
 	folders, err := os.ReadDir(l.dir)
 	if l.dir == "" || err != nil {
-		return nil, false // tooLarge logs it
+		l.owners = nil
+		return nil // tooLarge logs it
 	}
 	owners, of := make(map[string]owner, len(folders)), map[string]bool{}
 	for _, folder := range folders {
@@ -175,7 +176,7 @@ func (l *listing) containers() (of map[string]bool, ok bool) {
 		}
 	}
 	l.owners = owners
-	return of, true
+	return of
 }
 
 // gone returns a pod, as "namespace/name", that has a container although the API server has no such pod, or "" if there is

@@ -33,8 +33,8 @@ type StopSource interface {
 	Healthy() bool
 	// Stopping returns a pod, as "namespace/name", that has a container that is being stopped, and the time at which the
 	// container is killed: the last of several, or zero if that is not known. It returns false if there is no such pod.
-	// It passes over pods whose UID runs refuses: they have no container, whatever kubelet reported last.
-	Stopping(now time.Time, runs func(uid string) bool) (pod string, by time.Time, ok bool)
+	// A pod whose UID is not in running has no container, whatever kubelet reported last, unless running is nil.
+	Stopping(now time.Time, running map[string]bool) (pod string, by time.Time, ok bool)
 	// Known reports whether the API server has a pod with this UID that has not ended.
 	Known(uid string) bool
 }
@@ -76,13 +76,11 @@ func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
 	if c.options.Stops == nil {
 		return stopUnderWay{}, false
 	}
-	running, known := c.listing.containers()
-	if known {
-		if pod := c.listing.gone(c.options.Stops); pod != "" {
-			return stopUnderWay{pod: pod}, true
-		}
+	running := c.listing.containers()
+	if pod := c.listing.gone(c.options.Stops); pod != "" {
+		return stopUnderWay{pod: pod}, true
 	}
-	pod, by, ok := c.options.Stops.Stopping(now, func(uid string) bool { return !known || running[uid] })
+	pod, by, ok := c.options.Stops.Stopping(now, running)
 	return stopUnderWay{pod: pod, by: by}, ok
 }
 

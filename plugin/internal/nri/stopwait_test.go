@@ -21,7 +21,7 @@ func (stops) Listed() bool { return false }
 
 func (stops) Healthy() bool { return true }
 
-func (stops) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
+func (stops) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
 	return "ns/unknown", now.Add(time.Minute), true
 }
 
@@ -51,7 +51,7 @@ func (stopsUntil) Listed() bool { return true }
 
 func (stopsUntil) Healthy() bool { return true }
 
-func (s stopsUntil) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
+func (s stopsUntil) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
 	return "ns/slow", s.end, now.Before(s.end)
 }
 
@@ -95,7 +95,7 @@ func (*stopsWhile) Listed() bool { return true }
 
 func (*stopsWhile) Healthy() bool { return true }
 
-func (s *stopsWhile) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
+func (s *stopsWhile) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
 	return "ns/slow", now.Add(time.Minute), s.Load()
 }
 
@@ -111,7 +111,7 @@ func (*knows) Listed() bool { return true }
 
 func (k *knows) Healthy() bool { return !k.away }
 
-func (*knows) Stopping(time.Time, func(string) bool) (string, time.Time, bool) {
+func (*knows) Stopping(time.Time, map[string]bool) (string, time.Time, bool) {
 	return "", time.Time{}, false
 }
 
@@ -157,14 +157,14 @@ func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLong
 	require.NoError(t, c.checkTurn(now), "a sandbox without a container is not being stopped")
 }
 
-// asks keeps which pods Stopping may count.
+// asks keeps which pods have a container, as Stopping is told.
 type asks struct {
 	knows
-	runs func(uid string) bool
+	running map[string]bool
 }
 
-func (a *asks) Stopping(_ time.Time, runs func(string) bool) (string, time.Time, bool) {
-	a.runs = runs
+func (a *asks) Stopping(_ time.Time, running map[string]bool) (string, time.Time, bool) {
+	a.running = running
 	return "", time.Time{}, false
 }
 
@@ -174,14 +174,13 @@ func TestOnlyAPodWithAContainerIsBeingStopped(t *testing.T) {
 	stops := &asks{}
 	c.options.Stops = stops
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.True(t, stops.runs("ended"), "without a folder of bundles, kubelet's report counts")
+	assert.Nil(t, stops.running, "without a folder of bundles, kubelet's report counts")
 
 	c.listing.dir = t.TempDir()
 	putBundle(t, c, "sandbox", "sandbox", "ended")
 	putBundle(t, c, "container", "container", "runs")
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.False(t, stops.runs("ended"))
-	assert.True(t, stops.runs("runs"))
+	assert.Equal(t, map[string]bool{"runs": true}, stops.running)
 }
 
 // Also after a connection that ended, the daemon does not register during a stop. No runtime listens here, and each attempt
@@ -271,7 +270,7 @@ func (overlapping) Healthy() bool { return true }
 
 func (overlapping) Known(string) bool { return true }
 
-func (s overlapping) Stopping(now time.Time, _ func(string) bool) (string, time.Time, bool) {
+func (s overlapping) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
 	into := now.Sub(s.began) % s.take
 	return "ns/slow", now.Add(s.take - into), true
 }
