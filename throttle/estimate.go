@@ -334,6 +334,9 @@ func (f *forecast) starts(within time.Duration, t *Ticket, taken []*Ticket, slot
 			latest += 1 + int((within-ends)/f.timeout)
 		}
 	}
+	if !f.surely {
+		return max(latest, all)
+	}
 	under := before.starts
 	f.comesFirst(&before, t) // its kind counts, too
 	return max(latest, sort.Search(all, func(begun int) bool {
@@ -362,21 +365,24 @@ func (d *admission) quota(now time.Time, within time.Duration) int {
 }
 
 // allowForecast makes the bounds on the starts of a group allow what is expected to start within a time. Of a resource,
-// each start counts as the mean of the starts under way.
+// each start counts as the mean of those that wait or are under way and ask for it: no more than these can start.
 func (f *forecast) allowForecast(within time.Duration, t *Ticket, g *group) {
 	for i := range g.bounds {
 		b := &g.bounds[i]
-		if b.reason == reasons.PolicyRunning || b.limit == anyNumber {
+		if b.reason == reasons.PolicyRunning || b.limit == anyNumber || b.asking == 0 {
 			continue
 		}
-		unit, starting := 1.0, float64(len(g.starting))
-		if b.resource != "" {
-			unit = max(1, b.used/max(1, starting))
-		}
-		free := math.Floor(max(0, b.limit-b.used) / unit)
-		slots := int(min(b.limit/unit, starting+free))
-		b.allows = b.used + unit*float64(f.starts(within, t, g.starting, slots))
+		each := b.asked / float64(b.asking)
+		taken := slices.DeleteFunc(slices.Clone(g.starting), func(o *Ticket) bool { return !o.pod.asksFor(b) })
+		free := math.Floor(max(0, b.limit-b.used) / each)
+		slots := min(b.limit/each, float64(len(taken))+free, float64(b.asking))
+		b.allows = b.used + each*float64(f.starts(within, t, taken, int(slots)))
 	}
+}
+
+// asksFor reports whether the pod asks for a bound.
+func (p *pod) asksFor(b *bound) bool {
+	return slices.ContainsFunc(p.asks, func(a ask) bool { return a.bound == b })
 }
 
 // allowOneMore makes the bounds on starts of the pod's groups allow this pod beside the starts under

@@ -46,7 +46,9 @@ type bound struct {
 	reason       reasons.Reason // PolicyRunning, PolicyClaim, PolicyStarting or PolicyPacer
 	resource     string         // empty if it limits pods
 	limit, used  float64
-	usedBefore   float64   // by the count before
+	usedBefore   float64 // by the count before
+	asking       int     // how many pods that wait or start ask for it, and for how much together
+	asked        float64
 	progressing  int       // how many of the pods that use it make progress
 	stalledSince time.Time // when the last of the others stopped making progress
 	loan         loan
@@ -249,6 +251,7 @@ func (s *groups) count() {
 		for i := range g.bounds {
 			b := &g.bounds[i]
 			b.usedBefore, b.used, b.progressing, b.stalledSince = b.used, 0, 0, time.Time{}
+			b.asking, b.asked = 0, 0
 		}
 	}
 	for _, p := range s.pods {
@@ -267,6 +270,9 @@ func (p *pod) count() {
 	stalled := p.stalledSince()
 	for i := range p.asks {
 		a := &p.asks[i]
+		if p.inState(Waiting) || p.inState(Starting) {
+			a.bound.asking, a.bound.asked = a.bound.asking+1, a.bound.asked+a.amount
+		}
 		counts := p.inState(Starting)
 		switch a.bound.reason {
 		case reasons.PolicyRunning:

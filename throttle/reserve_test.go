@@ -439,6 +439,60 @@ func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
 	require.Equal(t, 1, up, "the holder may take another 50 s; the earlier reservations have expired")
 }
 
+// A bound on memory is of as many thousandths of a byte as nobody can count, and the pods that start may ask for none of it,
+// or for hardly any.
+func TestAReservationCountsPodsAndNotBytes(t *testing.T) {
+	t.Parallel()
+	const gib = 1000 << 30 // thousandths of a byte
+	asks := func(amount int64) []Membership { return in(t1, Amounts{"memory": amount}) }
+	for name, c := range map[string]struct {
+		starts []Membership
+		up     int
+	}{
+		"nothing starts": {nil, 8}, // two at once, and three times two until the timeout
+		"no memory":      {asks(0), 8},
+		"a byte":         {asks(1000), 6}, // it counts as a start, and makes the mean a little less
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, Settings{StartTimeout: threeInTime})
+			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"memory": 2 * gib}}}})
+			if c.starts != nil {
+				n.grouped("holder", c.starts)
+			}
+			_, up := n.reserveGrouped("pod", 30, asks(gib))
+			require.Equal(t, c.up, up)
+			require.Equal(t, 15, n.reserve("other", 15), "they take nothing from other pods")
+		})
+	}
+}
+
+// For a container that ran before, a refusal costs as much as a place that runs out: what is expected decides.
+func TestMoreContainersThatRanBeforeWaitInTheGateAlsoInAGroup(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	for name, limits := range map[string]GroupLimits{"of the node": {}, "of a group": {Starting: pods(most)}} {
+		up := map[Refusal]int{}
+		for _, refusal := range []Refusal{RetriedSoon, RetriedLate} {
+			n := newNode(t, Settings{})
+			if limits.Starting.Pods == nil {
+				n = newNode(t, Settings{MaxConcurrent: most})
+			}
+			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": limits})
+			n.observe(2 * time.Second)
+			for i := range most {
+				n.grouped(fmt.Sprint("starting-", i), in(t1, nil))
+			}
+			for i := range 60 {
+				if n.l.Join(n.now, Request{UID: fmt.Sprint(i), Groups: in(t1, nil)}).Reserve(n.now, waitable, refusal).Admitted {
+					up[refusal]++
+				}
+			}
+		}
+		require.Equal(t, map[Refusal]int{RetriedSoon: 16, RetriedLate: 60}, up, name)
+	}
+}
+
 func TestAReservationOfAGroupIsSureByTheStartTimeout(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{StartTimeout: threeInTime})
