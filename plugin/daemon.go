@@ -98,7 +98,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if d.cluster != nil && d.options.StartupTaint != "" {
 		parts = append(parts, part{"removeStartupTaint", forever(startuptaint.Remover{
-			Client: d.cluster.kube, Key: d.options.StartupTaint, Node: d.source.Node, Ready: d.Ready, Log: d.options.Log,
+			Client: d.cluster.kube, Key: d.options.StartupTaint, Node: d.source.Node, Paced: d.nodePaced, Log: d.options.Log,
 		}.Run)})
 	}
 	g.Go(func() error { return d.runParts(ctx, parts...) })

@@ -16,7 +16,7 @@
 //	internal/kubelet        how long kubelet's configuration lets a container wait; the same
 //	internal/settings       the settings of the limiter that follow from a PacemakerConfig; imports only cores
 //	internal/cores          the CPUs that pods can use; imports only cgroup
-//	internal/startuptaint   removes the startup taint from the node; imports only admin
+//	internal/startuptaint   removes the startup taint from the node
 //	metricsproxy            serves the metrics to other hosts, in a process of its own
 //	admin                   what the daemon reports of its state, and to whom it serves that
 //	gate                    where hooks wait for their turn; gate/wire is the protocol, gate/waiter the side of the hook

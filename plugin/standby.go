@@ -50,3 +50,17 @@ func (d *Daemon) standBy(holder string) {
 	d.standby.Store(&why)
 	d.options.Log.WithField("lock", rundir.LockPath(d.options.RunDir)).Infof("standby: %v", why)
 }
+
+// nodePaced returns nil if the node's pods are paced: by this daemon, or by the one for which it stands by. It asks that
+// one: to have the lock is not to pace. It blocks meanwhile.
+func (d *Daemon) nodePaced(ctx context.Context) error {
+	err := d.Ready()
+	if !errors.Is(err, admin.ErrStandby) {
+		return err
+	}
+	other, err := admin.NewClient(d.options.AdminPath()).Status(ctx)
+	if err == nil && !other.Ready {
+		err = fmt.Errorf("the daemon that has the lock does not pace pods: %s", other.NotReady)
+	}
+	return err
+}

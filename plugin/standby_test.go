@@ -73,6 +73,30 @@ func TestASecondDaemonStandsByAndTakesOver(t *testing.T) {
 	assert.NoFileExists(t, n.options.SocketPath())
 }
 
+// A daemon has the lock before it is connected, and may stay so: the runtime has NRI switched off.
+func TestADaemonThatStandsByAsksWhetherPodsArePaced(t *testing.T) {
+	t.Parallel()
+	n := unconnectedNode(t, noLimit, standalone)
+	first, err := newWith(n.options, slowly())
+	require.NoError(t, err)
+	stopFirst := n.runs(first)
+	n.eventually("the first answers", func() bool { _, ok := n.status(); return ok })
+	require.Error(t, first.nodePaced(n.ctx))
+	second, err := newWith(n.options, slowly())
+	require.NoError(t, err)
+	n.runs(second)
+	n.eventually("the second stands by", func() bool { return second.standby.Load() != nil })
+	require.ErrorContains(t, second.nodePaced(n.ctx), "does not pace pods: NRI socket")
+
+	require.NoError(t, n.rt.Start())
+	n.eventually("the first paces", func() bool { return first.nodePaced(n.ctx) == nil })
+	require.ErrorIs(t, second.Ready(), admin.ErrStandby)
+	require.NoError(t, second.nodePaced(n.ctx))
+	stopFirst()
+	n.eventually("the second paces", func() bool { return second.Ready() == nil })
+	require.NoError(t, second.nodePaced(n.ctx))
+}
+
 func TestTheNextDaemonDoesNotWaitForTheReportsOfTheLast(t *testing.T) {
 	t.Parallel()
 	c := unstartedAPINode(t)

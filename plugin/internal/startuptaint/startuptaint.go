@@ -4,7 +4,6 @@ package startuptaint
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 // lookEvery is the time between two looks at the node, which send no request.
@@ -31,30 +29,31 @@ var taintBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, S
 type Remover struct {
 	Client kube.Interface
 	Key    string
-	Node   func() *corev1.Node // the newest version that is known; nil if none is
-	Ready  func() error        // why pods are not paced; nil if they are
+	Node   func() *corev1.Node             // the newest version that is known; nil if none is
+	Paced  func(ctx context.Context) error // why no daemon paces the node's pods; nil if one does. It may block
 	Log    logrus.FieldLogger
 }
 
 // Run removes the taint whenever the node has it and pods are paced, until ctx ends: kubelet may register the node again,
 // and autoscalers taint nodes late, or again.
 func (t Remover) Run(ctx context.Context) {
-	isDue := func(context.Context) (bool, error) {
-		node := t.Node()
-		if node == nil || len(t.keep(node)) == len(node.Spec.Taints) {
-			return false, nil
-		}
-		err := t.Ready()
-		return err == nil || errors.Is(err, admin.ErrStandby), nil // by this daemon, or by the one for which it stands by
-	}
 	// The only error of what this calls is that ctx ended.
-	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, lookEvery, false, isDue) == nil {
+	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, lookEvery, false, t.isDue) == nil {
 		_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
 	}
 }
 
-// remove tries once, and reports whether that is enough.
+// isDue reports whether the node has the taint and pods are paced.
+func (t Remover) isDue(ctx context.Context) (bool, error) {
+	node := t.Node()
+	return node != nil && len(t.keep(node)) < len(node.Spec.Taints) && t.Paced(ctx) == nil, nil
+}
+
+// remove tries once, if pods are still paced, and reports whether that is enough.
 func (t Remover) remove(ctx context.Context) (done bool, _ error) {
+	if due, _ := t.isDue(ctx); !due {
+		return true, nil
+	}
 	removed, err := t.removeTaint(ctx)
 	log := t.Log.WithField("taint", t.Key)
 	switch {

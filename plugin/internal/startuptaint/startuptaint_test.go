@@ -3,7 +3,6 @@ package startuptaint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,7 +20,6 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 var errNotPaced = errors.New("pods are not paced yet")
@@ -39,7 +37,7 @@ func tainted(t *testing.T) (Remover, *kubefake.Clientset) {
 		}},
 	})
 	return Remover{
-		Client: kubetest.Of(client), Key: taintKey, Ready: func() error { return nil }, Log: log,
+		Client: kubetest.Of(client), Key: taintKey, Paced: func(context.Context) error { return nil }, Log: log,
 		Node: func() *corev1.Node {
 			object, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("nodes"), "", "worker")
 			if node, ok := object.(*corev1.Node); ok && err == nil {
@@ -73,7 +71,7 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		var paced atomic.Bool
-		taint.Ready = func() error {
+		taint.Paced = func(context.Context) error {
 			if paced.Load() {
 				return nil
 			}
@@ -92,15 +90,26 @@ func TestStartupTaintComesOffOncePodsArePaced(t *testing.T) {
 	})
 }
 
-func TestADaemonThatStandsByRemovesTheTaint(t *testing.T) {
+// The API server may refuse for a long time. The daemon that paced the pods may have lost the runtime meanwhile.
+func TestATryThatComesAfterPacingEndedRemovesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		taint, client := tainted(t)
-		taint.Ready = func() error { return fmt.Errorf("%w (process 7)", admin.ErrStandby) }
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var lost atomic.Bool
+		taint.Paced = func(context.Context) error {
+			if lost.Load() {
+				return errNotPaced
+			}
+			return nil
+		}
+		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+			return !lost.Swap(true), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "worker", nil)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		taint.Run(ctx)
-		assert.Equal(t, []string{"other"}, taints(t, client), "the other daemon paces the pods")
+		assert.True(t, lost.Load())
+		assert.Equal(t, []string{"other", taintKey}, taints(t, client))
 	})
 }
 
