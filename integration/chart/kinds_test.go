@@ -144,6 +144,41 @@ func TestUninstallDeletesTheDaemonSetFirst(t *testing.T) {
 	require.NotEqual(t, "pod-pacemaker", job.Spec.Template.Labels["app.kubernetes.io/name"], "the label by which the DaemonSet selects pods")
 }
 
+// The scheduler places these pods. With a toleration of every taint, it may choose a node that is off, where a pod waits for
+// ever and `helm uninstall` fails.
+func TestThePodsOfJobsDoNotTolerateANodeThatIsOff(t *testing.T) {
+	t.Parallel()
+	controlPlane := corev1.Toleration{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}
+	for values, want := range map[string][]corev1.Toleration{
+		"{}":            {controlPlane},
+		"tolerations: ": {controlPlane},
+		"tolerations: [{operator: Exists}, {operator: Exists, effect: NoExecute}, {key: pool, value: a, effect: NoSchedule}]": {
+			controlPlane, {Key: "pool", Value: "a", Effect: corev1.TaintEffectNoSchedule},
+		},
+	} {
+		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+		require.NoError(t, err)
+		seen := 0
+		for _, name := range []string{"hooks/uninstall.yaml", "tests/preflight.yaml", "tests/status.yaml"} {
+			for document := range strings.SplitSeq(files["templates/"+name], "\n---\n") {
+				object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(document), nil, nil)
+				require.NoError(t, err, document)
+				switch o := object.(type) {
+				case *batchv1.Job:
+					require.Equal(t, want, o.Spec.Template.Spec.Tolerations, name)
+				case *corev1.Pod:
+					require.Equal(t, want, o.Spec.Tolerations, name)
+				default:
+					continue
+				}
+				seen++
+			}
+		}
+		require.Equal(t, 3, seen)
+	}
+	require.Equal(t, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, daemon(t, "{}").Tolerations, "a daemon belongs on every node")
+}
+
 // Preflight has the flags, mounts, volumes and service account of the daemon.
 func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	t.Parallel()

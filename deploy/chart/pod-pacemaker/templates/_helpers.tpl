@@ -62,6 +62,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- merge (dict "kubernetes.io/os" "linux") (.Values.nodeSelector | default dict) | toYaml -}}
 {{- end -}}
 
+{{- /* What pods tolerate that the scheduler places. A toleration without a key is not for them: with it, they could come
+       to a node that is off, and wait there for ever. */ -}}
+{{- define "pod-pacemaker.jobTolerations" -}}
+{{- $own := list (dict "key" "node-role.kubernetes.io/control-plane" "operator" "Exists") -}}
+{{- range .Values.tolerations -}}
+{{- if .key -}}
+{{- $own = append $own . -}}
+{{- end -}}
+{{- end -}}
+{{- $own | toYaml -}}
+{{- end -}}
+
 {{- /* The PacemakerConfig of the values, which the daemon reads from a file. */ -}}
 {{- define "pod-pacemaker.defaultConfig" -}}
 apiVersion: pod-pacemaker.io/v1alpha1
