@@ -137,6 +137,8 @@ func TestUninstallDeletesTheDaemonSetFirst(t *testing.T) {
 	require.NotContains(t, files["templates/rbac.yaml"], "name: "+role.Name+"\n", "Helm would replace the role of the daemons")
 	require.Equal(t, []string{"blue-pod-pacemaker"}, role.Rules[0].ResourceNames)
 	require.Equal(t, []string{"get", "delete"}, role.Rules[0].Verbs)
+	require.Equal(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}, role.Rules[1], "pods have other names")
+	require.Len(t, role.Rules, 2)
 	pod := job.Spec.Template.Spec
 	require.Equal(t, []string{"remove-daemonset", "pacing/blue-pod-pacemaker"}, pod.Containers[0].Args)
 	require.True(t, pod.HostNetwork)
