@@ -3,11 +3,9 @@ package plugin
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
 )
 
@@ -70,7 +68,7 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
-	_ = os.Remove(filepath.Join(d.options.RunDir, wire.NoteFolder, wire.GoneFile)) // it need not be there
-	server := gate.NewServer(roomPasses{d.waiting, d.cni}, func() { d.observer.CountPanic("gate") }, d.options.Log)
+	_ = os.Remove(d.options.gonePath()) // it need not be there; until it is gone, pods do not wait for an answer
+	server := gate.NewServer(roomPasses{d.waiting, d.cni, d.options.gonePath()}, func() { d.observer.CountPanic("gate") }, d.options.Log)
 	return d.listen(ctx, d.options.SocketPath(), server.Serve)
 }

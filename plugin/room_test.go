@@ -19,6 +19,14 @@ import (
 // entersRoom makes the pod's CNI plugin ask for admission, as one that has waited since a time. It returns the answer.
 func (p *testPod) entersRoom(since time.Time) <-chan wire.Answer {
 	p.n.t.Helper()
+	verdict := p.comesToRoom(since)
+	p.n.eventually("the pod is in the room", func() bool { return p.n.d.waiting.Room.Pods()[p.uid] })
+	return verdict
+}
+
+// comesToRoom is entersRoom for a pod that need not stay.
+func (p *testPod) comesToRoom(since time.Time) <-chan wire.Answer {
+	p.n.t.Helper()
 	var conn net.Conn
 	p.n.eventually("the daemon answers the process", func() bool {
 		var err error
@@ -44,7 +52,6 @@ func (p *testPod) entersRoom(since time.Time) <-chan wire.Answer {
 		_ = conn.Close() // it may be closed already
 		<-done
 	})
-	p.n.eventually("the pod is in the room", func() bool { return p.n.d.waiting.Room.Pods()[p.uid] })
 	return verdict
 }
 

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 )
+
+// gonePath returns the file that says since when there is no daemon.
+func (o Options) gonePath() string { return filepath.Join(o.RunDir, wire.NoteFolder, wire.GoneFile) }
 
 // roomReturns is how long no pod is admitted after the daemon begins to answer, if an earlier daemon has left the waiting
 // room. Pods that wait there since then ask again in any order.
@@ -31,16 +35,22 @@ func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.In
 	}, shut)
 }
 
-// roomPasses tells the installer of the waiting room which pods pass through it, and which pass it by.
+// roomPasses sees the processes that come to the daemon from the waiting room.
 type roomPasses struct {
 	gate.Backend                // that answers the processes
-	installer    *cni.Installer // nil if none is installed
+	installer    *cni.Installer // learns that one came; nil if there is no room
+	gone         string         // the file that says since when there is no daemon; see wire.GoneFile
 }
 
 // Wait implements gate.Backend.
 func (p roomPasses) Wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
-	if h.Room && p.installer != nil {
-		p.installer.Came()
+	if h.Room {
+		// A process that had begun to leave may have made the file after the daemon began to answer. After the next
+		// restart, pods would take it for true, and not wait for the daemon.
+		_ = os.Remove(p.gone) // it seldom is there
+		if p.installer != nil {
+			p.installer.Came()
+		}
 	}
 	return p.Backend.Wait(ctx, h, sendForecast)
 }
