@@ -40,6 +40,7 @@ type Daemon struct {
 	source     *crd.Source     // of the configuration and the StartPolicies in force; the same
 	claimer    *leases.Claimer // the same
 	listen     rundir.Listening
+	answering  func() // is called when the daemon begins to answer pods at the gate's socket
 
 	pacing  atomic.Bool
 	standby atomic.Pointer[error] // why another daemon paces this node's pods; nil if none does

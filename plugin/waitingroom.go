@@ -23,15 +23,15 @@ func (o Options) gonePath() string { return filepath.Join(o.RunDir, wire.NoteFol
 const roomReturns = time.Second
 
 // newCNI returns the installer of the waiting room, or nil if none is installed. The installer calls shut when no pod
-// may wait in the room, with the reason. connected is closed once the daemon is connected to the runtime.
-func newCNI(o Options, connected <-chan struct{}, shut func(why string)) *cni.Installer {
+// may wait in the room, with the reason. answers is closed once the daemon answers pods.
+func newCNI(o Options, answers <-chan struct{}, shut func(why string)) *cni.Installer {
 	if !o.wantsRoom() {
 		return nil
 	}
 	return cni.New(cni.Options{
 		Use: o.CNI, ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Program: filepath.Join(o.Programs, cni.ProgramName), Socket: o.SocketPath(),
 		// kubelet gives a sandbox twice the time that it gives a container.
-		Timeout: 2 * o.GateTimeout, Connected: connected, Log: o.Log,
+		Timeout: 2 * o.GateTimeout, Answers: answers, Log: o.Log,
 	}, shut)
 }
 

@@ -49,9 +49,9 @@ func TestPodsThatPassTheRoomByCount(t *testing.T) {
 		} {
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		}
-		connected := make(chan struct{})
-		close(connected)
-		i := cni.New(cni.Options{Use: cni.UseAuto, ConfDir: dir, BinDir: dir, Program: program, Connected: connected, Log: log}, func(string) {})
+		answers := make(chan struct{})
+		close(answers)
+		i := cni.New(cni.Options{Use: cni.UseAuto, ConfDir: dir, BinDir: dir, Program: program, Answers: answers, Log: log}, func(string) {})
 		long := time.Now().Add(-time.Hour)
 		i.Step(long)
 		require.True(t, i.State().Installed, i.State().WhyNot)

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"cmp"
+	"sync"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
@@ -73,16 +74,17 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 		Gate:     waiting.GateOptions{Use: o.Gate, Path: o.GatePath, Programs: o.Programs, Socket: o.SocketPath(), Timeout: o.GateTimeout},
 		RefuseAt: o.RefuseAt, Hold: cmp.Or(t.hold, o.Hold), SavedHold: t.savedHold, Cores: pods.Node, ProcRoot: o.ProcRoot, NRISocket: o.NRISocket,
 	})
-	synced := make(chan struct{})
-	installer := newCNI(o, synced, chooser.Room.Shut)
+	answers := make(chan struct{})
+	installer := newCNI(o, answers, chooser.Room.Shut)
 	connection := nri.New(nri.Options{
-		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex, Synced: synced,
+		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
 		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments, cni: installer},
 		Stops:   t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Boot: o.boot(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
 	})
 	d := &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
 		memory: memory, connection: connection, applier: applies, cluster: cl, cni: installer, source: source, claimer: claimer, listen: t.listen,
+		answering: sync.OnceFunc(func() { close(answers) }),
 	}
 	paced.Link(starts.Links{Round: d.round, Node: d.nodeObject, Forgotten: chooser.Forget})
 	if cl != nil {

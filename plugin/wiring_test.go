@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,14 +90,35 @@ func TestTheRoomWaitsForTwiceTheGatesTimeout(t *testing.T) {
 	for file, text := range map[string]string{cni.ProgramName: "#!/bin/true", "ptp": "x", "10-net.conflist": `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
-	connected := make(chan struct{})
-	close(connected)
-	i := newCNI(Options{CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: filepath.Join(dir, "."), Programs: dir, RunDir: dir, GateTimeout: 100 * time.Second, Log: discard()}, connected, func(string) {})
+	answers := make(chan struct{})
+	close(answers)
+	i := newCNI(Options{CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: filepath.Join(dir, "."), Programs: dir, RunDir: dir, GateTimeout: 100 * time.Second, Log: discard()}, answers, func(string) {})
 	i.Step(time.Now().Add(-time.Hour))
 	require.True(t, i.State().Installed, i.State().WhyNot)
 	text, err := os.ReadFile(filepath.Join(dir, "00-pod-pacemaker.conflist"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"timeoutMillis": 200000,`)
+}
+
+// A daemon is connected to the runtime before it knows its configuration. Until it does, it answers no pod, and each would
+// wait in the room for 10 s in vain.
+func TestTheRoomIsInstalledOnceTheDaemonAnswers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{cni.ProgramName: "#!/bin/true", "ptp": "x", "10-net.conflist": `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	o := Options{NodeName: "node", CNI: cni.UseOn, CNIConfDir: dir, CNIBinDir: filepath.Join(dir, "."), Programs: dir, RunDir: dir, Log: discard(), ProcRoot: "/nowhere", CgroupRoot: "/nowhere"}
+	d := newDaemon(o, cores.Of(1), crd.Documents{}, nil, defaultTuning())
+	d.starts.Synchronize(nil, nil)
+	d.cni.Step(time.Now())
+	require.Equal(t, "the daemon does not answer pods yet", d.cni.State().WhyNot)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.serveGate(ctx) }()
+	require.Eventually(t, func() bool { d.cni.Step(time.Now()); return d.cni.State().Installed }, time.Minute, time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
 }
 
 // Where the room is in place when the daemon starts, pods may wait there that have not asked again: nobody is admitted

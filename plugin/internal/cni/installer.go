@@ -45,11 +45,10 @@ type Options struct {
 	Socket string
 	// Timeout is the longest wait of a pod.
 	Timeout time.Duration
-	// Connected is closed once the daemon is connected to the runtime. Until then, the installer writes no
-	// configuration where there is none: the daemon does not answer yet, so each pod would wait for some seconds in
-	// vain.
-	Connected <-chan struct{}
-	Log       logrus.FieldLogger
+	// Answers is closed once the daemon answers pods at Socket. Until then, the installer writes no configuration where
+	// there is none: each pod would wait for some seconds in vain.
+	Answers <-chan struct{}
+	Log     logrus.FieldLogger
 }
 
 // State says whether the waiting room is installed.
@@ -68,11 +67,11 @@ type Installer struct {
 	o      Options
 	onShut func(why string)
 
-	state     atomic.Pointer[State]
-	changes   atomic.Int64              // of the folder, by others
-	installed atomic.Pointer[time.Time] // when the room was installed; nil if it is not
-	came      atomic.Bool               // a pod has come to the room
-	passedBy  atomic.Int64              // pods that have not
+	state    atomic.Pointer[State]
+	changes  atomic.Int64              // of the folder, by others
+	open     atomic.Pointer[time.Time] // since when the room is installed and the daemon answers; nil if not
+	came     atomic.Bool               // a pod has come to the room
+	passedBy atomic.Int64              // pods that have not
 
 	size    int64     // of the program when it was copied; 0 if it was not. A new one is for the next daemon
 	written []byte    // the configuration that the installer wrote; nil if it wrote none
@@ -119,11 +118,11 @@ func (i *Installer) Step(now time.Time) {
 	if s.Installed && i.shut {
 		s.WhyNot = whyShut
 	}
-	switch was := i.installed.Load(); {
-	case !s.Installed:
-		i.installed.Store(nil)
+	switch was := i.open.Load(); {
+	case !s.Installed || !i.answers():
+		i.open.Store(nil)
 	case was == nil:
-		i.installed.Store(&now)
+		i.open.Store(&now)
 	}
 	if *i.state.Swap(&s) == s {
 		return
@@ -188,12 +187,8 @@ func (i *Installer) reconcile(now time.Time) State {
 		}
 		return State{WhyNot: why}
 	}
-	select {
-	case <-i.o.Connected:
-	default:
-		if have == nil {
-			return State{WhyNot: "the daemon is not connected to the runtime yet"}
-		}
+	if have == nil && !i.answers() {
+		return State{WhyNot: "the daemon does not answer pods yet"}
 	}
 	source, want, err := i.want(now)
 	if err != nil {
@@ -211,6 +206,16 @@ func (i *Installer) reconcile(now time.Time) State {
 	}
 	i.written = want
 	return State{Installed: true, CopiedFrom: source}
+}
+
+// answers reports whether the daemon answers pods.
+func (i *Installer) answers() bool {
+	select {
+	case <-i.o.Answers:
+		return true
+	default:
+		return false
+	}
 }
 
 // takeOut removes the configuration, for a reason.

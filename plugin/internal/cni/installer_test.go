@@ -35,13 +35,13 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	dir := t.TempDir()
 	h := &host{t: t, now: time.Now()}
-	connected := make(chan struct{})
-	close(connected)
+	answers := make(chan struct{})
+	close(answers)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	o := Options{
 		Use: UseOn, ConfDir: filepath.Join(dir, "net.d"), BinDir: filepath.Join(dir, "bin"), Program: filepath.Join(dir, "program"),
-		Socket: "/run/gate.sock", Timeout: 200 * time.Second, Connected: connected, Log: log,
+		Socket: "/run/gate.sock", Timeout: 200 * time.Second, Answers: answers, Log: log,
 	}
 	require.NoError(t, os.Mkdir(o.ConfDir, 0o700))
 	require.NoError(t, os.Mkdir(o.BinDir, 0o755))
@@ -147,22 +147,22 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 }
 
 // A node where the runtime has no NRI gets no room: the daemon would answer no pod, and each would start 10 s late.
-func TestNothingIsInstalledBeforeTheDaemonIsConnected(t *testing.T) {
+func TestNothingIsInstalledBeforeTheDaemonAnswers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.write("10-net.conflist", lab)
-	connected := make(chan struct{})
-	h.o.Connected = connected
+	answers := make(chan struct{})
+	h.o.Answers = answers
 	for range 3 {
-		assert.Equal(t, State{WhyNot: "the daemon is not connected to the runtime yet"}, h.step(time.Hour))
+		assert.Equal(t, State{WhyNot: "the daemon does not answer pods yet"}, h.step(time.Hour))
 		assert.NoFileExists(t, h.ours())
 		assert.NoFileExists(t, h.program())
 	}
-	close(connected)
+	close(answers)
 	assert.True(t, h.step(time.Hour).Installed)
 
 	next := New(h.o, func(string) {})
-	next.o.Connected = make(chan struct{})
+	next.o.Answers = make(chan struct{})
 	h.write("10-net.conflist", `{"cniVersion":"0.4.0","name":"net","plugins":[{"type":"bridge"}]}`)
 	next.Step(h.now)
 	assert.True(t, next.State().Installed, "what an earlier daemon has installed follows the original")

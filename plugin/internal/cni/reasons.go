@@ -90,7 +90,8 @@ const (
 	// passByMost is how many pods may pass the room by, if none has ever come, until the runtime is taken to use another
 	// configuration.
 	passByMost = 3
-	// passByAfter is for how long after the installation pods may pass by: their networks were under way.
+	// passByAfter is for how long pods may pass by after the room was installed and the daemon began to answer: their
+	// networks were under way.
 	passByAfter = time.Minute
 )
 
@@ -99,8 +100,8 @@ func (i *Installer) Came() { i.came.Store(true) }
 
 // Made tells the installer that the runtime has made the sandbox of a pod of this namespace with a network of its own.
 func (i *Installer) Made(now time.Time, namespace string) {
-	installed := i.installed.Load()
-	if namespace != systemNamespace && installed != nil && now.Sub(*installed) > passByAfter && !i.came.Load() {
+	open := i.open.Load()
+	if namespace != systemNamespace && open != nil && now.Sub(*open) > passByAfter && !i.came.Load() {
 		i.passedBy.Add(1)
 	}
 }

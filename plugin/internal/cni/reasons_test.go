@@ -178,3 +178,30 @@ func TestAutoTakesOutARoomThatEveryPodPassesBy(t *testing.T) {
 	pods(h, "default")
 	assert.True(t, h.step(time.Hour).Installed, "pods come by")
 }
+
+// A daemon that is restarted finds the room in place. It answers no pod before it knows its configuration, which may take
+// long: pods leave the room by themselves meanwhile.
+func TestPodsPassARoomByOnlyWhileTheDaemonAnswers(t *testing.T) {
+	t.Parallel()
+	h := autoHost(t)
+	require.True(t, h.step(0).Installed)
+	answers := make(chan struct{})
+	h.o.Answers = answers
+	h.Installer = New(h.o, func(string) {})
+	require.True(t, h.step(0).Installed)
+	pods := func() {
+		for range passByMost {
+			h.Made(h.now, "default")
+		}
+	}
+	h.step(time.Hour)
+	pods()
+	require.True(t, h.step(time.Hour).Installed, "they could not come")
+	close(answers)
+	pods()
+	h.step(0)
+	pods()
+	require.True(t, h.step(passByAfter+1).Installed, "their networks were under way")
+	pods()
+	assert.False(t, h.step(lookEvery).Installed)
+}

@@ -67,9 +67,6 @@ type Options struct {
 	FirstPause time.Duration
 	// Dial connects to Socket. If it is nil, it is DialUnix.
 	Dial Dial
-	// Synced is what the connection closes once the runtime has listed for the first time what it runs. If it is nil, New
-	// makes it.
-	Synced chan struct{}
 }
 
 // Dial connects to the runtime's socket at a path. It blocks until it has, or ctx ends.
@@ -115,13 +112,10 @@ func New(o Options) *Connection {
 	if o.Dial == nil {
 		o.Dial = DialUnix
 	}
-	if o.Synced == nil {
-		o.Synced = make(chan struct{})
-	}
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
 		listing: listing{dir: o.Bundles, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, boot: o.Boot, log: o.Log},
-		synced: o.Synced, weakness: weakness{first: o.FirstPause},
+		synced: make(chan struct{}), weakness: weakness{first: o.FirstPause},
 	}
 }
 
