@@ -22,7 +22,10 @@ const (
 // tasks waited. For the load average, used is the load itself. If the file cannot be read, err is why.
 type counter struct {
 	used, total float64
-	err         error
+	// worked and podsWorked are for how long all CPUs, and those of the pods, were not idle, if used is a mean over the
+	// former with these times as weights, and the signal one over the latter. Otherwise they are zero.
+	worked, podsWorked float64
+	err                error
 }
 
 // counters are the counters of all signals, by signal.
@@ -44,6 +47,9 @@ func (c counter) share(since counter, signal throttle.Signal) (float64, error) {
 	}
 	if total <= 0 {
 		return 0, fmt.Errorf("%s: %w: its clock gained %.6g s", signal, ErrCounter, total)
+	}
+	if pods := c.podsWorked - since.podsWorked; pods > 0 {
+		used *= max(1, (c.worked-since.worked)/pods) // as if no task waited for the other CPUs
 	}
 	// used and total are not read at the same instant, so a full stall can be a little more than 100 %.
 	return min(100, max(0, 100*used/total)), nil

@@ -13,8 +13,10 @@
 //
 // CPU in use is all time but idle and iowait. It includes time that a hypervisor
 // stole, because pods cannot have that. Where pods can use only some CPUs, it is of
-// these; where a quota holds all pods, CPU in use and CPU pressure are those of the
-// quota's cgroup (package cores). The load average is the kernel's over one
+// these, and so is CPU pressure, which the kernel reports only as a mean over all CPUs
+// that are not idle: it is taken for the part of the pods' CPUs in that mean, as if no
+// task waited for another CPU. Where a quota holds all pods, CPU in use and CPU pressure
+// are those of the quota's cgroup (package cores). The load average is the kernel's over one
 // minute. The kernel counts the runnable tasks every 5 s, so a reading begins 5 s
 // before it was taken: it shows every admission before that.
 //

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,11 @@ func (r reader) read(pods cores.Cores) moment {
 		m.counters[throttle.SignalCPU] = r.quota(r.cgroups.CPUSeconds, pods, pods.Quota)
 		m.counters[throttle.SignalCPUPressure] = r.quota(r.cgroups.CPUWaitSeconds, pods, 1)
 	case !pods.CPUs.IsEmpty():
-		m.counters[throttle.SignalCPU] = r.cpuTimesOf(pods.CPUs)
+		var worked, podsWorked float64
+		m.counters[throttle.SignalCPU], worked, podsWorked = r.cpuTimesOf(pods.CPUs)
+		pressure := &m.counters[throttle.SignalCPUPressure]
+		pressure.worked, pressure.podsWorked = worked, podsWorked
+		pressure.err = cmp.Or(pressure.err, m.counters[throttle.SignalCPU].err)
 	}
 	m.counters[throttle.SignalMemoryPressure], m.counters[throttle.SignalMemoryFull] = r.pressure("memory")
 	m.counters[throttle.SignalIOPressure], m.counters[throttle.SignalIOFull] = r.pressure("io")
@@ -97,30 +102,33 @@ func (r reader) cpuTimes() (busy, iowait counter) {
 	return counter{used: used, total: all}, counter{used: waiting / ticksPerSecond, total: all}
 }
 
-// cpuTimesOf returns how long these CPUs were busy, as a part of all their time.
-func (r reader) cpuTimesOf(cpus cpuset.CPUSet) (busy counter) {
+// cpuTimesOf returns how long these CPUs were busy, as a part of all their time, and for how long all CPUs and these were
+// not idle. As in the kernel's weights of CPU pressure, a CPU is not idle while one of its tasks waits for a disk.
+func (r reader) cpuTimesOf(cpus cpuset.CPUSet) (busy counter, worked, these float64) {
 	path := filepath.Join(r.root, "stat")
 	proc, err := procfs.NewFS(r.root)
 	if err != nil {
-		return counter{err: unread(path, err)}
+		return counter{err: unread(path, err)}, 0, 0
 	}
 	stat, err := proc.Stat()
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
-		return counter{err: unread(path, err)}
+		return counter{err: unread(path, err)}, 0, 0
 	} else if err != nil {
-		return counter{err: fmt.Errorf("%s: %w: %w", path, ErrParse, err)}
+		return counter{err: fmt.Errorf("%s: %w: %w", path, ErrParse, err)}, 0, 0
 	}
 	for id, t := range stat.CPU {
+		used := t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal
+		worked += used + t.Iowait
 		if cpus.Contains(int(id)) {
-			used := t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal
 			busy.used += used
 			busy.total += used + t.Idle + t.Iowait
+			these += used + t.Iowait
 		}
 	}
 	if busy.total == 0 {
-		return counter{err: fmt.Errorf("%s: CPUs %s: %w", path, cpus, ErrLine)}
+		return counter{err: fmt.Errorf("%s: CPUs %s: %w", path, cpus, ErrLine)}, 0, 0
 	}
-	return busy
+	return busy, worked, these
 }
 
 // quota returns a figure of the cgroup whose quota holds the pods, in seconds, as a part of the time of so many CPUs.
