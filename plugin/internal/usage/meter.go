@@ -3,19 +3,12 @@ package usage
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 )
-
-// mostProcesses is how many processes of a container are measured at most.
-const mostProcesses = 256
 
 // Target is what is measured of a pod: its cgroup and its processes. The zero value cannot be measured.
 type Target struct {
@@ -54,8 +47,9 @@ func (m meter) read(
 		}
 	}
 	all = figures{}
+	threads := mostThreads
 	for _, first := range p.PIDs {
-		for i, pid := range m.family(first) {
+		for i, pid := range m.family(first, &threads) {
 			proc, err := m.process(pid)
 			if err == nil {
 				err = ofProcess(proc, all)
@@ -68,7 +62,10 @@ func (m meter) read(
 	return all, failed
 }
 
-var errNoProcess = errors.New("neither a cgroup nor a process is known")
+var (
+	errNoProcess      = errors.New("neither a cgroup nor a process is known")
+	errTooManyThreads = fmt.Errorf("more than %d threads", mostThreads)
+)
 
 // process returns a process of the host.
 func (m meter) process(pid int) (procfs.Proc, error) {
@@ -100,17 +97,24 @@ func (m meter) cpu(p Target) (sum float64, err error) {
 
 // inLine returns for how many seconds the pod waited for a CPU. The kernel counts the time in which one or more threads
 // of a cgroup wait. Where it does not count that, inLine returns for how long each thread waited: the second figure of
-// /proc/PID/task/TID/schedstat. The result is empty if the kernel counts neither.
+// /proc/PID/task/TID/schedstat. The result is empty if the kernel counts neither, or if the pod has too many threads.
 func (m meter) inLine(p Target) figures {
+	left := mostThreads
 	all, _ := m.read(p, m.cgroups.CPUWaitSeconds, func(proc procfs.Proc, all figures) error {
-		threads, err := m.proc.AllThreads(proc.PID)
-		for _, t := range threads {
-			if s, err := t.Schedstat(); err == nil {
-				all[thread{proc.PID, t.PID}] = time.Duration(s.WaitingNanoseconds).Seconds()
+		threads := m.threads(proc.PID, left+1)
+		if left -= len(threads); left < 0 {
+			return errTooManyThreads
+		}
+		for _, id := range threads {
+			if seconds, err := m.waited(proc.PID, id); err == nil {
+				all[thread{proc.PID, id}] = seconds
 			}
 		}
-		return err
+		return nil
 	})
+	if left < 0 {
+		return nil
+	}
 	return all
 }
 
@@ -129,37 +133,6 @@ func (m meter) moved(p Target) (figures, error) {
 		return nil, err
 	}
 	return all, nil
-}
-
-// family returns a process and its descendants, as far as the kernel lists them.
-func (m meter) family(pid int) []int {
-	family := []int{pid}
-	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
-		family = append(family, m.children(family[i])...)
-	}
-	return family[:min(len(family), mostProcesses)]
-}
-
-// children returns the processes that the threads of a process have started. It lists no folder of a thread: /proc makes
-// each of its 50 files for that, which takes longer than all else that is measured.
-func (m meter) children(pid int) (pids []int) {
-	tasks := filepath.Join(m.root, strconv.Itoa(pid), "task")
-	threads, err := os.ReadDir(tasks)
-	if err != nil {
-		return nil // the process has ended since
-	}
-	for _, thread := range threads {
-		data, err := os.ReadFile(filepath.Join(tasks, thread.Name(), "children"))
-		if err != nil {
-			continue // the thread has ended since
-		}
-		for child := range strings.FieldsSeq(string(data)) {
-			if n, err := strconv.Atoi(child); err == nil && n > 0 {
-				pids = append(pids, n)
-			}
-		}
-	}
-	return pids
 }
 
 // usage returns what the pod has used until now. With an error, the bytes moved are not known; with the zero value,

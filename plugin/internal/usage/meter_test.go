@@ -140,12 +140,40 @@ func TestAForkBombIsNotFollowedToItsEnd(t *testing.T) {
 	for pid := range 2 * mostProcesses {
 		proc.process(pid+1, 10, 0, fmt.Sprint(pid+2))
 	}
-	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1), mostProcesses)
+	threads := mostThreads
+	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1, &threads), mostProcesses)
 
 	children := ""
 	for pid := range 2 * mostProcesses {
 		children += fmt.Sprint(pid+2, " ")
 	}
 	proc.process(1, 10, 0, children)
-	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1), mostProcesses, "all are children of one process")
+	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1, &threads), mostProcesses, "all are children of one process")
+}
+
+// Where the kernel does not count by cgroup, each thread is a file to read, four times a second.
+func TestAPodWithVeryManyThreadsIsNotReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	proc := fakeProc{t, t.TempDir()}
+	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	threads := func(pid, count int, children string) {
+		proc.process(pid, 10, 1, children)
+		for id := range count - 1 { // beside the first
+			require.NoError(t, os.Symlink(fmt.Sprint(pid), filepath.Join(proc.dir, fmt.Sprint(pid), "task", fmt.Sprint(1000+id))))
+		}
+	}
+	pod := Target{PIDs: []int{7, 8}}
+	threads(7, mostThreads-1, "")
+	threads(8, 1, "")
+	assert.Len(t, m.inLine(pod), mostThreads)
+	threads(8, 2, "")
+	assert.Empty(t, m.inLine(pod), "one of the pod's threads is too many")
+	_, err := m.usage(time.Unix(0, 0), pod)
+	require.NoError(t, err, "what else is measured is known")
+
+	left := 50
+	threads(10, 100, "9 ")
+	assert.Len(t, m.family(10, &left), 1+50)
+	assert.Zero(t, left)
+	assert.Len(t, m.family(10, &left), 1, "the containers of a pod share the bound")
 }
