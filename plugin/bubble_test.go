@@ -98,8 +98,8 @@ func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 	if s.Room {
 		b.writeCNI(filepath.Join(dir, "cni"))
 	}
-	require.NoError(t, os.MkdirAll(b.options.bundles(), 0o700))
-	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Network: b.network, Bundles: b.options.bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
+	require.NoError(t, os.MkdirAll(b.options.Bundles(), 0o700))
+	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Network: b.network, Bundles: b.options.Bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
 		b.seen.complainf(runtimeLives, "%v", why)
 		time.Sleep(time.Second)
 		b.startRuntime()

@@ -39,6 +39,8 @@ type Options struct {
 	// ContainerdState is the folder `state` of containerd's configuration, for the sizes of the pods and containers that
 	// the runtime lists to a plugin. If it is empty, they are not known before the daemon registers.
 	ContainerdState string
+	// InPod reports whether the daemon runs in a container of containerd, of which ContainerdState must know.
+	InPod bool
 	// RefuseLargeEnvironments makes the daemon refuse sandboxes and containers with more than 256 KiB of environment and
 	// other settings.
 	RefuseLargeEnvironments bool
@@ -114,8 +116,8 @@ func (o Options) wantsRoom() bool {
 	return o.CNI != cni.UseOff && o.CNIConfDir != "" && o.CNIBinDir != ""
 }
 
-// bundles returns the folder of the OCI bundles of the runtime's pods and containers.
-func (o Options) bundles() string {
+// Bundles returns the folder of the OCI bundles of the runtime's pods and containers, or "" if there is no ContainerdState.
+func (o Options) Bundles() string {
 	if o.ContainerdState == "" {
 		return ""
 	}

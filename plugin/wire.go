@@ -79,7 +79,7 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 	connection := nri.New(nri.Options{
 		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
 		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments, cni: installer},
-		Stops:   t.stops, Metadata: t.metadata, Bundles: o.bundles(), EndsFile: o.endsPath(), Boot: o.boot(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
+		Stops:   t.stops, Metadata: t.metadata, Bundles: o.Bundles(), InContainer: o.InPod, EndsFile: o.endsPath(), Boot: o.boot(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
 	})
 	d := &Daemon{
 		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,

@@ -49,11 +49,16 @@ func TestNoPlaceInTheGateIsPromisedBeyondItsTimeout(t *testing.T) {
 	require.ErrorContains(t, err, "pod-pacemaker")
 }
 
-// What the API server says of a pod that is being stopped keeps the daemon from registering.
+// What the API server says of a pod that is being stopped keeps the daemon from registering, also where containerd keeps its
+// state elsewhere.
 func TestTheDaemonWaitsForTheStopsThatTheAPIServerKnows(t *testing.T) {
 	t.Parallel()
 	now, grace := metav1.Now(), int64(60)
-	c := unstartedAPINodeWith(t, nil, &corev1.Pod{
+	elsewhere := with(func(o *Options) {
+		o.ContainerdState, o.InPod = t.TempDir(), true
+		require.NoError(t, os.MkdirAll(o.Bundles(), 0o700))
+	})
+	c := unstartedAPINodeWith(t, []nodeOption{elsewhere}, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slow", UID: "u", DeletionTimestamp: &now, DeletionGracePeriodSeconds: &grace},
 		Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "app"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{

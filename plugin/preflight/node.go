@@ -166,6 +166,19 @@ func kubeletFinding(o *Options) Finding {
 	return ok(check, waits+", and kubelet waits longer, according to "+o.KubeletConfig)
 }
 
+// stateFinding reports whether containerd keeps its state elsewhere: the bundles that the daemon sees do not have its own.
+func stateFinding(o Options) (f Finding, wrong bool) {
+	dir := o.Bundles()
+	if !o.OfThePod || dir == "" {
+		return Finding{}, false
+	}
+	if folders, err := os.ReadDir(dir); err != nil || len(folders) > 0 {
+		return Finding{}, false
+	}
+	return fault("containerd", dir+" has no container, not even the daemon's: the daemon does not see which containers are being stopped, or are too large for containerd to list",
+		"set containerd.state of the chart, or --containerd-state, to `state` of containerd's configuration (k3s, RKE2: /run/k3s/containerd)"), true
+}
+
 func cgroupFinding(root string) Finding {
 	const check = "cgroup"
 	var fs unix.Statfs_t

@@ -54,6 +54,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		bar, _ = waiting.RuntimeFaults(name, version)
 	}
 	kubelet := kubeletFinding(&o)
+	if f, wrong := stateFinding(o); wrong {
+		add(f)
+	}
 	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar))
 	if f, wrong := timeoutFinding(ctx, o.Options); wrong {
 		add(f)

@@ -113,6 +113,10 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"config", Warning, "they wait for themselves unless they are static or critical: default/agent", func(_ string, o *Options) {
 			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {startAfter: [{daemonSet: default/agent}, {daemonSet: kube-system/agent}]}\n")
 		}},
+		{"containerd", Fault, "has no container, not even the daemon's", func(dir string, o *Options) {
+			o.ContainerdState, o.OfThePod = dir+"/state", true
+			assert.NoError(t, os.MkdirAll(o.Bundles(), 0o755))
+		}},
 		{"nri", Fault, "/none: NRI is off, its socket is elsewhere, or containerd does not run", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
 		{"nri", Fault, "is not a socket", func(dir string, o *Options) { o.NRISocket = dir + "/config.yaml" }},
 		{"runtime", Warning, "its version is unknown", func(string, *Options) {}},

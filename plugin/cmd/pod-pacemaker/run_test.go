@@ -162,6 +162,16 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }
 
+// In its pod, the daemon must find itself in the state of containerd.
+func TestRunKnowsWhetherItIsInAPod(t *testing.T) {
+	t.Parallel()
+	for first, inPod := range map[string]bool{"pod-pacemaker\x00run\x00": true, "/sbin/init\x00": false} {
+		s := newStage(nil)
+		s.firstProcess = file(t, first)
+		assert.Equal(t, inPod, s.options(t).InPod, first)
+	}
+}
+
 // programs returns the folder of this program.
 func programs(t *testing.T) string {
 	t.Helper()

@@ -73,6 +73,7 @@ func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
 	defer runLog(queue)()
 	p.onLogger(log)
 	f.Log, f.LogDropped = log, queue.Dropped
+	f.InPod = p.inPod
 	d, err := p.newDaemon(f.Options)
 	switch {
 	case errors.Is(err, crd.ErrInvalid):

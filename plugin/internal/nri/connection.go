@@ -58,6 +58,8 @@ type Options struct {
 	// Bundles is the folder of the OCI bundles of the runtime's pods and containers. If it is empty, their sizes are not
 	// known.
 	Bundles string
+	// InContainer reports whether the daemon runs in a container of the runtime, so that Bundles has one at least.
+	InContainer bool
 	// EndsFile keeps that the runtime ended during a registration. If it is empty, memory keeps that.
 	EndsFile string
 	// Boot is the kernel's ID of this boot of the node. It is empty if that is not known.
@@ -114,7 +116,7 @@ func New(o Options) *Connection {
 	}
 	return &Connection{
 		options: o, handler: o.Handler, log: o.Log, lastError: errNotConnected,
-		listing: listing{dir: o.Bundles, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, boot: o.Boot, log: o.Log},
+		listing: listing{dir: o.Bundles, inContainer: o.InContainer, metadata: o.Metadata, log: o.Log}, ends: ends{path: o.EndsFile, boot: o.Boot, log: o.Log},
 		synced: make(chan struct{}), weakness: weakness{first: o.FirstPause},
 	}
 }

@@ -41,12 +41,13 @@ const (
 
 // listing measures what the runtime has to list, by the sizes of the OCI bundles. It is not safe for concurrent use.
 type listing struct {
-	dir      string                         // holds a folder for each sandbox and container that runs; empty if nothing is measured
-	metadata func(least int) map[string]int // Options.Metadata
-	log      logrus.FieldLogger
-	faults   faultlog.Log
-	last     listingTooLarge  // so that the same bundles are read only once
-	owners   map[string]owner // of the bundles that containers has read, by their names
+	dir         string                         // holds a folder for each sandbox and container that runs; empty if nothing is measured
+	inContainer bool                           // one of them is the daemon's
+	metadata    func(least int) map[string]int // Options.Metadata
+	log         logrus.FieldLogger
+	faults      faultlog.Log
+	last        listingTooLarge  // so that the same bundles are read only once
+	owners      map[string]owner // of the bundles that containers has read, by their names
 }
 
 // owner is the pod of a bundle.
@@ -69,8 +70,8 @@ func (l *listing) tooLarge() error {
 		return nil
 	}
 	found, err := l.bundles()
-	l.faults.Try(l.log, err, "the sizes of the containers are not known: the daemon registers, and if that ends the runtime, it stays away for a while",
-		"the sizes of the containers are known")
+	l.faults.Try(l.log, err, "the containers of the node are not known: the daemon registers whatever their sizes, and if that ends the runtime, it stays away for a while",
+		"the containers of the node are known")
 	found = found[:min(len(found), largest)]
 	var size int64
 	for _, b := range found {
@@ -87,7 +88,7 @@ func (l *listing) tooLarge() error {
 
 // bundles returns all bundles, the largest first.
 func (l *listing) bundles() (found []bundle, err error) {
-	folders, err := os.ReadDir(l.dir)
+	folders, err := l.folders()
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +111,15 @@ func (l *listing) bundles() (found []bundle, err error) {
 		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name), cmp.Compare(a.pod, b.pod))
 	})
 	return found, nil
+}
+
+// folders returns the folders of all bundles.
+func (l *listing) folders() ([]os.DirEntry, error) {
+	folders, err := os.ReadDir(l.dir)
+	if err == nil && len(folders) == 0 && l.inContainer {
+		err = fmt.Errorf("%s has no container, not even the daemon's: --containerd-state (of the chart: containerd.state) must be the folder of containerd's state", l.dir)
+	}
+	return folders, err
 }
 
 func (l *listing) config(bundle string) string { return filepath.Join(l.dir, bundle, "config.json") }
@@ -157,7 +167,7 @@ const uidLength = 36
 
 // containers returns the pods that have a container with a process, by UID; nil if that is not known.
 func (l *listing) containers() (of map[string]bool) {
-	folders, err := os.ReadDir(l.dir)
+	folders, err := l.folders()
 	if l.dir == "" || err != nil {
 		l.owners = nil
 		return nil // tooLarge logs it

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -125,5 +126,23 @@ func TestTheDaemonRegistersWhereTheSizesAreNotKnown(t *testing.T) {
 		require.NoError(t, c.checkTurn(time.Now()))
 	}
 	require.Len(t, logged.AllEntries(), 1)
-	assert.Contains(t, logged.LastEntry().Message, "the sizes of the containers are not known")
+	assert.Contains(t, logged.LastEntry().Message, "the containers of the node are not known")
+}
+
+// kubelet makes the folder where containerd keeps its state elsewhere, and it stays empty.
+func TestADaemonInAContainerIsInTheFolderOfBundles(t *testing.T) {
+	t.Parallel()
+	for _, inContainer := range []bool{false, true} {
+		c, logged := aConnection()
+		c.listing.dir, c.listing.inContainer = t.TempDir(), inContainer
+		stops := &asks{}
+		c.options.Stops = stops
+		require.NoError(t, c.checkTurn(time.Now()))
+		assert.Equal(t, inContainer, stops.running == nil, "then kubelet's report alone counts")
+		if inContainer {
+			require.Len(t, logged.AllEntries(), 1)
+			err, _ := logged.LastEntry().Data[logrus.ErrorKey].(error)
+			require.ErrorContains(t, err, "not even the daemon's")
+		}
+	}
 }
