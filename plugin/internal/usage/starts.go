@@ -70,12 +70,14 @@ type Meter struct {
 
 // Start holds the measurements of one start. The zero value was never measured. It is not safe for concurrent use.
 type Start struct {
-	samples samples
-	since   time.Time // when it stopped making progress; zero if it makes progress, or if that is not known
-	blind   bool      // a measurement failed, which was reported
-	began   usage     // the first measurement
-	took    costs.Start
-	busy    bool // it is no longer idle
+	samples  samples   // since the latest measurement that failed
+	since    time.Time // when it stopped making progress; zero if it makes progress, or if that is not known
+	failed   bool      // the latest measurement, at least in part
+	gap      bool      // an earlier measurement failed
+	reported bool      // that a measurement failed
+	began    usage     // the first measurement
+	took     costs.Start
+	busy     bool // it is no longer idle
 }
 
 // NewMeter returns a Meter.
@@ -97,24 +99,28 @@ func (m *Meter) Begin(now time.Time, starts int) (due bool, next time.Time) {
 // Measure measures a start. It reads files. blind is why a part cannot be measured; it is returned once for each start.
 func (m *Meter) Measure(now time.Time, s *Start, target Target) (blind error) {
 	used, err := m.usage(now, target)
-	reported := s.blind
-	s.blind = reported || err != nil
-	if used.at.IsZero() {
-		*s = Start{blind: true}
-	} else {
+	unseen := used.at.IsZero()
+	if unseen || s.failed && err == nil { // what it used meanwhile is not known in full
+		s.samples, s.since = nil, time.Time{}
+	}
+	s.gap = s.gap || s.failed
+	s.failed = err != nil
+	if !unseen {
 		s.add(used)
 	}
-	if reported {
+	if s.reported {
 		return nil
 	}
+	s.reported = s.failed
 	return err
 }
 
 // add takes a pod's usage of now.
 func (s *Start) add(now usage) {
-	if len(s.samples) == 0 {
+	if s.began.at.IsZero() {
 		s.began = now
-	} else {
+	}
+	if len(s.samples) > 0 {
 		step := now.since(s.samples[len(s.samples)-1])
 		s.took.Waited += seconds(step.inLine)
 		s.took.Disk += int64(step.moved)
@@ -130,9 +136,10 @@ func (s *Start) add(now usage) {
 	}
 }
 
-// Took returns what a start took since its first measurement. known is false if a measurement is missing.
+// Took returns what a start took since its first measurement. known is false if a measurement is missing, but for the
+// latest: a pod that ends takes its files with it.
 func (s *Start) Took() (took costs.Start, known bool) {
-	if s.blind || s.took.Wall <= 0 {
+	if s.gap || s.took.Wall <= 0 {
 		return costs.Start{}, false
 	}
 	took = s.took
@@ -146,10 +153,10 @@ func (s *Start) Took() (took costs.Start, known bool) {
 	return took, true
 }
 
-// Use returns what a start that is under way has used, for the adaptive limit. known is false if a measurement is
-// missing.
+// Use returns what a start that is under way has used, for the adaptive limit. known is false if the latest measurement
+// failed, or if it has none before to compare with.
 func (s *Start) Use() (use adaptive.Use, known bool) {
-	if s.blind || s.took.Wall <= 0 {
+	if s.failed || len(s.samples) < 2 {
 		return adaptive.Use{}, false
 	}
 	took, used, _ := s.samples.usedIn(peakWindow)
@@ -183,5 +190,5 @@ func (m *Meter) StalledSince(s *Start, lentAfter time.Duration) time.Time {
 // whose CPU use cannot be measured counts as quiet. One that was never measured does not.
 func (m *Meter) Quiet(s *Start) bool {
 	took, used, full := s.samples.usedIn(m.quiet.Window)
-	return len(s.samples) == 0 && s.blind || full && used.wanted() < m.quiet.Cores*took.Seconds()
+	return len(s.samples) == 0 && s.failed || full && used.wanted() < m.quiet.Cores*took.Seconds()
 }

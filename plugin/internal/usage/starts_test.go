@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -114,7 +116,7 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 		assert.Equal(t, c.want, use)
 		now.at = now.at.Add(time.Second)
 	}
-	p.blind = true
+	p.failed = true
 	_, known = p.Use()
 	assert.False(t, known)
 }
@@ -134,13 +136,51 @@ func TestAPartlyMeasuredStartIsNotLearned(t *testing.T) {
 	assert.False(t, took(0), "one measurement is not enough")
 	assert.True(t, took(1))
 	target.PIDs[0] = 8
-	assert.False(t, took(2))
+	assert.True(t, took(2), "it may have ended with this measurement")
 	target.PIDs[0] = 7
 	assert.False(t, took(3))
 	assert.False(t, took(4), "its earlier use is not known")
 	s = &Start{}
 	assert.False(t, took(5))
 	assert.True(t, took(6), "this is another start")
+}
+
+func TestAStartIsFollowedAgainAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for what, file := range map[string]string{"its disk": "io", "all of it": "stat"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			proc := fakeProc{t, t.TempDir()}
+			m := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
+			now, s := time.Unix(1000, 0), &Start{}
+			measure := func(moved int) (use adaptive.Use, known bool) {
+				now = now.Add(time.Second)
+				proc.process(7, moved, 0, "")
+				require.NoError(t, m.Measure(now, s, Target{PIDs: []int{7}}))
+				return s.Use()
+			}
+			_, _ = measure(1 << 20)
+			use, known := measure(3 << 20)
+			assert.True(t, known)
+			assert.EqualValues(t, 2<<20, use.Disk)
+
+			require.NoError(t, os.Remove(filepath.Join(proc.dir, "7", file)))
+			require.Error(t, m.Measure(now.Add(time.Second/2), s, Target{PIDs: []int{7}}))
+			_, known = s.Use()
+			assert.False(t, known)
+			assert.Zero(t, m.StalledSince(s, 2*time.Second))
+
+			_, known = measure(10 << 20)
+			assert.False(t, known, "nothing to compare with")
+			use, known = measure(11 << 20)
+			assert.True(t, known)
+			assert.EqualValues(t, 3<<20, use.Disk, "what it moved meanwhile is not known")
+			assert.InDelta(t, 1<<19, use.Reads, 1, "1 MiB in a window of 2 s")
+			assert.Zero(t, m.StalledSince(s, 2*time.Second))
+			_, _ = measure(11 << 20)
+			assert.Equal(t, now.Add(-time.Second), m.StalledSince(s, 2*time.Second))
+		})
+	}
 }
 
 func TestManyStartsAreMeasuredLessOften(t *testing.T) {
