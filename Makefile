@@ -43,7 +43,7 @@ format:
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "gofmt -w would change:"; echo "$$out"; exit 1; }
 
 # What go generate ./crd writes. The oldest Kubernetes that the chart accepts must take these CRDs, too.
-GENERATED := crd/v1alpha1/zz_generated.deepcopy.go deploy/crds/*_*.yaml deploy/chart/pod-pacemaker/files/crds/*_*.yaml
+GENERATED := crd/v1alpha1/zz_generated.deepcopy.go crd/rules/*.json deploy/crds/*_*.yaml deploy/chart/pod-pacemaker/files/crds/*_*.yaml
 generated:
 	@before=$$(cat $(GENERATED) | sha256sum); $(GO) generate ./crd || exit 1; test "$$before" = "$$(cat $(GENERATED) | sha256sum)" || \
 		{ echo "deep copies and CRDs were not current: 'go generate ./crd' has written them, commit that"; exit 1; }

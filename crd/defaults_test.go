@@ -44,9 +44,7 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 	duration := func(path ...string) time.Duration {
 		text, ok := standard(path...).(string)
 		require.True(t, ok)
-		value, err := v1alpha1.Duration(text).Parse()
-		require.NoError(t, err)
-		return value
+		return new(v1alpha1.Duration(text)).Or(-1)
 	}
 	var absent v1alpha1.PacemakerConfigSpec
 	assert.Equal(t, absent.GetStartTimeout(), duration("properties", "startTimeout"))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/rules"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -58,9 +59,9 @@ func (o *Object) read(object map[string]any) {
 	o.Kind, _, _ = unstructured.NestedString(object, "kind") // a value that is no string counts as absent
 	o.Name, _, _ = unstructured.NestedString(object, "metadata", "name")
 	if o.Kind == v1alpha1.PolicyKind {
-		o.Policy, o.Err = read(object, v1alpha1.PolicyKind, ValidatePolicy)
+		o.Policy, o.Err = read[v1alpha1.StartPolicy](object, v1alpha1.PolicyKind, rules.Policy)
 	} else {
-		o.Config, o.Err = read(object, v1alpha1.Kind, Validate)
+		o.Config, o.Err = read[v1alpha1.PacemakerConfig](object, v1alpha1.Kind, rules.Config)
 	}
 }
 
@@ -92,11 +93,11 @@ func Parse(data []byte) (found Documents, err error) {
 }
 
 // read reads an object of a kind.
-func read[T any](object map[string]any, kind string, validate func(*T) field.ErrorList) (typed *T, err error) {
+func read[T any](object map[string]any, kind string, check rules.Check) (typed *T, err error) {
 	errs := validateType(object)
 	if len(errs) == 0 {
 		var unknown field.ErrorList
-		typed, unknown, errs = decode(object, validate)
+		typed, unknown, errs = decode[T](object, check)
 		errs = append(unknown, errs...)
 	}
 	if len(errs) > 0 {

@@ -1,7 +1,10 @@
 package crd
 
 import (
+	"encoding/json"
+	"maps"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +38,7 @@ func UnknownField(groupBy string) (read string) {
 		switch {
 		case known:
 			t = t.Elem()
-		case reflect.PointerTo(t).Implements(unmarshaler):
+		case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 			return "" // its JSON has other fields than the Go type
 		case t.Kind() == reflect.Struct:
 			t, known = jsonFields(t)[name]
@@ -45,4 +48,18 @@ func UnknownField(groupBy string) (read string) {
 		}
 	}
 	return ""
+}
+
+// jsonFields maps the JSON names of a struct's fields to their types.
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			maps.Copy(fields, jsonFields(f.Type))
+		} else if name != "" && name != "-" {
+			fields[name] = f.Type
+		}
+	}
+	return fields
 }

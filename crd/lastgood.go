@@ -60,7 +60,7 @@ func (f *follower[T]) load() (found []*T, err error) {
 	}
 	for i, object := range file.Objects {
 		// A later version of the daemon may have kept fields that this one does not know.
-		one, _, errs := decode(object, f.validate)
+		one, _, errs := decode[T](object, f.check)
 		if len(errs) > 0 { // another version of the daemon accepted it
 			name, _, _ := unstructured.NestedString(object, "metadata", "name")
 			f.Log.WithError(fmt.Errorf("%s: objects[%d]: %w", path, i, fieldErrors(errs))).

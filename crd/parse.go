@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod-pacemaker/pod-pacemaker/crd/rules"
 )
 
 // ErrInvalid is wrapped by every error about the content of a file. Errors of reading
@@ -18,26 +20,21 @@ var ErrInvalid = errors.New("invalid")
 // invalid wraps an error about an object of a kind.
 func invalid(kind string, err error) error { return fmt.Errorf("%w %s: %w", ErrInvalid, kind, err) }
 
-// decode makes the typed object T from a document and validates it. It returns apart the fields that the type does
-// not have, and leaves them out of the object. Where there are errs, the object is nil.
-func decode[T any](object map[string]any, validate func(*T) field.ErrorList) (typed *T, unknown, errs field.ErrorList) {
-	var found shape
-	found.check(nil, object, reflect.TypeFor[T]())
-	unknown, errs = found.unknown, found.wrong
-	typed = new(T)
-	if len(errs) == 0 {
-		data, err := json.Marshal(object)
-		if err == nil {
-			err = utiljson.Unmarshal(data, typed)
-		}
-		if err != nil {
-			errs = field.ErrorList{field.InternalError(nil, err)}
-		} else {
-			errs = validate(typed)
-		}
-	}
-	if len(errs) > 0 {
+// decode checks a document and makes the typed object T from it, with the defaults of absent fields. It
+// returns apart the fields that the kind does not have, and leaves them out of the object. Where there are errs, the object
+// is nil.
+func decode[T any](object map[string]any, check rules.Check) (typed *T, unknown, errs field.ErrorList) {
+	object = runtime.DeepCopyJSON(object) // check fills in the defaults
+	if unknown, errs = check(object); len(errs) > 0 {
 		return nil, unknown, errs
+	}
+	typed = new(T)
+	data, err := json.Marshal(object)
+	if err == nil {
+		err = utiljson.Unmarshal(data, typed)
+	}
+	if err != nil { // the Go type differs from the definition
+		return nil, unknown, field.ErrorList{field.InternalError(nil, err)}
 	}
 	return typed, unknown, nil
 }

@@ -3,11 +3,12 @@ package crd
 import (
 	"reflect"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/rules"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
 var policyKind = kind[v1alpha1.StartPolicy]{
-	name: v1alpha1.PolicyKind, plural: "StartPolicies", logged: "policy", resource: v1alpha1.PolicyResource, validate: ValidatePolicy,
+	name: v1alpha1.PolicyKind, plural: "StartPolicies", logged: "policy", resource: v1alpha1.PolicyResource, check: rules.Policy,
 	about: func(p *v1alpha1.StartPolicy) about {
 		return about{&p.ObjectMeta, p.Spec.Instance, p.Spec.NodeSelector}
 	},

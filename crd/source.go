@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/rules"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -42,7 +43,7 @@ type Source struct {
 }
 
 var configKind = kind[v1alpha1.PacemakerConfig]{
-	name: v1alpha1.Kind, plural: "PacemakerConfigs", logged: "config", resource: v1alpha1.Resource, validate: Validate,
+	name: v1alpha1.Kind, plural: "PacemakerConfigs", logged: "config", resource: v1alpha1.Resource, check: rules.Config,
 	about: func(c *v1alpha1.PacemakerConfig) about {
 		return about{&c.ObjectMeta, c.Spec.Instance, c.Spec.NodeSelector}
 	},

@@ -27,6 +27,7 @@ import (
 	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/rules"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -259,11 +260,11 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 
 func TestSourceTreatsAVersionThatItFailsToReadAsInvalid(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.source.configs.validate = func(config *v1alpha1.PacemakerConfig) field.ErrorList {
-			if config.Generation == 2 {
+		w.source.configs.check = func(object map[string]any) (unknown, faults field.ErrorList) {
+			if generation, _, _ := unstructured.NestedInt64(object, "metadata", "generation"); generation == 2 {
 				panic("unforeseen")
 			}
-			return Validate(config)
+			return rules.Config(object)
 		}
 		w.run()
 		w.create(testObject("a", 1, 2, nil))

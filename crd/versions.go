@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/sirupsen/logrus"
@@ -68,7 +69,7 @@ func (f *follower[T]) readVersion(object runtime.Object) (next *Known[T]) {
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"],
 		"metadata": map[string]any{"name": next.Name, "uid": string(next.UID), "generation": next.Generation},
 	}
-	good, unknown, faults := decode(content, f.validate)
+	good, unknown, faults := decode[T](content, f.check)
 	next.Valid, next.Fault, next.unknown = good, fieldErrors(faults).Error(), fieldErrors(unknown).Error()
 	return next
 }
@@ -115,7 +116,7 @@ func (f *follower[T]) selecting(labels map[string]string) (found []*T) {
 func (f *follower[T]) known() (all []Known[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, name := range sortedKeys(f.objects) {
+	for _, name := range slices.Sorted(maps.Keys(f.objects)) {
 		all = append(all, *f.objects[name])
 	}
 	return all

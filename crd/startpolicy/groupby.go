@@ -16,31 +16,20 @@ import (
 // mostValue is the longest value of a group, in bytes.
 const mostValue = 253
 
-// The grammar of a groupBy. It has no steps that select a part of a pod more than once, such as "..", unions and ranges
-// of JSONPath: so evaluating it costs at most as much as reading the pod once, and the values together are no longer
-// than the pod. All its characters are printable ASCII.
+// The steps of a groupBy. The rule of the field has the same, and a test compares them. No step selects a part of a pod
+// more than once, such as "..", unions and ranges of JSONPath: so evaluating a groupBy costs at most as much as reading the
+// pod once, and the values together are no longer than the pod. All its characters are printable ASCII.
 const (
 	fieldStep  = `\.(?:[-\w/]|\\[.])+|\['(?:[-\w/.]|\\[.])+'\]`
 	indexStep  = `\[(?:\*|-?[0-9]{1,5})\]`
 	filterStep = `\[\?\(@(?:` + fieldStep + `)+ *[!=]= *(?:"[ !#-\[\]-~]*"|'[ -&(-\[\]-~]*'|-?[0-9]+|true|false)\)\]`
-
-	// GroupByPattern is the regular expression of valid groupBys. One that begins with "{" must end with "}", and only
-	// such a one, which it does not say. The custom resource definition has the same pattern.
-	GroupByPattern = `^(?:\{\$?)?\.(?:[-\w/]|\\[.])+(?:` + fieldStep + `|` + indexStep + `|` + filterStep + `)*\}?$`
 )
 
 var (
-	groupByPattern = regexp.MustCompile(GroupByPattern)                                 //nolint:gocritic // the ranges leave out quote and backslash
-	anyStep        = regexp.MustCompile(fieldStep + `|` + indexStep + `|` + filterStep) //nolint:gocritic // the same
-	filterParts    = regexp.MustCompile(`^\[\?\(@(.+?) *([!=]=) *["']?(.*?)["']?\)\]$`)
-	unquoted       = strings.NewReplacer(`['`, "", `']`, "", `\`, "")
+	anyStep     = regexp.MustCompile(fieldStep + `|` + indexStep + `|` + filterStep) //nolint:gocritic // the ranges leave out quote and backslash
+	filterParts = regexp.MustCompile(`^\[\?\(@(.+?) *([!=]=) *["']?(.*?)["']?\)\]$`)
+	unquoted    = strings.NewReplacer(`['`, "", `']`, "", `\`, "")
 )
-
-// ValidGroupBy reports whether a text that is not empty is a groupBy: the path of fields, indexes, [*] and filters like
-// [?(@.name=="app")] to a part of a pod, with or without braces around it.
-func ValidGroupBy(text string) bool {
-	return groupByPattern.MatchString(text) && strings.HasPrefix(text, "{") == strings.HasSuffix(text, "}")
-}
 
 // Element stands in a path for the elements of a list that an index, [*] or a filter selects.
 const Element = "[]"

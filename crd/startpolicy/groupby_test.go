@@ -3,6 +3,7 @@ package startpolicy
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -66,7 +67,7 @@ func TestGroupsAreTheValuesOfTheExpression(t *testing.T) {
 		".spec.containers[-3].image":                                    "",
 		".status.phase":                                                 "", // it changes
 	} {
-		require.True(t, ValidGroupBy(groupBy), groupBy)
+		require.True(t, validGroupBy(groupBy), groupBy)
 		assert.Equal(t, want, groupOf(t, groupBy, of), groupBy)
 	}
 }
@@ -80,18 +81,29 @@ func TestNoOtherStepsAreValid(t *testing.T) {
 		"{range .spec.containers[*]}{.image}{end}", `{.a}{"\n"}`, ".a[?(@.b)]", ".a[?(@.b<1)]", ".a[?(@.b[*]==1)]", ".a[?(@.b==@.c)]", ".a[?(@==1)]", `.a[?(@.b=="\"")]`,
 		".ä", ".a b", ".a\x1b", ".a[?(@.b=='\n')]", ".a[?(@.b=='\u202e')]", ".a\\b", "{@.a}",
 	} {
-		assert.False(t, ValidGroupBy(groupBy), "%q", groupBy)
+		assert.False(t, validGroupBy(groupBy), "%q", groupBy)
 	}
 }
 
-// The API server applies the same pattern. Package apiserver of integration tests that it does so with the same files.
+// groupByPattern is the regular expression of valid groupBys. One that begins with "{" must end with "}", and only such a
+// one, which it does not say.
+const groupByPattern = `^(?:\{\$?)?\.(?:[-\w/]|\\[.])+(?:` + fieldStep + `|` + indexStep + `|` + filterStep + `)*\}?$`
+
+var validGroupBys = regexp.MustCompile(groupByPattern) //nolint:gocritic // the ranges leave out quote and backslash
+
+// validGroupBy is the rule of the definition.
+func validGroupBy(text string) bool {
+	return validGroupBys.MatchString(text) && strings.HasPrefix(text, "{") == strings.HasSuffix(text, "}")
+}
+
+// Package apiserver of integration tests with files that the API server applies it.
 func TestTheCRDHasThePattern(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../deploy/crds/pod-pacemaker.io_startpolicies.yaml")
 	require.NoError(t, err)
 	var crd any
 	require.NoError(t, yaml.Unmarshal(data, &crd))
-	assert.Contains(t, fmt.Sprint(crd), `self.matches(r"""`+GroupByPattern+`""")`)
+	assert.Contains(t, fmt.Sprint(crd), `self.startsWith('{') == self.endsWith('}') && self.matches(r"""`+groupByPattern+`""")`)
 }
 
 // large is a pod of 206 KB, in 300 containers with lists of lists.
@@ -125,7 +137,7 @@ func TestAGroupByTakesLittleMemory(t *testing.T) { //nolint:paralleltest // as a
 		".spec", ".spec.containers[*]", ".spec.containers[*].env[*].value", ".spec" + strings.Repeat("[*]", 84), `.spec.containers[?(@.name=="app")].env[?(@.name!="B")]`,
 		".spec.containers[*].env[*]" + strings.Repeat("[*]", 76),
 	} {
-		require.True(t, ValidGroupBy(groupBy))
+		require.True(t, validGroupBy(groupBy))
 		require.Less(t, read(groupBy), base+5<<20, groupBy)
 	}
 }
@@ -183,7 +195,7 @@ func FuzzGroupBy(f *testing.F) {
 		f.Add(groupBy, "\x1b[31m\n\u202e\xff")
 	}
 	f.Fuzz(func(t *testing.T, groupBy, text string) {
-		if !ValidGroupBy(groupBy) {
+		if !validGroupBy(groupBy) {
 			return
 		}
 		if plain.Line(groupBy, len(groupBy)) != strings.Join(strings.Fields(groupBy), " ") || len(PathOf(groupBy)) == 0 {

@@ -19,14 +19,6 @@ func (o override) active(now time.Time) bool {
 	return !now.Before(o.begin) && (o.end.IsZero() || !now.After(o.end))
 }
 
-// MomentOf returns a valid moment. It returns the zero time if there is none.
-func MomentOf(m *v1alpha1.Moment) (at time.Time) {
-	if m != nil {
-		at, _ = m.Parse()
-	}
-	return at
-}
-
 // Calculated are the limits of a policy at a time.
 type Calculated struct {
 	// Limits are the limits in force, with the overrides. They must not be changed.

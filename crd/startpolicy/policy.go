@@ -39,7 +39,7 @@ func Compile(policy *v1alpha1.StartPolicy) *Policy {
 		p.bypass = spec.BypassSelector.Selector()
 	}
 	for _, o := range spec.TemporaryOverrides {
-		p.overrides = append(p.overrides, override{begin: MomentOf(o.Begin), end: MomentOf(o.End), limits: o.Limits})
+		p.overrides = append(p.overrides, override{begin: o.Begin.Time(), end: o.End.Time(), limits: o.Limits})
 	}
 	return p
 }

@@ -1,10 +1,8 @@
 package v1alpha1
 
 import (
-	"fmt"
-	"regexp"
+	"math"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -21,31 +19,21 @@ import (
 // +kubebuilder:validation:MaxLength=10
 type Decimal intstr.IntOrString
 
-var decimalPattern = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,3})?$`)
-
-// Milli returns the exact number in thousandths. If d is negative or not a decimal, the error
-// says what a decimal looks like.
-func (d Decimal) Milli() (int64, error) {
-	if d.Type == intstr.Int && d.IntVal >= 0 {
-		return int64(d.IntVal) * 1000, nil
+// Milli returns the number in thousandths. It returns 0 if d is not valid.
+func (d Decimal) Milli() int64 {
+	n, err := strconv.ParseFloat(d.String(), 64)
+	if err != nil {
+		return 0
 	}
-	if d.Type == intstr.String && decimalPattern.MatchString(d.StrVal) {
-		whole, places, _ := strings.Cut(d.StrVal, ".")
-		return strconv.ParseInt(whole+(places + "000")[:3], 10, 64)
-	}
-	return 0, fmt.Errorf("%q is not a number with at most three decimal places, like 80 or \"0.5\"", d.String())
+	return int64(math.Round(n * 1000))
 }
 
-// Or returns the number, or def if d is nil or not a decimal.
+// Or returns the number, or def if d is nil.
 func (d *Decimal) Or(def float64) float64 {
 	if d == nil {
 		return def
 	}
-	milli, err := d.Milli()
-	if err != nil {
-		return def
-	}
-	return float64(milli) / 1000
+	return float64(d.Milli()) / 1000
 }
 
 // String returns the number as the user wrote it, without quotes.
@@ -57,7 +45,7 @@ func (d Decimal) String() string {
 // MarshalJSON writes a number or a string, as the user wrote it.
 func (d Decimal) MarshalJSON() ([]byte, error) { return intstr.IntOrString(d).MarshalJSON() }
 
-// UnmarshalJSON accepts any whole number of at most 32 bits, and any string. Milli returns an error if that is no decimal.
+// UnmarshalJSON accepts any whole number of at most 32 bits, and any string.
 func (d *Decimal) UnmarshalJSON(data []byte) error {
 	return (*intstr.IntOrString)(d).UnmarshalJSON(data)
 }

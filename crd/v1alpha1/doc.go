@@ -4,8 +4,8 @@
 // how many pods of a group start or run at a time. A PacemakerNode is the report of the daemon on
 // one node.
 //
-// The markers of the types are the validation rules of the custom resource definitions; package
-// crd checks the same rules without an API server. Code should read an optional field through its
+// The markers of the types are the rules of the custom resource definitions. Package rules reads
+// them from there, and knows only a part of CEL: a test fails for the rest. Code should read an optional field through its
 // accessor method, which applies the default.
 //
 // Several goroutines may read a value of these types at the same time. To change one, change a

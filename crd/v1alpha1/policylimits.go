@@ -12,21 +12,24 @@ type PolicyLimits struct {
 	// starting limits the pods of a group that are starting: they were admitted and are not
 	// ready yet.
 	// +optional
+	// +kubebuilder:example={pods:2}
 	Starting *PodBound `json:"starting,omitempty"`
 
 	// running limits the pods of a group that were admitted and have not finished. A pod that
 	// would exceed this limit waits as long as it must: maxWait does not apply to it.
 	// +optional
+	// +kubebuilder:example={pods:2}
 	Running *PodBound `json:"running,omitempty"`
 
 	// pacer lets more pods of a group start as more of them become ready.
 	// +optional
+	// +kubebuilder:example={linear:{step:2,maxStagger:10}}
 	Pacer *Pacer `json:"pacer,omitempty"`
 }
 
 // PodBound limits pods by their number and by what they request together.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.pods) || has(self.requests)",message="must set pods, requests or both"
+// +kubebuilder:validation:XValidation:rule="has(self.pods) || has(self.requests)",message="must set pods, requests or both",reason=FieldValueRequired
 type PodBound struct {
 	// pods is how many pods there may be. From 0 to 100000. 0 holds every pod; under starting, until its maxWait.
 	// +optional
@@ -41,13 +44,14 @@ type PodBound struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && (k.contains('/') || k.startsWith('hugepages-') || k in ['cpu', 'memory', 'ephemeral-storage']))",message="every key must be cpu, memory, ephemeral-storage, a name like hugepages-2Mi, or one with a domain like nvidia.com/gpu"
+	// +kubebuilder:example={cpu:2}
 	Requests map[string]Quantity `json:"requests,omitempty"`
 }
 
 // Pacer lets more pods of a group start as more pods of the group become ready. Once
 // maxStagger pods are ready, it holds no pod.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.exponential) != has(self.linear)",message="must set one of exponential and linear"
+// +kubebuilder:validation:XValidation:rule="has(self.exponential) != has(self.linear)",message="must set one of exponential and linear",reason=FieldValueForbidden
 type Pacer struct {
 	// exponential lets minInitial pods start while none is ready. Once pods are ready, it lets
 	// their number times multiplier be starting.

@@ -2,19 +2,22 @@ package v1alpha1
 
 // Pressure holds starts while processes stall because they lack CPU, memory or I/O.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.cpu) || has(self.memory) || has(self.io) || has(self.window)",message="must set cpu, memory, io or window"
+// +kubebuilder:validation:XValidation:rule="has(self.cpu) || has(self.memory) || has(self.io) || has(self.window)",message="must set cpu, memory, io or window",reason=FieldValueRequired
 type Pressure struct {
 	// cpu holds starts while processes stall because they lack a CPU.
 	// +optional
+	// +kubebuilder:example={some:60}
 	CPU *CPUPressure `json:"cpu,omitempty"`
 
 	// memory holds starts while processes stall because they lack memory: they wait until
 	// pages are read back or freed.
 	// +optional
+	// +kubebuilder:example={some:20}
 	Memory *StallPressure `json:"memory,omitempty"`
 
 	// io holds starts while processes stall because they wait for I/O.
 	// +optional
+	// +kubebuilder:example={some:20}
 	IO *StallPressure `json:"io,omitempty"`
 
 	// window is the time over which pressure is measured, also for adaptive. A short window
@@ -43,7 +46,7 @@ type CPUPressure struct {
 
 // StallPressure holds starts while processes stall because they lack memory or I/O.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.some) || has(self.full)",message="must set some or full"
+// +kubebuilder:validation:XValidation:rule="has(self.some) || has(self.full)",message="must set some or full",reason=FieldValueRequired
 type StallPressure struct {
 	// some is the share of time, in percent, in which at least one process may stall. From
 	// "0.001" to 100.

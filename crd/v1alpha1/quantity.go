@@ -2,15 +2,16 @@ package v1alpha1
 
 import (
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Quantity is an amount of a resource as in Kubernetes, of at least 0 and without an exponent: a
-// whole number like 2, or text like "200m", "1.5Gi" or "64M". It is less than 1000Ti.
+// whole number like 2, or text like "200m", "1.5Gi" or "64M". It is less than 1000Ti. The form is a
+// pattern and not part of the rule: API servers before 1.34 refuse a rule that matches an amount, for
+// what they estimate that to cost. The rule costs little and says what an amount looks like, for most
+// faults. It has [int] because type(self) == int costs as much as to read 3 MiB.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
@@ -19,21 +20,10 @@ import (
 // +kubebuilder:validation:XValidation:rule="type(self) in [int] ? self >= 0 && self <= 999999999999999 : self.charAt(0) in ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'] && self.charAt(self.size() - 1) in ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'm', 'k', 'M', 'G', 'T', 'i']",message="must be an amount from 0 to 999Ti, like 2, 200m or 1.5Gi"
 type Quantity string
 
-// quantityPattern is the pattern of the custom resource definition. There it is not part of the
-// rule: API servers before 1.34 refuse a rule that matches an amount, for what they estimate that
-// to cost. The rule costs little and says what an amount looks like, for most faults. It has [int]
-// because type(self) == int costs as much as to read 3 MiB.
-var quantityPattern = regexp.MustCompile(`^([0-9]{1,15}m?|[0-9]{1,12}([.][0-9]{1,3})?(k|Ki)?|[0-9]{1,9}([.][0-9]{1,3})?(M|Mi)|[0-9]{1,6}([.][0-9]{1,3})?(G|Gi)|[0-9]{1,3}([.][0-9]{1,3})?(T|Ti))$`)
-
-// Milli returns the amount in thousandths, rounded up. If q is not an amount, the error says what
-// one looks like.
+// Milli returns the amount in thousandths, rounded up. The error says that q is not valid.
 func (q Quantity) Milli() (int64, error) {
-	if quantityPattern.MatchString(string(q)) {
-		if v, err := resource.ParseQuantity(string(q)); err == nil {
-			return v.MilliValue(), nil
-		}
-	}
-	return 0, fmt.Errorf("%q is not an amount from 0 to 999Ti, like 2, 200m or 1.5Gi", string(q))
+	v, err := resource.ParseQuantity(string(q))
+	return v.MilliValue(), err
 }
 
 // UnmarshalJSON accepts any whole number or string. Milli returns an error if that is no amount.

@@ -8,7 +8,7 @@ import (
 // StartAfter names pods of the node for which others wait: those of a DaemonSet, or those that
 // a selector selects in a namespace.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.daemonSet) != has(self.podSelector) && has(self.__namespace__) == has(self.podSelector)",message="must have either daemonSet, or namespace and podSelector"
+// +kubebuilder:validation:XValidation:rule="has(self.daemonSet) != has(self.podSelector) && has(self.__namespace__) == has(self.podSelector)",message="must have either daemonSet, or namespace and podSelector",reason=FieldValueRequired
 type StartAfter struct {
 	// daemonSet is the namespace and the name of a DaemonSet, like kube-system/cilium. It holds
 	// no pod if it does not exist, or if none of its pods is on the node.
@@ -20,12 +20,13 @@ type StartAfter struct {
 	// namespace is the namespace of the pods that podSelector selects.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower case letters, digits and '-', the first and the last a letter or a digit"
 	Namespace string `json:"namespace,omitempty"`
 
 	// podSelector selects pods by their labels. Others wait until one of them is ready. It holds
 	// no pod if none of them is on the node.
 	// +optional
+	// +kubebuilder:example={matchLabels:{app:"web"}}
 	PodSelector *LabelSelector `json:"podSelector,omitempty"`
 
 	// timeout is how long pods wait at most, counted from when the node, the daemon or this

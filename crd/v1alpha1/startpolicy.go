@@ -38,32 +38,35 @@ type StartPolicy struct {
 
 // StartPolicySpec is the desired state of a StartPolicy.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || has(self.limits.starting) && has(self.limits.starting.pods) && self.limits.starting.pods >= 1 && self.limits.starting.pods <= 1000 && !has(self.limits.starting.requests) && !has(self.limits.running) && !has(self.limits.pacer)",message="must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",fieldPath=".limits"
-// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || !has(self.temporaryOverrides) || self.temporaryOverrides.all(o, has(o.limits.starting) && has(o.limits.starting.pods) && o.limits.starting.pods >= 1 && o.limits.starting.pods <= 1000 && !has(o.limits.starting.requests) && !has(o.limits.running) && !has(o.limits.pacer))",message="every limits must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",fieldPath=".temporaryOverrides"
-// +kubebuilder:validation:XValidation:rule="!has(self.openAfter) || has(self.scope) && self.scope == 'Cluster'",message="must be absent, for the scope is not Cluster",fieldPath=".openAfter"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || has(self.limits.starting) && has(self.limits.starting.pods) && self.limits.starting.pods >= 1 && self.limits.starting.pods <= 1000 && !has(self.limits.starting.requests) && !has(self.limits.running) && !has(self.limits.pacer)",message="must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",reason=FieldValueForbidden,fieldPath=".limits"
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || !has(self.temporaryOverrides) || self.temporaryOverrides.all(o, has(o.limits.starting) && has(o.limits.starting.pods) && o.limits.starting.pods >= 1 && o.limits.starting.pods <= 1000 && !has(o.limits.starting.requests) && !has(o.limits.running) && !has(o.limits.pacer))",message="every limits must be starting.pods from 1 to 1000 and nothing else, for the scope is Cluster",reason=FieldValueForbidden,fieldPath=".temporaryOverrides"
+// +kubebuilder:validation:XValidation:rule="!has(self.openAfter) || has(self.scope) && self.scope == 'Cluster'",message="must be absent, for the scope is not Cluster",reason=FieldValueForbidden,fieldPath=".openAfter"
 type StartPolicySpec struct {
 	// instance is the name of the daemon that this policy is for, as in the daemon's flag
 	// --instance. Absent: the policy is for daemons without an instance name. At most 63 lower
 	// case letters, digits and '-'. Advanced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-', the first and the last a letter or a digit"
 	Instance string `json:"instance,omitempty"`
 
 	// nodeSelector lists the labels, with their exact values, that a node must have for this
 	// policy to be in force there. At most 16. Empty or absent: every node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\""
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\": at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or a digit; before them, there may be a DNS name of at most 253 characters and '/'"
+	// +kubebuilder:example={pool:"a"}
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
 	// selector selects the pods that the policy applies to.
 	// +required
+	// +kubebuilder:example={terms:{{podSelector:{}}}}
 	Selector PodSelection `json:"selector"`
 
 	// bypassSelector selects, among these pods, those that the policy never holds. They still
 	// count against its limits. Absent: none.
 	// +optional
+	// +kubebuilder:example={matchLabels:{app:"web"}}
 	BypassSelector *LabelSelector `json:"bypassSelector,omitempty"`
 
 	// groupBy is a JSONPath that is evaluated on each pod, like .spec.containers[0].image: one
@@ -78,6 +81,7 @@ type StartPolicySpec struct {
 
 	// limits are the limits for the pods of each group.
 	// +required
+	// +kubebuilder:example={starting:{pods:2}}
 	Limits PolicyLimits `json:"limits"`
 
 	// temporaryOverrides replace limits for a period of time. If several are in force at the
@@ -129,23 +133,25 @@ type PodSelection struct {
 	// 16.
 	// +required
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="must have at least one term, like {podSelector: {}} for every pod",reason=FieldValueRequired
 	// +kubebuilder:validation:MaxItems=16
 	Terms []PodSelectorTerm `json:"terms"`
 }
 
 // PodSelectorTerm selects the pods that both of its selectors select.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.podSelector) || has(self.namespaceSelector)",message="must have podSelector, namespaceSelector or both"
+// +kubebuilder:validation:XValidation:rule="has(self.podSelector) || has(self.namespaceSelector)",message="must have podSelector, namespaceSelector or both",reason=FieldValueRequired
 type PodSelectorTerm struct {
 	// podSelector selects pods by their labels. {} or absent: every pod.
 	// +optional
+	// +kubebuilder:example={matchLabels:{app:"web"}}
 	PodSelector *LabelSelector `json:"podSelector,omitempty"`
 
 	// namespaceSelector selects pods by the labels of their namespace. {} or absent: every
 	// namespace. The label kubernetes.io/metadata.name is the name of the namespace. For any
 	// other label, the daemon needs the permission to watch namespaces.
 	// +optional
+	// +kubebuilder:example={matchLabels:{team:"a"}}
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
@@ -155,7 +161,8 @@ type LabelSelector struct {
 	// matchLabels lists labels, each with the value that it must have. At most 16.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"app.kubernetes.io/name\""
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"app.kubernetes.io/name\": at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or a digit; before them, there may be a DNS name of at most 253 characters and '/'"
+	// +kubebuilder:example={app:"web"}
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
 	// matchExpressions lists conditions on labels. At most 16.
@@ -172,7 +179,7 @@ type LabelRequirement struct {
 	// key is the name of the label.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253 && self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be a label name, like \"app.kubernetes.io/name\""
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253 && self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="must be a label name, like \"app.kubernetes.io/name\": at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or a digit; before them, there may be a DNS name of at most 253 characters and '/'"
 	Key string `json:"key"`
 
 	// operator is In, NotIn, Exists or DoesNotExist. As everywhere in Kubernetes, NotIn also
@@ -185,9 +192,7 @@ type LabelRequirement struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
-	Values []string `json:"values,omitempty"`
+	Values []LabelValue `json:"values,omitempty"`
 }
 
 // TemporaryOverride replaces limits for a period of time.
@@ -206,5 +211,6 @@ type TemporaryOverride struct {
 
 	// limits are the limits that the override sets.
 	// +required
+	// +kubebuilder:example={starting:{pods:2}}
 	Limits PolicyLimits `json:"limits"`
 }

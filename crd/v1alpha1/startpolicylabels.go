@@ -16,7 +16,11 @@ func (s *LabelSelector) Selector() labels.Selector {
 		same.MatchLabels[key] = string(value)
 	}
 	for _, r := range s.MatchExpressions {
-		same.MatchExpressions = append(same.MatchExpressions, metav1.LabelSelectorRequirement(r))
+		one := metav1.LabelSelectorRequirement{Key: r.Key, Operator: r.Operator}
+		for _, value := range r.Values {
+			one.Values = append(one.Values, string(value))
+		}
+		same.MatchExpressions = append(same.MatchExpressions, one)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&same)
 	if err != nil {

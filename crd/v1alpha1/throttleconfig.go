@@ -4,35 +4,42 @@ package v1alpha1
 type ThrottleConfig struct {
 	// maxConcurrent limits how many pods may be starting at a time.
 	// +optional
+	// +kubebuilder:example={value:2}
 	MaxConcurrent *MaxConcurrent `json:"maxConcurrent,omitempty"`
 
 	// adaptive finds out how many pods may be starting at a time, from the CPU use and the CPU
 	// and I/O pressure of the node. {} is enough to use it. If maxConcurrent is set too, the
 	// smaller of both numbers applies.
 	// +optional
+	// +kubebuilder:example={max:8}
 	Adaptive *Adaptive `json:"adaptive,omitempty"`
 
 	// rateLimit limits how many pods may begin to start in a period of time.
 	// +optional
+	// +kubebuilder:example={fillFactor:"1s"}
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 
 	// cpu holds starts while the CPUs that pods can use, taken together, are busy for maxLoad
 	// percent of the time or more.
 	// +optional
+	// +kubebuilder:example={maxLoad:80}
 	CPU *LoadLimit `json:"cpu,omitempty"`
 
 	// io holds starts while the CPUs of the node, taken together, are idle for maxLoad percent
 	// of the time or more because they wait for I/O.
 	// +optional
+	// +kubebuilder:example={maxLoad:80}
 	IO *LoadLimit `json:"io,omitempty"`
 
 	// loadAvg holds starts while the load average of the node is high.
 	// +optional
+	// +kubebuilder:example={maxLoad:8}
 	LoadAvg *LoadAvgLimit `json:"loadAvg,omitempty"`
 
 	// pressure holds starts while processes stall because they lack CPU, memory or I/O, as the
 	// kernel reports in /proc/pressure.
 	// +optional
+	// +kubebuilder:example={cpu:{some:60}}
 	Pressure *Pressure `json:"pressure,omitempty"`
 
 	// maxPulling limits how many pods may be between the creation of their sandbox and of
@@ -54,7 +61,7 @@ type ThrottleConfig struct {
 
 // MaxConcurrent limits how many pods may be starting at a time.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.value) || has(self.perCore)",message="must set value or perCore"
+// +kubebuilder:validation:XValidation:rule="has(self.value) || has(self.perCore)",message="must set value or perCore",reason=FieldValueRequired
 type MaxConcurrent struct {
 	// value is how many pods may be starting at a time. From 1 to 1000. If perCore is set too,
 	// value applies.

@@ -41,7 +41,7 @@ type PacemakerConfig struct {
 
 // PacemakerConfigSpec is the desired state of a PacemakerConfig.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",fieldPath=".settleTime"
+// +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",messageExpression="'must be shorter than startTimeout, which is ' + self.startTimeout",fieldPath=".settleTime"
 type PacemakerConfigSpec struct {
 	// mode is what happens to a start that a limit holds. Enforce: the pod waits. Shadow: the
 	// pod starts at once, and the daemon reports how long it would have waited. Disabled: no
@@ -56,14 +56,15 @@ type PacemakerConfigSpec struct {
 	// instance name. At most 63 lower case letters, digits and '-'. Advanced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a daemon's instance: lower case letters, digits and '-', the first and the last a letter or a digit"
 	Instance string `json:"instance,omitempty"`
 
 	// nodeSelector lists the labels, with their exact values, that a node must have for this
 	// config to apply to it. At most 16. Empty or absent: every node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\""
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label name, like \"node.kubernetes.io/instance-type\": at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or a digit; before them, there may be a DNS name of at most 253 characters and '/'"
+	// +kubebuilder:example={pool:"a"}
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
 	// priority decides between configs that select the same node: the highest wins, and among
@@ -116,6 +117,7 @@ type PacemakerConfigSpec struct {
 	// restarts say how the restart of a container that exited is paced.
 	// +optional
 	// +kubebuilder:default={}
+	// +kubebuilder:example={pace:false}
 	Restarts Restarts `json:"restarts,omitzero"`
 
 	// startAfter lists pods of the node that others wait for, like those of the CNI agent: after
@@ -130,6 +132,7 @@ type PacemakerConfigSpec struct {
 	// exemptions say which pods never wait. Static pods never wait, whatever is set here.
 	// +optional
 	// +kubebuilder:default={}
+	// +kubebuilder:example={namespaces:{"kube-system"}}
 	Exemptions Exemptions `json:"exemptions,omitempty"`
 }
 
@@ -165,7 +168,7 @@ const (
 // begins and ends with a letter or a digit, or is empty.
 //
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must be a label value: letters, digits, '-', '_' and '.', the first and the last a letter or a digit"
 type LabelValue string
 
 // Exemptions say which pods never wait.
@@ -176,20 +179,21 @@ type Exemptions struct {
 	// +listType=set
 	// +kubebuilder:default={"kube-system"}
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower case letters, digits and '-', the first and the last a letter or a digit; '*' works only in daemonSets and criticalPods"
 	Namespaces []string `json:"namespaces,omitzero"`
 
 	// daemonSets lists the namespaces in which the pods of DaemonSets never wait.
 	// +optional
 	// +kubebuilder:default={}
+	// +kubebuilder:example={namespaces:{"kube-*"}}
 	DaemonSets ExemptIn `json:"daemonSets,omitzero"`
 
 	// criticalPods lists the namespaces in which pods of the priority classes
 	// system-node-critical and system-cluster-critical never wait.
 	// +optional
 	// +kubebuilder:default={}
+	// +kubebuilder:example={namespaces:{"kube-*"}}
 	CriticalPods ExemptIn `json:"criticalPods,omitzero"`
 
 	// allowSkipAnnotation lets a pod exempt itself with the annotation pod-pacemaker.io/skip:
@@ -208,9 +212,8 @@ type ExemptIn struct {
 	// +listType=set
 	// +kubebuilder:default={"kube-*","*-system","pod-pacemaker"}
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^([*]|([*]-?)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(-?[*])?)$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([*]|([*]-?)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(-?[*])?)$')",message="must be the name of a namespace, or \"*\", or a name that begins or ends with '*', like \"kube-*\""
 	Namespaces []string `json:"namespaces,omitzero"`
 }
 

@@ -157,7 +157,7 @@ func (in *LabelRequirement) DeepCopyInto(out *LabelRequirement) {
 	*out = *in
 	if in.Values != nil {
 		in, out := &in.Values, &out.Values
-		*out = make([]string, len(*in))
+		*out = make([]LabelValue, len(*in))
 		copy(*out, *in)
 	}
 }

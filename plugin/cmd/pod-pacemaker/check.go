@@ -20,9 +20,9 @@ const checkLong = `Check validates files with PacemakerConfigs and StartPolicies
 server and the daemon, and explains what each of them means on a node.
 
 Each fault is a line on standard error with the file, the document, the field's path
-and the expected value. The exit code is then 64. In each document, wrong types are
-reported before wrong values. FILE can be - for standard input. A List is read as its
-items. A file for "run --config" must have one PacemakerConfig at most.`
+and the expected value. The exit code is then 64. Rules about several fields are
+checked once each of these is right. FILE can be - for standard input. A List is read
+as its items. A file for "run --config" must have one PacemakerConfig at most.`
 
 const checkExample = `  pod-pacemaker check config.yaml
   pod-pacemaker check policies/*.yaml --cores 96

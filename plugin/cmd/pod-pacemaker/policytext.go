@@ -31,11 +31,11 @@ func policyText(now time.Time, policy *v1alpha1.StartPolicy) string {
 	}
 	overridden := false
 	for _, o := range spec.TemporaryOverrides {
-		if o.End != nil && now.After(startpolicy.MomentOf(o.End)) {
+		if o.End != nil && now.After(o.End.Time()) {
 			continue
 		}
 		fmt.Fprintf(&text, "\n%s: %s.", periodText(o), limitsText(o.Limits))
-		overridden = overridden || !now.Before(startpolicy.MomentOf(o.Begin))
+		overridden = overridden || !now.Before(o.Begin.Time())
 	}
 	if overridden {
 		fmt.Fprintf(&text, "\nAt present: %s.", limitsText(startpolicy.Compile(policy).LimitsAt(now).Limits))

@@ -56,8 +56,8 @@ func maxConcurrent(m *v1alpha1.MaxConcurrent, cores int) int {
 	if m.Value != nil {
 		return count(m.Value, 0)
 	}
-	milli, err := m.PerCore.Milli()
-	if err != nil || milli == 0 {
+	milli := m.PerCore.Milli()
+	if milli == 0 {
 		return 0
 	}
 	return max(1, int((int64(cores)*milli+999)/1000))
