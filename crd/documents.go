@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,6 +20,33 @@ type Documents struct {
 	Config *v1alpha1.PacemakerConfig
 	// Policies have distinct names.
 	Policies []*v1alpha1.StartPolicy
+}
+
+// Ignored says which fields of the objects have no effect because the objects are from a file: what selects nodes, the
+// priority, and an instance other than the daemon's. It is empty if there is none.
+func (d Documents) Ignored(instance string) string {
+	var all []string
+	add := func(kind, name string, selector map[string]v1alpha1.LabelValue, of string, priority bool) {
+		var fields []string
+		for field, set := range map[string]bool{"nodeSelector": len(selector) > 0, "instance": of != "" && of != instance, "priority": priority} {
+			if set {
+				fields = append(fields, field)
+			}
+		}
+		if slices.Sort(fields); len(fields) > 0 {
+			all = append(all, fmt.Sprintf("%s %q has %s", kind, name, strings.Join(fields, ", ")))
+		}
+	}
+	if c := d.Config; c != nil {
+		add(v1alpha1.Kind, c.Name, c.Spec.NodeSelector, c.Spec.Instance, c.Spec.Priority != 0)
+	}
+	for _, p := range d.Policies {
+		add(v1alpha1.PolicyKind, p.Name, p.Spec.NodeSelector, p.Spec.Instance, false)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return strings.Join(all, "; ") + ", without effect: a file applies to each daemon that reads it"
 }
 
 // Object is one object of a file. If Err is nil, either Config or Policy is set.

@@ -38,6 +38,26 @@ func TestParseReadsSeveralDocuments(t *testing.T) {
 	assert.Equal(t, "t2", found.Policies[1].Name)
 }
 
+// A config that is for a few nodes applies to all of them from a file.
+func TestFieldsThatAFileDoesNotObeyAreNamed(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{
+		"": "", "instance: blue": "",
+		"priority: 1": `PacemakerConfig "default" has priority`, "instance: green": `PacemakerConfig "default" has instance`,
+		"instance: blue, priority: 1, nodeSelector: {canary: 'true'}": `PacemakerConfig "default" has nodeSelector, priority`,
+	} {
+		found, err := Parse([]byte(aConfig + "spec: {" + more + "}\n---\n" + aPolicy))
+		require.NoError(t, err, more)
+		if want != "" {
+			want += ", without effect: a file applies to each daemon that reads it"
+		}
+		assert.Equal(t, want, found.Ignored("blue"), more)
+	}
+	found, err := Parse([]byte(strings.Replace(aPolicy, "selector:", "nodeSelector: {a: b}, selector:", 1)))
+	require.NoError(t, err)
+	assert.Contains(t, found.Ignored(""), `StartPolicy "t1" has nodeSelector, without effect`)
+}
+
 func TestParseReadsTheItemsOfAList(t *testing.T) {
 	t.Parallel()
 	item := func(object string) string {

@@ -67,6 +67,9 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 		if file, err = crd.Load(o.ConfigFile); err != nil {
 			return nil, err
 		}
+		if says := file.Ignored(o.Instance); says != "" {
+			o.Log.Warn(o.ConfigFile + ": " + says)
+		}
 	}
 	var c *clients
 	if !o.Standalone() {

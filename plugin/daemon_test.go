@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,6 +135,19 @@ func TestNewRefusesAConfigurationThatIsInvalid(t *testing.T) {
 	o.ConfigFile = "/nowhere/config.yaml"
 	_, err = New(o)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestNewSaysWhatItsFileIgnores(t *testing.T) {
+	t.Parallel()
+	o := goodOptions()
+	log, hook := logtest.NewNullLogger()
+	o.InCluster, o.Log, o.ConfigFile = false, log, writeConfig(t, "spec: {nodeSelector: {canary: 'true'}}")
+	_, err := New(o)
+	require.NoError(t, err)
+	warned := slices.ContainsFunc(hook.AllEntries(), func(e *logrus.Entry) bool {
+		return e.Level == logrus.WarnLevel && strings.Contains(e.Message, "has nodeSelector, without effect")
+	})
+	require.True(t, warned)
 }
 
 func TestNewSaysWhatItNeedsOfTheCluster(t *testing.T) {

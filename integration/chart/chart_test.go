@@ -312,6 +312,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{apiServer: {port: seven}}":               "port",
 		"{crds: {keep: 'yes'}}":                    "keep",
 		"{podMonitor: {interval: sometimes}}":      "interval",
+		"{defaultConfig: {nodeSelector: {a: b}}}":  "defaultConfig.nodeSelector",
+		"{defaultConfig: {instance: blue}}":        "defaultConfig.instance",
+		"{defaultConfig: {priority: 1}}":           "defaultConfig.priority",
 	} {
 		_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
 		require.ErrorContains(t, err, want, values)

@@ -82,6 +82,9 @@ func configFinding(o plugin.Options, pods cores.Cores, file crd.Documents, api i
 	if n := len(file.Policies); n > 0 {
 		text += fmt.Sprintf(" StartPolicies: %d", n)
 	}
+	if says := file.Ignored(o.Instance); says != "" {
+		return warning(check, o.ConfigFile+": "+says, "remove these fields; to choose nodes, create objects in the API server")
+	}
 	inForce := cmp.Or(api.config, file.Config)
 	if inForce != nil {
 		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait(), inForce.Spec.GetStartTimeout()); says != "" {

@@ -34,7 +34,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.Gate, f.RefuseAt, f.CNI = waiting.GateAuto, waiting.RefuseAuto, cni.UseAuto
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no PacemakerConfig object selects this node")
+	fs.StringVar(&f.ConfigFile, "config", "", "YAML `file` with a PacemakerConfig, StartPolicies or both: the only source when standalone, else the fallback while no PacemakerConfig object selects this node; their nodeSelector, instance and priority have no effect")
 	fs.StringVar(&f.NodeName, "node-name", "", "this node's `name` in the API (env NODE_NAME; neither: the host's name, except in a pod)")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with access to the API server (empty: the pod's service account; neither: standalone)")
 	fs.StringVar(&f.NRISocket, "nri-socket", "/var/run/nri/nri.sock", "the runtime's NRI `socket`")

@@ -31,6 +31,11 @@
 {{- if and .Values.metricsProxy.enabled (eq (int .Values.metricsProxy.port) (int .Values.http.port)) -}}
 {{- fail "metricsProxy.port: is the same as http.port" -}}
 {{- end -}}
+{{- range $field := list "nodeSelector" "instance" "priority" -}}
+{{- if get ($.Values.defaultConfig | default dict) $field -}}
+{{- fail (printf "defaultConfig.%s: has no effect in the file that the daemons read, which applies to every node: create a PacemakerConfig object" $field) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that limits each daemon to its own node and to this taint" -}}
 {{- end -}}
