@@ -44,6 +44,7 @@ type Daemon struct {
 
 	pacing  atomic.Bool
 	standby atomic.Pointer[error] // why another daemon paces this node's pods; nil if none does
+	seen    atomic.Bool           // the DaemonSet was there
 }
 
 // New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing. The
@@ -104,6 +105,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		parts = append(parts, part{"removeStartupTaint", forever(startuptaint.Remover{
 			Client: d.cluster.kube, Key: d.options.StartupTaint, Node: d.source.Node, Paced: d.nodePaced, Log: d.options.Log,
 		}.Run)})
+	}
+	if d.cluster != nil && d.options.DaemonSet != "" {
+		parts = append(parts, part{"seeDaemonSet", d.seeDaemonSet})
 	}
 	g.Go(func() error { return d.runParts(ctx, parts...) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

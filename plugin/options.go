@@ -84,8 +84,8 @@ type Options struct {
 	HTTPAddress string
 	// ProcRoot and CgroupRoot are the absolute paths of the host's /proc and /sys/fs/cgroup.
 	ProcRoot, CgroupRoot string
-	// DaemonSet is the one that runs this daemon, as NAMESPACE/NAME. If it was removed when the daemon ends, the daemon
-	// removes its files from the host. If it is empty, the files stay.
+	// DaemonSet is the one that runs this daemon, as NAMESPACE/NAME. If it was there when the daemon began and is removed
+	// when the daemon ends, the daemon removes its files from the host. If it is empty, the files stay.
 	DaemonSet string
 	// StartupTaint is the key of a taint that the daemon removes from its node once pods are paced. If it is empty, the
 	// daemon removes none.

@@ -6,6 +6,12 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/uninstall"
 )
 
+// seeDaemonSet learns whether the DaemonSet of the options is there.
+func (d *Daemon) seeDaemonSet(ctx context.Context) error {
+	d.seen.Store(uninstall.See(ctx, d.cluster.kube, d.options.DaemonSet, d.options.Log))
+	return nil
+}
+
 // uninstall removes the daemon's files from the host if its DaemonSet does not run it there any more. Call it when the
 // daemon has ended.
 func (d *Daemon) uninstall(ctx context.Context) error {
@@ -14,7 +20,7 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		return nil
 	}
 	return uninstall.Run(ctx, uninstall.Options{
-		Client: d.cluster.kube, DaemonSet: o.DaemonSet, NodeName: o.NodeName, RunDir: o.RunDir, Version: o.Version,
+		Client: d.cluster.kube, DaemonSet: o.DaemonSet, NodeName: o.NodeName, Seen: d.seen.Load(), RunDir: o.RunDir, Version: o.Version,
 		Files: o.files(), Room: o.wantsRoom(), CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Log: o.Log,
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
@@ -16,11 +18,20 @@ import (
 
 func TestADaemonWhoseDaemonSetIsGoneLeavesNoFile(t *testing.T) {
 	t.Parallel()
-	for daemonSet, left := range map[string]int{"pacing/pod-pacemaker": 0, "": 8} {
+	for _, c := range []struct {
+		daemonSet string
+		there     bool
+		left      int
+	}{{"pacing/pod-pacemaker", true, 0}, {"pacing/pod-pacemaker", false, 8}, {"", true, 8}} {
 		synctest.Test(t, func(t *testing.T) {
-			dir := t.TempDir()
-			d := &Daemon{cluster: &cluster{clients: clients{kube: kubetest.Of(kubefake.NewClientset())}}, options: Options{
-				Log: discard(), DaemonSet: daemonSet, Kubeconfig: "-", RunDir: filepath.Join(dir, "run"),
+			dir, client := t.TempDir(), kubefake.NewClientset()
+			sets := client.AppsV1().DaemonSets("pacing")
+			if c.there {
+				_, err := sets.Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "pod-pacemaker"}}, metav1.CreateOptions{})
+				require.NoError(t, err)
+			}
+			d := &Daemon{cluster: &cluster{clients: clients{kube: kubetest.Of(client)}}, options: Options{
+				Log: discard(), DaemonSet: c.daemonSet, Kubeconfig: "-", RunDir: filepath.Join(dir, "run"),
 				CNI: cni.UseAuto, CNIConfDir: filepath.Join(dir, "cni"), CNIBinDir: filepath.Join(dir, "cni"), StateDir: filepath.Join(dir, "state"), GatePath: filepath.Join(dir, "bin", "pacemaker-gate"),
 			}}
 			for _, file := range []string{
@@ -30,10 +41,22 @@ func TestADaemonWhoseDaemonSetIsGoneLeavesNoFile(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
 			}
+			require.NoError(t, d.seeDaemonSet(t.Context()))
+			if c.there {
+				require.NoError(t, sets.Delete(t.Context(), "pod-pacemaker", metav1.DeleteOptions{}))
+			}
 			require.NoError(t, d.uninstall(t.Context()))
 			files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 			require.NoError(t, err)
-			assert.Len(t, files, left)
+			assert.Len(t, files, c.left, c)
 		})
 	}
+}
+
+func TestADaemonLooksForItsDaemonSetWhenItBegins(t *testing.T) {
+	t.Parallel()
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "pacing", Name: "pod-pacemaker"}}
+	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.DaemonSet = "pacing/pod-pacemaker" })}, set)
+	c.starts()
+	c.eventually("the DaemonSet is seen", c.d.seen.Load)
 }

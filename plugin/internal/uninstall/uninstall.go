@@ -14,7 +14,6 @@ import (
 	"github.com/sirupsen/logrus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -41,6 +40,8 @@ type Options struct {
 	Client    kube.Interface
 	DaemonSet string // as NAMESPACE/NAME
 	NodeName  string
+	// Seen says that the DaemonSet was there when the daemon began, by [See].
+	Seen bool
 	// RunDir is the daemon's folder, which has the lock, and Version the program's version, which the lock shows.
 	RunDir, Version string
 	// Files are what the daemon leaves on the host, without the notes in RunDir and the files of the waiting room.
@@ -97,7 +98,7 @@ func uninstalled(ctx context.Context, o Options) (gone, roomless bool, err error
 	case err == nil:
 		roomless = slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return refusesRoom(c.Args) })
 		return set.DeletionTimestamp != nil || excludes(ctx, o.Client, set, o.NodeName), roomless, nil
-	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+	case notFound(err) && o.Seen:
 		return true, true, nil
 	default:
 		return false, false, err

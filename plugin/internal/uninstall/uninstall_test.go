@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -34,7 +35,7 @@ func ended(t *testing.T, objects ...runtime.Object) (Options, *kubefake.Clientse
 	log, _ := logtest.NewNullLogger()
 	client := kubefake.NewClientset(objects...)
 	o := Options{
-		Client: kubetest.Of(client), DaemonSet: "pacing/pod-pacemaker", RunDir: filepath.Join(dir, "run"), Log: log,
+		Client: kubetest.Of(client), DaemonSet: "pacing/pod-pacemaker", Seen: true, RunDir: filepath.Join(dir, "run"), Log: log,
 		Files: []string{filepath.Join(dir, "run", "gate.sock"), rundir.LockPath(filepath.Join(dir, "run")), filepath.Join(dir, "bin", "pacemaker-gate")},
 	}
 	for _, file := range append(o.Files, filepath.Join(dir, "bin", ".pacemaker-gate.123"), filepath.Join(dir, "run", "room", "uid")) {
@@ -170,6 +171,49 @@ func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
 			})
 		}
 	}
+}
+
+// With a prefix of kustomize, say, no DaemonSet has the name in --daemonset, and each end of a daemon would look like
+// the end of its DaemonSet.
+func TestFilesStayIfTheDaemonSetWasNeverThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, _ := ended(t)
+		o.Seen = false
+		before := o.onHost(t)
+		require.NoError(t, Run(t.Context(), o))
+		assert.Equal(t, before, o.onHost(t))
+	})
+}
+
+// After a reboot the API server may be away for some time.
+func TestADaemonAsksUntilItKnowsWhetherItsDaemonSetIsThere(t *testing.T) {
+	t.Parallel()
+	for name, objects := range map[string][]runtime.Object{"there": {set(false)}, "about to go": {set(true)}, "not there": nil} {
+		synctest.Test(t, func(t *testing.T) {
+			client, asked := kubefake.NewClientset(objects...), 0
+			client.PrependReactor("get", "daemonsets", func(kubetesting.Action) (bool, runtime.Object, error) {
+				asked++
+				return asked <= 20, nil, errors.New("connection refused")
+			})
+			log, hook := logtest.NewNullLogger()
+			began := time.Now()
+			assert.Equal(t, len(objects) > 0, See(t.Context(), kubetest.Of(client), "pacing/pod-pacemaker", log), name)
+			assert.Equal(t, 21, asked)
+			assert.Greater(t, time.Since(began), 30*time.Minute, "the requests get rare")
+			assert.Len(t, hook.AllEntries(), 1-len(objects), name)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		client := kubefake.NewClientset()
+		client.PrependReactor("get", "daemonsets", func(kubetesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "daemonsets"}, "pod-pacemaker", nil)
+		})
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		log, _ := logtest.NewNullLogger()
+		assert.False(t, See(ctx, kubetest.Of(client), "pacing/pod-pacemaker", log))
+	})
 }
 
 func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
