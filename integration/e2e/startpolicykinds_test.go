@@ -15,7 +15,7 @@ import (
 )
 
 // Each kind of limit and selection that a StartPolicy has holds pods by containerd's account: requests of memory and of
-// an extended resource, linear steps, groups across namespaces and controllers, alternative terms with expressions, and
+// an extended resource, those of the pods that start, linear steps, groups across namespaces and controllers, alternative terms with expressions, and
 // overrides that are merged.
 func TestStartPolicyHoldsByEachKind(t *testing.T) {
 	d := startDaemon(t)
@@ -24,6 +24,7 @@ func TestStartPolicyHoldsByEachKind(t *testing.T) {
 	for name, holds := range map[string]func(t *testing.T, d *daemon){
 		"memory":            func(t *testing.T, d *daemon) { holdsByRequests(t, d, "memory", "70Mi", "100Mi") },
 		"extended resource": func(t *testing.T, d *daemon) { holdsByRequests(t, d, device, "2", "3") },
+		"memory of starts":  holdsStartsByRequests,
 		"linear steps":      holdsInSteps,
 		"groups":            holdsInGroups,
 		"terms":             holdsByTerms,
@@ -61,6 +62,19 @@ func holdsByRequests(t *testing.T, d *daemon, name, each, limit string) {
 	i := slices.IndexFunc(all, func(c container) bool { return c.pod == "second" })
 	require.GreaterOrEqual(t, i, 0)
 	assert.True(t, all[i].started.After(gone), "the second started %s before the first was deleted", gone.Sub(all[i].started))
+}
+
+// Pods that together request at most the limit start at a time.
+func holdsStartsByRequests(t *testing.T, d *daemon) {
+	const herd = 6
+	d.enforce(t, "starts", `{selector: {terms: [{podSelector: {matchLabels: {app: starts}}}]}, limits: {starting: {requests: {memory: 150Mi}}}}`)
+	ns := namespace(t)
+	begin := time.Now()
+	deploy(t, ns, "starts", herd, herdPod(0.1, demanding("memory", "70Mi"), sleeping("2s")))
+	eventually(t, "all pods are ready", func() bool { return allReady(t, ns, herd) })
+	all := lives(t, ns)
+	logLives(t, begin, all)
+	assert.Equal(t, 2, mostStarting(t, all), "pods between the start of their process and ready")
 }
 
 // The next step of pods begins when all pods of the step before are ready, until maxStagger are ready.
