@@ -20,9 +20,10 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
 )
 
-// How many requests for Kubernetes' own kinds the daemon sends a second in the long run, and at once: as many as kubelet.
-// Each start under a policy of the scope Cluster takes two, and each slot that is held one in about nine seconds. The
-// default of client-go, 5 a second, is too few for a node that starts many pods.
+// How many requests the daemon sends a second in the long run, and at once: as many as kubelet. The requests for
+// Kubernetes' own kinds and those for the custom resources count separately. Each start under a policy of the scope
+// Cluster takes two, and each slot that is held one in about nine seconds. A sum over 5,000 nodes takes 100, and two for
+// each policy. The default of client-go, 5 a second, is too few for both.
 const (
 	requestsPerSecond = 50
 	requestsBurst     = 100
@@ -40,11 +41,11 @@ func newClients(o Options) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
+	access.QPS, access.Burst = requestsPerSecond, requestsBurst
 	dyn, err := dynamic.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)
 	}
-	access.QPS, access.Burst = requestsPerSecond, requestsBurst
 	// Custom resources are not served as protobuf. Pods are, for half the CPU.
 	access.ContentType = runtime.ContentTypeProtobuf
 	own, err := kube.New(access)
