@@ -130,7 +130,7 @@ func (c *Claimer) demands(now time.Time) map[string]demand {
 			owner := types.UID(claims.Owner)
 			id := identify(owner, v.Key)
 			all[id] = demand{
-				id: id, key: v.Key, owner: owner, openAfter: claims.OpenAfter, limit: min(max(claims.Slots, 0), mostSlots),
+				asked: true, id: id, key: v.Key, owner: owner, openAfter: claims.OpenAfter, limit: min(max(claims.Slots, 0), mostSlots),
 				starting: int(v.Starting.Pods), wants: v.Wants, waiting: v.Waiting, inForce: v.Claims,
 			}
 		}
@@ -232,9 +232,18 @@ func (c *Claimer) giveBack(now time.Time) (calls []*call) {
 	return calls
 }
 
-// offer calls the limiter for each group in which the number of pods that may start has changed.
+// offer calls the limiter for each group in which the number of pods that may start has changed. If a policy was deleted
+// and made again, there may be two groups with one key: the limiter has the group of the newer policy, and only that counts.
 func (c *Claimer) offer(now time.Time) {
+	asked := map[throttle.GroupKey]bool{}
 	for _, g := range c.groups {
+		asked[g.key] = asked[g.key] || g.asked
+	}
+	for _, g := range c.groups {
+		if g.replaced = !g.asked && asked[g.key]; g.replaced {
+			g.offered, g.isSet = 0, false
+			continue
+		}
 		starts := g.offer()
 		if at := c.health.givesUp(g.openAfter); !at.IsZero() && !now.Before(at) {
 			starts = -1
@@ -260,7 +269,7 @@ func (c *Claimer) conclude(now time.Time) time.Duration {
 		if !g.idle.IsZero() {
 			next = sooner(next, g.idle.Add(g.keepsUnused()))
 		}
-		if g.offered >= 0 {
+		if g.offered >= 0 && !g.replaced {
 			next = sooner(next, c.health.givesUp(g.openAfter))
 		}
 		if !g.needed() && g.offered == 0 && !c.stray {

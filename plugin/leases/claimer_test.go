@@ -570,3 +570,29 @@ func TestAnAPIServerThatIsAwayIsAskedRarelyForWhatIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// offered keeps what SetClaims was called with last.
+type offered map[throttle.GroupKey]int
+
+func (offered) Groups(time.Time) []throttle.GroupView { return nil }
+
+func (o offered) SetClaims(_ time.Time, key throttle.GroupKey, starts int) { o[key] = starts }
+
+// A policy was deleted and made again while the API server was away. What the claimer still has of the deleted one must not
+// change how many pods of the new one may start.
+func TestTheClaimsOfADeletedPolicyDoNotCountForTheNextOneOfItsName(t *testing.T) {
+	t.Parallel()
+	for range 20 { // the order of the groups is random
+		limiter, now := offered{}, time.Now()
+		c := New(Options{Limiter: limiter})
+		c.groups = map[string]*group{
+			"old": {demand: demand{key: registry, openAfter: time.Second}, offered: -1, isSet: true},
+			"new": {demand: demand{asked: true, key: registry, limit: 2, wants: 1, openAfter: time.Hour}, claims: map[int]*claim{0: {}}},
+		}
+		c.offer(now)
+		require.Equal(t, offered{registry: 1}, limiter)
+		c.health.since = now.Add(-time.Minute)
+		c.offer(now)
+		require.Equal(t, offered{registry: 1}, limiter, "the new policy does not open yet")
+	}
+}

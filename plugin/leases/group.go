@@ -13,6 +13,7 @@ import (
 
 // demand is what a group needs now.
 type demand struct {
+	asked                           bool   // the limiter has the group
 	id                              string // of the group, in the names of the Leases
 	key                             throttle.GroupKey
 	owner                           types.UID     // of the Leases: the UID of the policy
@@ -46,6 +47,8 @@ type group struct {
 	idle    time.Time // when its claims became unused; zero if all are used
 	offered int       // the last argument of SetClaims
 	isSet   bool      // SetClaims was called
+	// replaced: the policy was deleted and made again, and the limiter's group of this key is one of the newer policy.
+	replaced bool
 }
 
 // missing returns how many more claims the group could use.
