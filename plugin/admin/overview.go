@@ -3,8 +3,8 @@ package admin
 import "github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 
 // Overview is the state of a node in numbers, which the page shows. Every process that reaches the HTTP address
-// can read it without permissions, so it names no pod and no namespace. The metrics at the same address name the groups
-// of StartPolicies.
+// can read it without permissions, so it names no pod and no namespace. The metrics at the same address name neither pods nor
+// groups of StartPolicies, but the entries of startAfter.
 type Overview struct {
 	// About has no Runtime.Socket, Runtime.LastError and Config.Spec, and HeldBy no Detail with the reason StartAfter.
 	About
