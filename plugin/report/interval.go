@@ -15,8 +15,10 @@ const (
 
 	leastWrite = 10 * time.Second // between two writes of one PacemakerNode
 	leastSum   = 20 * time.Second // between two sums, and between two reads of the Lease
-	// sumTimeout is the longest time of one sum: a cluster of 5,000 nodes is listed in ten pages.
-	sumTimeout = 30 * time.Second
+	// nodesInPage bounds the memory of a sum: a PacemakerNode with 64 groups has 31 KB, and several times that once decoded.
+	nodesInPage = 50
+	// mostGroupsSummed is how many groups of all policies are summed up one by one. Users may make any number of groups.
+	mostGroupsSummed = 20_000
 
 	// heartbeat, and up to a quarter more, is the time after which a PacemakerNode is written even without a change. A
 	// PacemakerNode that was not written for v1alpha1.NodeGoneAfter does not count: two heartbeats were due by then.
@@ -30,6 +32,10 @@ func interval(least time.Duration, nodes int) time.Duration {
 
 // sumInterval returns the shortest time between two sums in a cluster of this many nodes.
 func sumInterval(nodes int) time.Duration { return max(leastSum, 2*interval(0, nodes)) }
+
+// sumTimeout returns the longest time of one sum: half of the time until the next one in a large cluster. 5,000 nodes are
+// listed in 100 pages, whose decoding takes some seconds of CPU time.
+func sumTimeout(nodes int) time.Duration { return max(leastSum*3/2, sumInterval(nodes)/2) }
 
 // spread adds up to a quarter to a time at random, so that daemons that started together spread out.
 func spread(d time.Duration) time.Duration { return wait.Jitter(d, 0.25) }

@@ -130,16 +130,17 @@ func (r *Reporter) write(ctx context.Context, now time.Time, uid types.UID, stat
 		where["/status/lastReportTime"] = only
 	}
 	api := r.API.Resource(v1alpha1.NodeResource)
-	err := replaceStatus(ctx, api, r.Object, status, where)
+	written, err := replaceStatus(ctx, api, r.Object, status, where)
 	if apierrors.IsNotFound(err) && only == nil {
 		if err := r.create(ctx, api, uid); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		err = replaceStatus(ctx, api, r.Object, status, where)
+		written, err = replaceStatus(ctx, api, r.Object, status, where)
 	}
 	switch {
 	case err == nil:
 		r.at = &at
+		r.reported.Store(writtenAt(written))
 	case apierrors.IsInvalid(err):
 		return fmt.Errorf("PacemakerNode %s belongs to another node, another daemon has written it, or the CRD is older than the daemon: %w", r.Object, err)
 	}

@@ -33,7 +33,8 @@ type Options struct {
 // other nodes to sum up all PacemakerNodes. Make one with New.
 type Reporter struct {
 	Options
-	nodes atomic.Int64
+	nodes    atomic.Int64
+	reported atomic.Pointer[metav1.Time] // when RunNode last wrote the PacemakerNode, by the API server's clock; nil until then
 
 	// Only RunNode uses these.
 	nodeFaults faultlog.Log

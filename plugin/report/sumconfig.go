@@ -26,40 +26,62 @@ func stopped(n v1alpha1.PacemakerNodeStatus) bool {
 	return c != nil && c.Reason == v1alpha1.ReasonStopped
 }
 
-// sumConfig returns the status of a config from the reports of the nodes. before is its current status.
-func sumConfig(now time.Time, config crd.KnownConfig, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
-	status := v1alpha1.PacemakerConfigStatus{ObservedGeneration: config.Generation}
-	var where, others []string
-	for _, n := range nodes {
-		if stopped(n) {
-			continue
-		}
-		status.ReportingNodes++
-		inForce := n.Config == config.Name && n.Origin != string(crd.OriginFile)
-		if inForce {
-			status.Nodes++
-			if n.ConfigGeneration == config.Generation {
-				status.UpdatedNodes++
-			}
-		}
-		switch {
-		case inForce && len(n.Conflicts) > 0:
-			where, others = append(where, n.NodeName), append(others, n.Conflicts...)
-		case slices.Contains(n.Conflicts, config.Name):
-			where, others = append(where, n.NodeName), append(others, n.Config)
+// configSum is what the reports of the nodes say of one config. It keeps no report.
+type configSum struct {
+	config                   crd.KnownConfig
+	nodes, updated, reported int32
+	where                    names           // the nodes that configs of the same priority also select
+	others                   map[string]bool // the names of those configs
+}
+
+func newConfigSum(config crd.KnownConfig) *configSum {
+	return &configSum{config: config, others: map[string]bool{}}
+}
+
+// add adds the report of a node.
+func (s *configSum) add(n v1alpha1.PacemakerNodeStatus) {
+	if stopped(n) {
+		return
+	}
+	s.reported++
+	inForce := n.Config == s.config.Name && n.Origin != string(crd.OriginFile)
+	if inForce {
+		s.nodes++
+		if n.ConfigGeneration == s.config.Generation {
+			s.updated++
 		}
 	}
+	switch {
+	case inForce && len(n.Conflicts) > 0:
+		s.where.add(n.NodeName)
+		for _, other := range n.Conflicts {
+			s.others[other] = true
+		}
+	case slices.Contains(n.Conflicts, s.config.Name):
+		s.where.add(n.NodeName)
+		s.others[n.Config] = true
+	}
+}
+
+// status returns the status of the config. before is its current status.
+func (s *configSum) status(now time.Time, before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
 	accepted := metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: reasonValid}
-	if config.Fault != "" {
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, reasonInvalid, "the newest generation is invalid and ignored: "+config.Fault
+	if s.config.Fault != "" {
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, reasonInvalid, "the newest generation is invalid and ignored: "+s.config.Fault
 	}
 	conflicting := metav1.Condition{Type: v1alpha1.ConditionConflicting, Status: metav1.ConditionFalse, Reason: reasonNoConflict}
-	if len(where) > 0 {
+	if s.where.count > 0 {
+		var others names
+		for name := range s.others {
+			others.add(name)
+		}
 		conflicting.Status, conflicting.Reason = metav1.ConditionTrue, reasonSamePriority
-		conflicting.Message = fmt.Sprintf("of the same priority on %d nodes (%s), where the first by name is in force: %s", len(where), some(where), some(others))
+		conflicting.Message = fmt.Sprintf("of the same priority on %d nodes (%s), where the first by name is in force: %s", s.where.count, s.where, others)
 	}
-	status.Conditions = summed(before.Conditions, now, config.Generation, accepted, conflicting)
-	return status
+	return v1alpha1.PacemakerConfigStatus{
+		ObservedGeneration: s.config.Generation, Nodes: s.nodes, UpdatedNodes: s.updated, ReportingNodes: s.reported,
+		Conditions: summed(before.Conditions, now, s.config.Generation, accepted, conflicting),
+	}
 }
 
 // summed returns before with these conditions, each instead of the one of its type. It sets their generation and time.

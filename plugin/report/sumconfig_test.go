@@ -25,6 +25,15 @@ func withConfig(node, config string, generation int64, conflicts ...string) v1al
 	}
 }
 
+// sumConfig returns the status of a config from the reports of the nodes.
+func sumConfig(now time.Time, config crd.KnownConfig, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
+	s := newConfigSum(config)
+	for _, n := range nodes {
+		s.add(n)
+	}
+	return s.status(now, before)
+}
+
 func TestTheStatusOfAConfigSaysWhereItIsInForce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -46,24 +44,26 @@ func (r *Reporter) RunSummary(ctx context.Context, all Summed) {
 	}
 }
 
-// sumIfDue sums up if that is due and no other daemon does it. mine reports whether this daemon did.
+// sumIfDue sums up if that is due, no other daemon does it, and this daemon has written its own PacemakerNode: the time of
+// that says which of the others are old. mine reports whether this daemon did.
 func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, sumTimeout)
+	ctx, cancel := context.WithTimeout(ctx, sumTimeout(r.Nodes()))
 	defer cancel()
 	lease, due, err := r.read(ctx)
-	if err != nil || !due {
+	own := r.reported.Load()
+	if err != nil || !due || own == nil {
 		return false, err
 	}
 	// Before the list, because many daemons may find a sum due in the time that a list takes.
 	if mine, err = r.take(ctx, lease); !mine || err != nil {
 		return false, err
 	}
-	nodes, err := r.reports(ctx)
-	if err != nil {
+	t := newTally(all)
+	if err = r.eachReport(ctx, *own, t.add); err != nil {
 		r.seenAt = r.seenAt.Add(sumInterval(r.Nodes())) // another daemon, which may be able to list, is next
 		return false, err
 	}
-	r.setNodes(len(nodes))
+	r.setNodes(t.nodes)
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, nodesAnnotation, strconv.Itoa(r.Nodes()))
 	if mine, err = r.take(ctx, lease); !mine || err != nil {
 		return false, err
@@ -72,21 +72,24 @@ func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err err
 		r.begun = true
 		r.Log.WithField("lease", r.Lease).Info("this daemon takes turns with others to sum up the PacemakerNodes")
 	}
+	return true, r.writeSums(ctx, t)
+}
+
+// writeSums writes each status that has changed.
+func (r *Reporter) writeSums(ctx context.Context, t *tally) error {
 	var sums []func() error
 	now := time.Now()
-	for _, policy := range all.Policies() {
+	for _, p := range t.policies {
 		sums = append(sums, func() error {
-			return sum(ctx, r.API.Resource(v1alpha1.PolicyResource), v1alpha1.PolicyKind, policy.ObjectMeta,
-				func(before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
-					return sumPolicy(now, policy, nodes, before)
-				})
+			return sum(ctx, r.API.Resource(v1alpha1.PolicyResource), v1alpha1.PolicyKind, p.policy.ObjectMeta,
+				func(before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus { return p.status(now, before) })
 		})
 	}
-	for _, config := range all.Configs() {
+	for _, c := range t.configs {
 		sums = append(sums, func() error {
-			return sum(ctx, r.API.Resource(v1alpha1.Resource), v1alpha1.Kind, config.ObjectMeta,
+			return sum(ctx, r.API.Resource(v1alpha1.Resource), v1alpha1.Kind, c.config.ObjectMeta,
 				func(before v1alpha1.PacemakerConfigStatus) v1alpha1.PacemakerConfigStatus {
-					return sumConfig(now, config, nodes, before)
+					return c.status(now, before)
 				})
 		})
 	}
@@ -94,45 +97,31 @@ func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err err
 	for _, i := range rand.Perm(len(sums)) { // if time does not suffice for all, it is not always lacking for the same ones
 		faults[i] = sums[i]()
 	}
-	return true, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
-// reports returns the status of the PacemakerNodes of this instance, in the order of their names, each with the time at
-// which it was written by the API server's clock. It leaves out those that were written more than NodeGoneAfter before
-// the status of this node: their daemons are gone and could not report that they were stopped. If this node has none,
-// the newest counts.
-func (r *Reporter) reports(ctx context.Context) (there []v1alpha1.PacemakerNodeStatus, err error) {
-	var latest metav1.Time // not the newest in any case, which may be of a time when the API server's clock was ahead
-	mine := false
-	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.API.Resource(v1alpha1.NodeResource).List(ctx, o)
-	}
-	err = pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		u, _ := object.(*unstructured.Unstructured) // the list holds nothing else
-		status := statusOf[v1alpha1.PacemakerNodeStatus](u)
-		if status.Instance != r.Instance || status.LastReportTime == nil {
+// eachReport calls f with the status of each PacemakerNode of this instance, in the order of their names. It leaves out
+// those that were written more than NodeGoneAfter before the time own, when this node's was written: their daemons are gone
+// and could not report that they were stopped. Both times are by the API server's clock, so after an outage of the API
+// server no node is left out. At most one page of PacemakerNodes is in memory. So there is no second try without pages, as
+// client-go's pager makes it, if the version of the first page is too old for the next one.
+func (r *Reporter) eachReport(ctx context.Context, own metav1.Time, f func(v1alpha1.PacemakerNodeStatus)) error {
+	for o := (metav1.ListOptions{Limit: nodesInPage}); ; {
+		page, err := r.API.Resource(v1alpha1.NodeResource).List(ctx, o)
+		if err != nil {
+			return fmt.Errorf("list the PacemakerNodes: %w", err)
+		}
+		for i := range page.Items {
+			u := &page.Items[i]
+			status := statusOf[v1alpha1.PacemakerNodeStatus](u)
+			if status.Instance == r.Instance && status.LastReportTime != nil && own.Sub(writtenAt(u).Time) <= v1alpha1.NodeGoneAfter {
+				f(status)
+			}
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
 			return nil
 		}
-		status.Version, status.Signal = "", "" // not needed here
-		for i := range status.Conditions {
-			status.Conditions[i].Message = ""
-		}
-		status.LastReportTime = writtenAt(u)
-		switch {
-		case u.GetName() == r.Object:
-			latest, mine = *status.LastReportTime, true
-		case !mine && latest.Before(status.LastReportTime):
-			latest = *status.LastReportTime
-		}
-		there = append(there, status)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the PacemakerNodes: %w", err)
 	}
-	return slices.DeleteFunc(there, func(n v1alpha1.PacemakerNodeStatus) bool {
-		return latest.Sub(n.LastReportTime.Time) > v1alpha1.NodeGoneAfter
-	}), nil
 }
 
 // writtenAt returns when the status of an object was last written, by the API server's clock.
@@ -149,8 +138,8 @@ func writtenAt(u *unstructured.Unstructured) *metav1.Time {
 // statusOf returns the status of an object. It returns the zero value if there is no valid status, which the caller
 // then replaces.
 func statusOf[T any](u *unstructured.Unstructured) (status T) {
-	object, _, err := unstructured.NestedMap(u.Object, "status")
-	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil {
+	object, _ := u.Object["status"].(map[string]any)
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil {
 		var none T
 		return none
 	}
@@ -166,7 +155,7 @@ func sum[S any](ctx context.Context, api dynamic.ResourceInterface, kind string,
 		if equality.Semantic.DeepEqual(before, status) {
 			return nil
 		}
-		err = replaceStatus(ctx, api, object.Name, status, map[string]any{"/metadata/uid": object.UID})
+		_, err = replaceStatus(ctx, api, object.Name, status, map[string]any{"/metadata/uid": object.UID})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the status of %s %s: %w", kind, object.Name, err)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
@@ -80,8 +81,13 @@ func (w *summing) daemon(name string) *Reporter {
 	w.t.Helper()
 	log, hook := logtest.NewNullLogger()
 	w.log = hook
-	return New(Options{API: w.api, Leases: kubetest.Of(w.kube).Leases("pod-pacemaker"), NodeName: name, Lease: leaseName, Log: log})
+	r := New(Options{API: w.api, Leases: kubetest.Of(w.kube).Leases("pod-pacemaker"), NodeName: name, Lease: leaseName, Log: log})
+	r.wroteNow()
+	return r
 }
+
+// wroteNow is what RunNode does when it has written this daemon's PacemakerNode.
+func (r *Reporter) wroteNow() { r.reported.Store(new(metav1.Now())) }
 
 func (w *summing) policies() []crd.KnownPolicy {
 	known := knownPolicy(w.t, t1)
@@ -239,6 +245,36 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 	}
 }
 
+// Without its own PacemakerNode, a daemon does not know which of the others are old, and another daemon sums up.
+func TestADaemonThatHasNotReportedTakesNoTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSumming(t)
+		w.s.Object = "a"
+		w.s.reported.Store(nil)
+		w.creates(usedOn("b", 1))
+		stopSums := w.runs(w.s)
+		w.passes(2 * longestLook)
+		assert.Zero(t, w.counts("list"))
+
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.s.RunNode(ctx, Facts{
+				NodeUID: func() types.UID { return "uid-a" },
+				Status:  func() v1alpha1.PacemakerNodeStatus { return usedOn("a", 2) },
+			})
+		}()
+		w.passes(leastWrite + 2*longestLook)
+		assert.Equal(t, 2, w.s.Nodes())
+		assert.EqualValues(t, 3, w.status().Used.Running.Pods)
+		stopSums()
+		stop()
+		<-done
+	})
+}
+
 // A list of many PacemakerNodes takes seconds, in which the daemons of other nodes look at the Lease.
 func TestWhileOneListsTheSumIsNotDue(t *testing.T) {
 	t.Parallel()
@@ -342,6 +378,7 @@ func TestSilentNodesDoNotCount(t *testing.T) {
 			time.Sleep(heartbeat)
 			silentFor := time.Since(began)
 			_, err = nodes.Update(t.Context(), behind(), metav1.UpdateOptions{})
+			w.s.wroteNow()
 			require.NoError(t, err)
 			w.passes(2 * longestLook)
 			want := 2
@@ -467,8 +504,7 @@ func TestAReportOfTheFutureHidesNoOtherNode(t *testing.T) {
 	ahead.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "pod-pacemaker", Subresource: "status", Time: &at}})
 	_, err := w.api.Resource(v1alpha1.NodeResource).Create(t.Context(), ahead, metav1.CreateOptions{})
 	require.NoError(t, err)
-	w.s.Object = "a"
-	nodes, err := w.s.reports(t.Context())
-	require.NoError(t, err)
-	require.Len(t, nodes, 4)
+	nodes := 0
+	require.NoError(t, w.s.eachReport(t.Context(), *w.s.reported.Load(), func(v1alpha1.PacemakerNodeStatus) { nodes++ }))
+	require.Equal(t, 4, nodes)
 }

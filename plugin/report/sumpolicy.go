@@ -32,67 +32,89 @@ const (
 	mostThrottled = 64
 )
 
-// sumPolicy returns the status of a policy from the reports of the nodes. before is its current status.
-func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
-	status := v1alpha1.StartPolicyStatus{ObservedGeneration: policy.Generation}
-	groups := map[string]v1alpha1.PolicyGroup{}
-	var late, unable []string
-	why, cut := "", false
-	for _, n := range nodes {
-		i := slices.IndexFunc(n.Policies, func(p v1alpha1.NodePolicy) bool { return p.Name == policy.Name })
-		if i < 0 || stopped(n) {
-			cut = cut || len(n.Policies) >= v1alpha1.MostNodePolicies
+// policySum is what the reports of the nodes say of one policy. It keeps no report.
+type policySum struct {
+	policy            crd.KnownPolicy
+	nodes, groupCount int32
+	groups            map[string]v1alpha1.PolicyGroup
+	rest              v1alpha1.PolicyGroup // the sum of the groups for which there is no room in groups
+	late, unable      names                // the nodes that have another generation in force, and those that cannot evaluate the policy
+	why               string               // a node cannot evaluate it
+	cut               bool                 // a node may have the policy in force without reporting it
+}
+
+func newPolicySum(policy crd.KnownPolicy) *policySum {
+	return &policySum{policy: policy, groups: map[string]v1alpha1.PolicyGroup{}}
+}
+
+// add adds the report of a node. room is the number of groups that may still be kept.
+func (s *policySum) add(n v1alpha1.PacemakerNodeStatus, room *int) {
+	i := slices.IndexFunc(n.Policies, func(p v1alpha1.NodePolicy) bool { return p.Name == s.policy.Name })
+	if i < 0 || stopped(n) {
+		s.cut = s.cut || len(n.Policies) >= v1alpha1.MostNodePolicies
+		return
+	}
+	reported := n.Policies[i]
+	s.nodes++
+	s.groupCount = max(s.groupCount, reported.GroupCount)
+	if reported.Generation != s.policy.Generation {
+		s.late.add(n.NodeName)
+	}
+	if reported.Fault != "" {
+		s.unable.add(n.NodeName)
+		s.why = reported.Fault
+	}
+	for _, g := range reported.Groups {
+		known, has := s.groups[g.Group]
+		if !has && *room <= 0 {
+			s.rest = add(s.rest, g)
 			continue
 		}
-		reported := n.Policies[i]
-		status.Nodes++
-		status.GroupCount = max(status.GroupCount, reported.GroupCount)
-		if reported.Generation != policy.Generation {
-			late = append(late, n.NodeName)
+		if !has {
+			*room--
 		}
-		if reported.Fault != "" {
-			unable, why = append(unable, n.NodeName), reported.Fault
-		}
-		for _, g := range reported.Groups {
-			groups[g.Group] = add(groups[g.Group], g)
-		}
+		s.groups[g.Group] = add(known, g)
 	}
-	sumGroups(&status, groups)
-	if policy.Valid != nil {
-		limits := startpolicy.Compile(policy.Valid).LimitsAt(now).Limits
+}
+
+// status returns the status of the policy. before is its current status.
+func (s *policySum) status(now time.Time, before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
+	status := v1alpha1.StartPolicyStatus{ObservedGeneration: s.policy.Generation, Nodes: s.nodes}
+	s.sumGroups(&status)
+	if s.policy.Valid != nil {
+		limits := startpolicy.Compile(s.policy.Valid).LimitsAt(now).Limits
 		status.CalculatedLimits = limits.DeepCopy()
 	}
-	c := policyReadiness(policy, status.Nodes, cut, late, unable, why)
-	status.Conditions = summed(before.Conditions, now, policy.Generation, c)
+	status.Conditions = summed(before.Conditions, now, s.policy.Generation, s.readiness())
 	return status
 }
 
-// policyReadiness returns the condition Ready. cut reports whether a node may have the policy in force without reporting it.
-func policyReadiness(policy crd.KnownPolicy, nodes int32, cut bool, late, unable []string, why string) metav1.Condition {
+// readiness returns the condition Ready.
+func (s *policySum) readiness() metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
 	switch {
-	case policy.Fault != "":
-		c.Reason, c.Message = reasonInvalid, "the newest generation is invalid and ignored: "+policy.Fault
-	case nodes == 0 && cut:
+	case s.policy.Fault != "":
+		c.Reason, c.Message = reasonInvalid, "the newest generation is invalid and ignored: "+s.policy.Fault
+	case s.nodes == 0 && s.cut:
 		c.Status, c.Reason = metav1.ConditionUnknown, reasonNotReported
 		c.Message = fmt.Sprintf("a node reports only the first %d policies by name, of those that are in force on it", v1alpha1.MostNodePolicies)
-	case nodes == 0:
+	case s.nodes == 0:
 		c.Reason, c.Message = reasonNoNodes, "in force on no node"
-	case len(late) > 0:
-		c.Reason, c.Message = reasonUpdating, fmt.Sprintf("%d of %d nodes have another generation in force: %s", len(late), nodes, some(late))
-	case len(unable) > 0:
-		c.Reason, c.Message = reasonNotEvaluated, fmt.Sprintf("it holds no pod on %d of %d nodes: %s: %s", len(unable), nodes, some(unable), why)
+	case s.late.count > 0:
+		c.Reason, c.Message = reasonUpdating, fmt.Sprintf("%d of %d nodes have another generation in force: %s", s.late.count, s.nodes, s.late)
+	case s.unable.count > 0:
+		c.Reason, c.Message = reasonNotEvaluated, fmt.Sprintf("it holds no pod on %d of %d nodes: %s: %s", s.unable.count, s.nodes, s.unable, s.why)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all %d nodes", nodes)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all %d nodes", s.nodes)
 	}
 	return c
 }
 
 // sumGroups sets the sums and the largest groups, the largest first.
-func sumGroups(status *v1alpha1.StartPolicyStatus, groups map[string]v1alpha1.PolicyGroup) {
-	status.GroupCount = max(status.GroupCount, int32(len(groups)))
-	var all v1alpha1.PolicyGroup
-	for _, g := range groups {
+func (s *policySum) sumGroups(status *v1alpha1.StartPolicyStatus) {
+	status.GroupCount = max(s.groupCount, int32(len(s.groups)))
+	all := s.rest
+	for _, g := range s.groups {
 		all = add(all, g)
 		status.Groups = append(status.Groups, g)
 	}
@@ -126,16 +148,29 @@ func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {
 	return sum
 }
 
-// union returns all names sorted, without duplicates.
-func union(names ...[]string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(names...))))
+// union returns the elements of both, sorted and without duplicates.
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// some returns the first names, sorted, and the number of the others.
-func some(names []string) string {
-	names = union(names)
-	if more := len(names) - namesShown; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), more)
+// names counts names, and keeps the first ones by the alphabet for a message. Each must be added once only.
+type names struct {
+	count int
+	first []string
+}
+
+func (n *names) add(name string) {
+	n.count++
+	at, _ := slices.BinarySearch(n.first, name)
+	n.first = slices.Insert(n.first, at, name)
+	n.first = n.first[:min(len(n.first), namesShown)]
+}
+
+// String returns the first names, and the number of the others.
+func (n names) String() string {
+	shown := strings.Join(n.first, ", ")
+	if more := n.count - len(n.first); more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
 	}
-	return strings.Join(names, ", ")
+	return shown
 }

@@ -44,6 +44,15 @@ func group(name string, pods, waiting int32, cpu string, throttled ...string) v1
 	}
 }
 
+// sumPolicy returns the status of a policy from the reports of the nodes.
+func sumPolicy(now time.Time, policy crd.KnownPolicy, nodes []v1alpha1.PacemakerNodeStatus, before v1alpha1.StartPolicyStatus) v1alpha1.StartPolicyStatus {
+	s, room := newPolicySum(policy), mostGroupsSummed
+	for _, n := range nodes {
+		s.add(n, &room)
+	}
+	return s.status(now, before)
+}
+
 func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 	t.Parallel()
 	status := sumPolicy(policyNow, knownPolicy(t, t1), []v1alpha1.PacemakerNodeStatus{
@@ -98,6 +107,40 @@ func TestOnlyTheLargestGroupsAreReported(t *testing.T) {
 	assert.Equal(t, "g39", status.Groups[0].Group)
 	assert.EqualValues(t, 5000, status.GroupCount)
 	assert.EqualValues(t, 780, status.Used.Running.Pods, "the sum includes all groups")
+}
+
+// Users may make any number of groups. The sums have all of them, also those for which there was no room.
+func TestGroupsWithoutRoomAreInTheSums(t *testing.T) {
+	t.Parallel()
+	s, room := newPolicySum(knownPolicy(t, t1)), 2
+	for i := range 3 {
+		s.add(tells(fmt.Sprint("n", i), v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 2, Groups: []v1alpha1.PolicyGroup{
+			group("all", 1, 0, "1m"), group(fmt.Sprint("g", i), 10, 1, "1m", fmt.Sprint("limit-", i)),
+		}}), &room)
+	}
+	status := s.status(policyNow, v1alpha1.StartPolicyStatus{})
+	assert.Zero(t, room)
+	assert.EqualValues(t, 33, status.Used.Running.Pods)
+	assert.EqualValues(t, "6m", status.Used.Running.Requests["cpu"])
+	assert.EqualValues(t, 3, status.Waiting)
+	assert.Equal(t, []string{"limit-0", "limit-1", "limit-2"}, status.Throttled)
+	require.Len(t, status.Groups, 2)
+	assert.Equal(t, "g0", status.Groups[0].Group)
+	assert.EqualValues(t, 3, status.Groups[1].Used.Running.Pods, "a group that is shown has the pods of all nodes")
+}
+
+// A message names some nodes, and says how many others there are.
+func TestAMessageNamesTheFirstNodes(t *testing.T) {
+	t.Parallel()
+	var n names
+	assert.Empty(t, n.String())
+	for _, name := range []string{"g", "b", "a", "f", "c"} {
+		n.add(name)
+	}
+	assert.Equal(t, "a, b, c, f, g", n.String())
+	n.add("d")
+	n.add("z")
+	assert.Equal(t, "a, b, c, d, f and 2 more", n.String())
 }
 
 // No sum of the nodes' reports overflows, and what is not an amount counts as 0.
