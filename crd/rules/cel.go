@@ -133,7 +133,7 @@ func (p *parser) arguments(last string) (all []expression) {
 }
 
 func called(function string, arguments []expression) expression {
-	if functions[function] == nil && function != ".all" && function != "has" {
+	if functions[function] == nil && function != ".all" && function != ".exists_one" && function != "has" {
 		panic("unknown function " + function)
 	}
 	return expression{call: function, arguments: arguments}
@@ -172,6 +172,8 @@ func (s *scope) value(e expression) any {
 		return s.both(e.call == "&&", e.arguments)
 	case ".all":
 		return s.all(e.arguments)
+	case ".exists_one":
+		return s.existsOne(e.arguments)
 	}
 	values := make([]any, len(e.arguments))
 	for i, a := range e.arguments {
@@ -202,14 +204,7 @@ func (s *scope) both(want bool, operands []expression) any {
 
 // all returns whether an expression is true of each element or key, for which a variable stands in it.
 func (s *scope) all(arguments []expression) any {
-	of := s.value(arguments[0])
-	elements, _ := of.([]any)
-	if object, ok := of.(map[string]any); ok {
-		for _, key := range sortedKeys(object) {
-			elements = append(elements, key)
-		}
-	}
-	for _, element := range elements {
+	for _, element := range s.elements(arguments[0]) {
 		s.variables[text(arguments[1].value)] = element
 		if s.value(arguments[2]) != true {
 			s.wrong = element
@@ -217,6 +212,30 @@ func (s *scope) all(arguments []expression) any {
 		}
 	}
 	return true
+}
+
+// existsOne returns whether an expression is true of exactly one element or key.
+func (s *scope) existsOne(arguments []expression) any {
+	n := 0
+	for _, element := range s.elements(arguments[0]) {
+		s.variables[text(arguments[1].value)] = element
+		if s.value(arguments[2]) == true {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// elements returns the elements of a list, or the keys of a map.
+func (s *scope) elements(e expression) []any {
+	of := s.value(e)
+	elements, _ := of.([]any)
+	if object, ok := of.(map[string]any); ok {
+		for _, key := range sortedKeys(object) {
+			elements = append(elements, key)
+		}
+	}
+	return elements
 }
 
 // functions have the values of their arguments, none of which is noValue. What a method is called on comes first.

@@ -123,10 +123,12 @@ type PacemakerConfigSpec struct {
 	// startAfter lists pods of the node that others wait for, like those of the CNI agent: after
 	// a boot, a pod that is not exempt starts only once a pod of each entry is ready on its node,
 	// or has had its time. maxWait does not apply to this wait. The pods listed here must be
-	// exempt: otherwise they wait for themselves. At most 16.
+	// exempt: otherwise they wait for themselves. At most 16, of which no two name the same pods.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.daemonSet) || self.exists_one(b, has(b.daemonSet) && b.daemonSet == a.daemonSet))",message="must not name a DaemonSet twice"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.podSelector) || !has(a.__namespace__) || self.exists_one(b, has(b.podSelector) && has(b.__namespace__) && b.podSelector == a.podSelector && b.__namespace__ == a.__namespace__))",message="must not have the same podSelector twice for a namespace"
 	StartAfter []StartAfter `json:"startAfter,omitempty"`
 
 	// exemptions say which pods never wait. Static pods never wait, whatever is set here.

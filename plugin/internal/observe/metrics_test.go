@@ -75,6 +75,21 @@ pod_pacemaker_config_generation{config="test",origin="File"} 3
 `), "pod_pacemaker_config_generation"))
 }
 
+// Equal samples fail a scrape, and with it all metrics of the daemon. The API server of an older version of the custom
+// resource definition has accepted an entry twice.
+func TestAnEntryOfStartAfterThatIsThereTwiceFailsNoScrape(t *testing.T) {
+	t.Parallel()
+	_, registry := observing(throttle.New(time.Now(), throttle.Settings{}), func() (s admin.Status) {
+		for _, state := range []AfterState{AfterTimedOut, AfterWaiting, AfterWaiting} {
+			s.StartAfter = append(s.StartAfter, admin.StartAfter{For: "kube-system/cilium", State: string(state)})
+		}
+		return s
+	})
+	n, err := testutil.GatherAndCount(registry, "pod_pacemaker_start_after")
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+}
+
 // increase() sees no increase where a series begins, so these begin with the daemon.
 func TestAlertsSeeTheFirstEvent(t *testing.T) {
 	t.Parallel()

@@ -47,8 +47,13 @@ func newStateMetrics(s Scraped) *scrape {
 		for _, reason := range s.Delays {
 			put(registrationWaits, oneIf(reason == s.Delay()), reason)
 		}
+		// Two equal samples would fail the whole scrape. A configuration of an older version may have an entry twice.
+		seen := map[[2]string]bool{}
 		for _, a := range now.StartAfter {
-			put(after, 1, a.For, a.State)
+			if labels := [...]string{a.For, a.State}; !seen[labels] {
+				seen[labels] = true
+				put(after, 1, labels[:]...)
+			}
 		}
 		dropped := uint64(0)
 		if s.LogDropped != nil {
