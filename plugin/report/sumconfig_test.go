@@ -86,7 +86,7 @@ func TestTheStatusOfAConfigIsWrittenOnlyWhenItChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSumming(t)
-		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "uid-of-config"}}}
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "uid-of-config", "generation": int64(3)}}}
 		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 		configs := w.api.Resource(v1alpha1.Resource)
 		_, err := configs.Create(t.Context(), u, metav1.CreateOptions{})

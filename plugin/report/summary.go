@@ -146,10 +146,15 @@ func statusOf[T any](u *unstructured.Unstructured) (status T) {
 	return status
 }
 
-// sum writes the status of an object, which of returns for the present one, if it has changed and the object is there.
+// sum writes the status of an object, which of returns for the present one, if it has changed and the object is there. If
+// the object has another generation than the one that was summed up, the watch of this daemon is behind, and the status
+// stays: the next daemon knows more.
 func sum[S any](ctx context.Context, api dynamic.ResourceInterface, kind string, object metav1.ObjectMeta, of func(before S) S) error {
 	u, err := api.Get(ctx, object.Name, metav1.GetOptions{})
 	if err == nil {
+		if u.GetGeneration() != object.Generation {
+			return nil
+		}
 		before := statusOf[S](u)
 		status := of(before)
 		if equality.Semantic.DeepEqual(before, status) {

@@ -68,7 +68,7 @@ type summing struct {
 func newSumming(t *testing.T) *summing {
 	t.Helper()
 	w := &summing{t: t, api: fakeAPI(), kube: kubefake.NewClientset()}
-	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t1", "uid": "uid-of-t1"}}}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t1", "uid": "uid-of-t1", "generation": int64(3)}}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.PolicyKind))
 	_, err := w.api.Resource(v1alpha1.PolicyResource).Create(t.Context(), u, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -192,6 +192,22 @@ func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
 		assert.Zero(t, w.counts("patch"))
 		stop()
 	})
+}
+
+// The watch of a daemon may be behind. It must not write that an older generation is in force.
+func TestADaemonThatIsBehindWritesNoStatus(t *testing.T) {
+	t.Parallel()
+	w := newSumming(t)
+	w.creates(usedOn("a", 1))
+	u, err := w.api.Resource(v1alpha1.PolicyResource).Get(t.Context(), "t1", metav1.GetOptions{})
+	require.NoError(t, err)
+	u.SetGeneration(4)
+	_, err = w.api.Resource(v1alpha1.PolicyResource).Update(t.Context(), u, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	mine, err := w.s.sumIfDue(t.Context(), w.all())
+	require.NoError(t, err)
+	assert.True(t, mine)
+	assert.Zero(t, w.counts("patch"))
 }
 
 // Three daemons together sum up as often as one, even if one of them ends. All know the number of nodes.
@@ -459,7 +475,7 @@ func TestEachPolicyIsSummedUpAtSomeTime(t *testing.T) {
 			}
 			get, _ := a.(clienttest.GetAction)
 			summed[get.GetName()] = true
-			return true, &unstructured.Unstructured{Object: map[string]any{}}, nil
+			return true, &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(3)}}}, nil
 		})
 		w.api.PrependReactor("patch", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
 			return true, &unstructured.Unstructured{Object: map[string]any{}}, nil
