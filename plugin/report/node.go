@@ -66,7 +66,7 @@ func (r *Reporter) report(ctx context.Context, now time.Time, f Facts) error {
 	if r.written != nil && r.owner == uid && now.Before(r.due) && equality.Semantic.DeepEqual(*r.written, settled(status, *r.written)) {
 		return nil
 	}
-	r.written, r.at = nil, nil // until the write has succeeded
+	r.written = nil // until the write has succeeded
 	if err := r.write(ctx, now, uid, status, nil); err != nil {
 		return err
 	}

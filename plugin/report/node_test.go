@@ -284,6 +284,26 @@ func TestAStoppedDaemonLeavesTheReportOfTheNextOne(t *testing.T) {
 	})
 }
 
+// The same if its own last write failed: the next daemon may have written the status since.
+func TestAStoppedDaemonThatCouldNotWriteLeavesTheReportOfTheNextOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pass(leastWrite)
+		var away atomic.Bool
+		away.Store(true)
+		w.react(func(clienttest.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
+		})
+		w.set(func(f *facts) { f.status.Waiting++ })
+		w.pass(2 * leastWrite)
+		assert.Len(t, w.logged(), 1)
+		away.Store(false)
+		next := New(w.r.Options)
+		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second), w.given()))
+		w.stop()
+		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionConnected))
+	})
+}
+
 // An administrator who removes everything may delete the PacemakerNodes before the daemons.
 func TestAStoppedDaemonLeavesNoEmptyObject(t *testing.T) {
 	inWorld(t, func(w *world) {

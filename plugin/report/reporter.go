@@ -42,7 +42,7 @@ type Reporter struct {
 	written    *v1alpha1.PacemakerNodeStatus // the last written status; nil if there is none, or if that is unknown
 	owner      types.UID                     // of the Node that owns the object in which written is
 	due        time.Time                     // of the next heartbeat
-	at         *metav1.Time                  // when written was written; nil if written is nil
+	at         *metav1.Time                  // when a write last succeeded, in the status; nil until then
 
 	// Only RunSummary uses these.
 	sumFaults faultlog.Log
