@@ -21,7 +21,8 @@ type Set struct {
 	states    []State                         // in the order in which WithPolicies got them
 	limits    map[string]throttle.GroupLimits // by the name of the policy
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
-	// since, and one will at next. Each is zero if there is no such override.
+	// since, and one will at next, or a fault has lasted long enough to be reported. Each is zero if there is nothing of
+	// the kind.
 	since, next time.Time
 	extracting  bool              // the pod watch extracts facts
 	needs       startpolicy.Needs // what it extracts
@@ -35,6 +36,10 @@ const (
 	namespacesUnread  = "the labels of the namespaces are not read yet; if this lasts, the daemon's log says why"
 	namespacesUnknown = "the labels of namespaces are not known: there is no API server to ask"
 )
+
+// unreadFor is how long the labels of namespaces may be unread before that is reported as the fault of a policy: the watch of
+// namespaces begins with the first policy that needs them.
+const unreadFor = 30 * time.Second
 
 // New returns a Set without policies. server reports whether there is an API server. Without one, the labels of
 // namespaces are not known, and policies of the scope Cluster cannot count starts.
@@ -80,7 +85,7 @@ func (s *Set) Suspend(now time.Time, suspended bool) (*Set, *Changes) {
 	return s.change(now, func(next *Set) { next.suspended = suspended })
 }
 
-// Advance begins and ends the temporary overrides that are due. The wall clock may be set, so call it from time to time
+// Advance begins and ends the temporary overrides that are due, and reports faults that have lasted. The wall clock may be set, so call it from time to time
 // even if none is due by Next.
 func (s *Set) Advance(now time.Time) (*Set, *Changes) {
 	if !now.Before(s.since) && (s.next.IsZero() || now.Before(s.next)) {
@@ -89,7 +94,8 @@ func (s *Set) Advance(now time.Time) (*Set, *Changes) {
 	return s.change(now, func(*Set) {})
 }
 
-// Next returns when the next temporary override begins or ends, or zero if none will.
+// Next returns when to call Advance: when the next temporary override begins or ends, or a fault is to be reported. It is
+// zero if none will.
 func (s *Set) Next() time.Time { return s.next }
 
 // State returns the policies in force, in the order in which Compile got them.
@@ -113,6 +119,7 @@ func (s *Set) change(now time.Time, f func(next *Set)) (*Set, *Changes) {
 	for i := range next.states {
 		one := &next.states[i]
 		next.evaluate(now, one)
+		next.report(now, one, before[one.Object.Name])
 		c.note(before[one.Object.Name], *one)
 		delete(before, one.Object.Name)
 	}
@@ -129,9 +136,7 @@ const unclaimed = "the starts of the whole cluster are not counted: that needs a
 // evaluate finds what holds pods of a policy now. It is part of change.
 func (s *Set) evaluate(now time.Time, one *State) {
 	one.Calculated = one.Policy.LimitsAt(now)
-	if next := one.Calculated.Next; !next.IsZero() && (s.next.IsZero() || next.Before(s.next)) {
-		s.next = next
-	}
+	s.wake(one.Calculated.Next)
 	if one.Calculated.Since.After(s.since) {
 		s.since = one.Calculated.Since
 	}
@@ -151,6 +156,29 @@ func (s *Set) evaluate(now time.Time, one *State) {
 	}
 	limits.MaxWait = one.Object.Spec.MaxWait.Or(0)
 	s.limits[one.Object.Name] = limits
+}
+
+// wake makes Next return this time if that is the earliest. Zero is none.
+func (s *Set) wake(at time.Time) {
+	if !at.IsZero() && (s.next.IsZero() || at.Before(s.next)) {
+		s.next = at
+	}
+}
+
+// report decides whether the fault of a policy is to be reported. before is its last state. It is part of change.
+func (s *Set) report(now time.Time, one *State, before State) {
+	one.reported, one.unreadSince = one.Fault, time.Time{}
+	if one.Fault != namespacesUnread {
+		return
+	}
+	one.unreadSince = before.unreadSince
+	if one.unreadSince.IsZero() {
+		one.unreadSince = now
+	}
+	if due := one.unreadSince.Add(unreadFor); now.Before(due) {
+		one.reported = before.reported
+		s.wake(due)
+	}
 }
 
 // Pod is what policies need to know of a pod.

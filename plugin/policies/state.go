@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
@@ -18,6 +20,9 @@ type State struct {
 	Calculated startpolicy.Calculated
 	// Fault is why the policy holds no pod; empty if nothing is wrong with it.
 	Fault string
+
+	reported    string    // the Fault that Changes had last; empty if it had none, or its end
+	unreadSince time.Time // since when the Fault is namespacesUnread; zero if it is another or none
 }
 
 // Compile compiles valid policies for [Set.WithPolicies]. The policies must not be changed afterwards. It may take
@@ -31,9 +36,10 @@ func Compile(inForce []*v1alpha1.StartPolicy) (compiled []State) {
 
 // Changes are what others need to know about a new Set.
 type Changes struct {
-	// Faults are why policies hold no pod, by name, where that is new.
+	// Faults are why policies hold no pod, by name, where that is new. That the labels of namespaces are not read yet is
+	// among them only once that has lasted for 30 s.
 	Faults map[string]string
-	// Evaluated are the policies that had a fault and have none now. Gone are those that had a fault and do not exist
+	// Evaluated are the policies that had a fault in Faults and have none now. Gone are those that had one and do not exist
 	// any more.
 	Evaluated, Gone []string
 	// Overridden are the policies whose temporary override began or ended.
@@ -50,13 +56,13 @@ type Changes struct {
 func (c *Changes) note(before, after State) {
 	name := after.Object.Name
 	switch {
-	case after.Fault == before.Fault:
+	case after.reported == before.reported:
 	case after.Policy == nil:
 		c.Gone = append(c.Gone, name)
-	case after.Fault == "":
+	case after.reported == "":
 		c.Evaluated = append(c.Evaluated, name)
 	default:
-		c.Faults[name] = after.Fault
+		c.Faults[name] = after.reported
 	}
 	if before.Policy != nil && after.Policy != nil && !before.Calculated.Since.Equal(after.Calculated.Since) {
 		c.Overridden = append(c.Overridden, name)

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -134,13 +135,33 @@ func TestThePermissionToWatchNamespacesIsNamed(t *testing.T) {
 	})
 }
 
+// The labels of namespaces arrive soon after the policy, as a rule. Until then it holds no pod, which is no fault.
+func TestLabelsThatAreUnreadForLongAreReported(t *testing.T) {
+	t.Parallel()
+	k := newHolder()
+	changes := k.set(policy(t, "teams", byNamespace), policy(t, "others", byNamespace))
+	require.Equal(t, namespacesUnread, k.State()[0].Fault)
+	require.Empty(t, changes.Faults)
+	require.Equal(t, noon.Add(unreadFor), k.Next())
+	_, changes = k.Advance(noon.Add(unreadFor - 1))
+	require.Nil(t, changes)
+	changes = k.put(k.Advance(noon.Add(unreadFor)))
+	require.Equal(t, map[string]string{"teams": namespacesUnread, "others": namespacesUnread}, changes.Faults)
+	require.Zero(t, k.Next())
+	_, changes = k.WithPolicies(noon.Add(2*unreadFor), Compile([]*v1alpha1.StartPolicy{policy(t, "teams", byNamespace)}))
+	require.Empty(t, changes.Faults, "it is reported once")
+	require.Equal(t, []string{"others"}, changes.Gone)
+	changes = k.put(k.WithNamespaces(noon.Add(2*unreadFor), nil))
+	require.Equal(t, []string{"others", "teams"}, slices.Sorted(slices.Values(changes.Evaluated)))
+}
+
 func TestANamespaceIsFollowed(t *testing.T) {
 	t.Parallel()
 	k, a := newHolder(), pod("a", nil, 1)
 	k.set(policy(t, "teams", byNamespace))
 	require.Equal(t, namespacesUnread, k.State()[0].Fault)
 	changes := k.put(k.WithNamespaces(noon, nil))
-	require.Equal(t, []string{"teams"}, changes.Evaluated)
+	require.Empty(t, changes.Evaluated, "nobody was told that they were not read")
 	require.Empty(t, k.Groups(a))
 	shop := func(labels map[string]string) map[string]map[string]string {
 		return map[string]map[string]string{"shop": labels}

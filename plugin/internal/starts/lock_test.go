@@ -65,6 +65,7 @@ func TestTheLockIsFreeDuringOtherCalls(t *testing.T) {
 	logged := l.calls["log"]
 	s.enforce(t, "{selector: {terms: [{namespaceSelector: {matchLabels: {team: a}}}]}, limits: {starting: {pods: 5}}, temporaryOverrides: ["+
 		"{begin: \"2000-01-01T00:00:00Z\", end: \"2000-01-02T00:00:00Z\", limits: {starting: {pods: 2}}}]}")
+	s.advancePolicies(now.Add(time.Minute)) // the labels of namespaces are still not read
 	s.SetNamespaces(now, map[string]map[string]string{"default": {"team": "a"}})
 	s.advancePolicies(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 	assert.Equal(t, 3, l.calls["log"]-logged, "the policy has a fault, and none any more, and an override begins")
