@@ -128,9 +128,9 @@ const (
 	relistPerNode = 100 * time.Millisecond // for each node of fewer
 )
 
-// relistWithin returns the time in which the nodes list. nodes is their number, or 0 if it is not known.
+// relistWithin returns the time in which this many nodes list.
 func relistWithin(nodes int) time.Duration {
-	return min(time.Duration(max(nodes, 1))*relistPerNode, relistAll)
+	return min(time.Duration(nodes)*relistPerNode, relistAll)
 }
 
 // policiesWithin is how long the gate answers no hook, at most, while the policies are not known.

@@ -46,7 +46,7 @@ func defaultTuning() tuning {
 // the order in which they use each other. The starts and the pod watch, which also call parts that are made later, are
 // linked with these at the end.
 func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tuning) *Daemon {
-	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 0 }
+	policiesChanged, nodes := func(policies.Changes) {}, func() int { return 1 }
 	var cl *cluster
 	var observer *observe.Observer
 	if c == nil {

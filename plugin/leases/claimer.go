@@ -53,7 +53,8 @@ type Options struct {
 	Holder string
 	// Limiter reports what its groups need, and is called with how many pods the claims let start.
 	Limiter Limiter
-	// Nodes returns the number of nodes in the cluster, 0 while it is not known. It must not block.
+	// Nodes returns the number of nodes in the cluster, and a guess that is not too low while it is not known. It must not
+	// block.
 	Nodes func() int
 	// OpenChanged is called when other policies than before hold no pod because the API server cannot be used: with
 	// their names and the reason, or with nothing if all hold pods again. It must not block.

@@ -18,9 +18,10 @@
 //
 //   - PacemakerNodes, while pods start on all nodes: each node writes every max(10 s, n x 10 ms). That is at most 100
 //     writes a second, and at most n in 10 s. While nothing changes, each node writes every 10 minutes as a sign of life.
-//     A write that failed is tried again after the same interval; while n is not known, ever less often, down to once in
-//     five minutes. A daemon that has just started does not know n: those that start together write within 10 s, and
-//     read the Lease within 2 s.
+//     A write that failed is tried again after the same interval.
+//   - While n is not known, it counts as 1,000, and a daemon writes and reads ever less often: every 50 s in the end, and
+//     after errors every five minutes. A daemon that has just started does not know n: those that start together write
+//     within 10 s, and read the Lease within 2 s. In a new cluster, the first sum follows some 10 s after the start.
 //   - Watches: none, apart from the garbage collector of Kubernetes, which watches the metadata of every kind. To pace
 //     pods, each daemon also watches the pods of its node, its Node, the configs and the policies: 20,000 watches for
 //     5,000 nodes.

@@ -45,10 +45,10 @@ func (r *Reporter) RunNode(ctx context.Context, f Facts) {
 		case <-time.After(next):
 		}
 		err := r.report(ctx, time.Now(), f)
-		if err != nil && r.Nodes() == 0 {
-			next = min(2*next+leastWrite, heartbeat/2) // nobody knows how many nodes fail
-		} else {
+		if r.known() {
 			next = spread(interval(leastWrite, r.Nodes()))
+		} else {
+			next = laterStill(next, err)
 		}
 		if ctx.Err() == nil {
 			r.nodeFaults.Try(r.Log, err, "cannot write this node's PacemakerNode, so 'kubectl get pacemakernodes' does not show its state; trying again",

@@ -82,6 +82,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 			f.uid, f.status = "uid-1", v1alpha1.PacemakerNodeStatus{Config: "default", Conditions: paced}
 		})
 		w.r = New(Options{API: w.api, NodeName: "node-1", Object: "node-1", Log: log})
+		w.r.setNodes(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -202,11 +203,11 @@ func TestWritesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes int
 		most  int
-	}{"one": {1, 60}, "5000": {5000, 12}} {
+	}{"one": {1, 60}, "5000": {5000, 12}, "unknown": {0, 12}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.r.setNodes(c.nodes)
-				w.pass(time.Minute)
+				w.pass(2 * time.Minute)
 				w.writes()
 				for range 600 {
 					w.set(func(f *facts) { f.status.Waiting++ })
@@ -319,6 +320,7 @@ func TestAStoppedDaemonLeavesNoEmptyObject(t *testing.T) {
 // known, as here, the tries become less frequent.
 func TestANodeTriesAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
+		w.r.setNodes(0)
 		var away atomic.Bool
 		away.Store(true)
 		w.react(func(clienttest.Action) (bool, runtime.Object, error) {

@@ -33,7 +33,7 @@ type Options struct {
 // other nodes to sum up all PacemakerNodes. Make one with New.
 type Reporter struct {
 	Options
-	nodes    atomic.Int64
+	nodes    atomic.Int64                // 0 if unknown
 	reported atomic.Pointer[metav1.Time] // when RunNode last wrote the PacemakerNode, by the API server's clock; nil until then
 
 	// Only RunNode uses these.
@@ -54,8 +54,15 @@ type Reporter struct {
 // New returns a Reporter. RunNode and RunSummary do its work.
 func New(o Options) *Reporter { return &Reporter{Options: o} }
 
-// Nodes returns the number of nodes whose daemons report, according to the last sum, and at most 50,000. It is 0 if
-// unknown. It does not block, and is safe for concurrent use.
-func (r *Reporter) Nodes() int { return int(r.nodes.Load()) }
+// Nodes returns the number of nodes whose daemons report, according to the last sum: at least 1, and at most 50,000. While
+// it is not known, Nodes returns 1,000. It does not block, and is safe for concurrent use.
+func (r *Reporter) Nodes() int {
+	if r.known() {
+		return int(r.nodes.Load())
+	}
+	return nodesUnknown
+}
+
+func (r *Reporter) known() bool { return r.nodes.Load() > 0 }
 
 func (r *Reporter) setNodes(n int) { r.nodes.Store(int64(min(max(n, 0), mostNodes))) }

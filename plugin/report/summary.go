@@ -30,13 +30,19 @@ type Summed struct {
 // once and tries again.
 func (r *Reporter) RunSummary(ctx context.Context, all Summed) {
 	// All daemons of a cluster may have started at the same moment.
-	for next := rand.N(leastSum / 10); ; next = wait.Jitter(sumInterval(r.Nodes()), 0.5) {
+	for next := rand.N(leastSum / 10); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(next):
 		}
-		if mine, err := r.sumIfDue(ctx, all); (mine || err != nil) && ctx.Err() == nil {
+		mine, err := r.sumIfDue(ctx, all)
+		if r.known() {
+			next = wait.Jitter(sumInterval(r.Nodes()), 0.5)
+		} else {
+			next = laterStill(next, err)
+		}
+		if (mine || err != nil) && ctx.Err() == nil {
 			r.sumFaults.Try(r.Log, err, "cannot sum up the PacemakerNodes, so the status of StartPolicies and PacemakerConfigs may be out of date; trying again",
 				"the status of every StartPolicy and PacemakerConfig is written again")
 		}
@@ -63,7 +69,7 @@ func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err err
 		return false, err
 	}
 	r.setNodes(t.nodes)
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, nodesAnnotation, strconv.Itoa(r.Nodes()))
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, nodesAnnotation, strconv.Itoa(t.nodes))
 	if mine, err = r.take(ctx, lease); !mine || err != nil {
 		return false, err
 	}

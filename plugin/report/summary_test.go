@@ -357,7 +357,7 @@ func TestAfterAFailedListAnotherDaemonSumsUp(t *testing.T) {
 func TestTheSizeOfTheClusterHasABound(t *testing.T) {
 	t.Parallel()
 	w := newSumming(t)
-	for n, want := range map[string]int{"5000": 5000, "1099511627776": mostNodes, "-1": 0} {
+	for n, want := range map[string]int{"5000": 5000, "1099511627776": mostNodes, "-1": nodesUnknown, "0": nodesUnknown} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName, Annotations: map[string]string{nodesAnnotation: n}}}
 		w.kube.PrependReactor("get", "leases", func(clienttest.Action) (bool, runtime.Object, error) { return true, lease, nil })
 		_, due, err := w.s.read(t.Context())
@@ -368,6 +368,24 @@ func TestTheSizeOfTheClusterHasABound(t *testing.T) {
 	assert.Equal(t, leastSum, sumInterval(0))
 	assert.Equal(t, 100*time.Second, sumInterval(5000))
 	assert.Equal(t, 1000*time.Second, sumInterval(1<<40))
+}
+
+// While a daemon cannot read the Lease, it does not know how many others cannot either.
+func TestADaemonThatCannotReadTheLeaseTriesEverLessOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, reads := newSumming(t), 0
+		w.kube.PrependReactor("get", "leases", func(a clienttest.Action) (bool, runtime.Object, error) {
+			reads++
+			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no role"))
+		})
+		stop := w.runs(w.s)
+		w.passes(time.Hour)
+		stop()
+		assert.Less(t, reads, 20)
+		assert.Greater(t, reads, 10)
+		assert.Equal(t, nodesUnknown, w.s.Nodes())
+	})
 }
 
 // A node whose daemon is silent for long does not count. The node's own clock does not matter.
@@ -407,7 +425,7 @@ func TestSilentNodesDoNotCount(t *testing.T) {
 		require.NoError(t, nodes.Delete(t.Context(), "behind", metav1.DeleteOptions{}))
 		require.NoError(t, nodes.Delete(t.Context(), "silent", metav1.DeleteOptions{}))
 		w.passes(2 * longestLook)
-		assert.Zero(t, w.s.Nodes())
+		assert.Equal(t, nodesUnknown, w.s.Nodes())
 		stop()
 	})
 }

@@ -41,10 +41,8 @@ func newEventBudget() *eventBudget {
 // allow reports whether an event may be written now, and counts it if so.
 func (b *eventBudget) allow(now time.Time) bool { return b.limiter.AllowN(now, 1) }
 
-// inClusterOf sets the limits of a node in a cluster of this many nodes. A number that is not known (0 or less)
-// counts as one node.
+// inClusterOf sets the limits of a node in a cluster of this many nodes, at least one.
 func (b *eventBudget) inClusterOf(nodes int) {
-	nodes = max(nodes, 1)
 	b.limiter.SetLimit(rate.Every(max(eventEvery, time.Duration(nodes)*everyPerNode)))
 	b.limiter.SetBurst(min(eventBurst, max(1, burstOfAll/nodes)))
 	b.delay = 0

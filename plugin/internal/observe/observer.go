@@ -29,7 +29,7 @@ type Observer struct {
 type Options struct {
 	Log    logrus.FieldLogger
 	Events EventWriter
-	Nodes  func() int // returns the number of nodes of the cluster, or 0 if it is not known
+	Nodes  func() int // returns the number of nodes of the cluster, at least 1; a guess that is not too low while it is not known
 }
 
 // New returns an Observer that has reported nothing.
