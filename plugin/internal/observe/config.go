@@ -51,7 +51,7 @@ type PolicyChanges struct{ policies.Changes }
 func (e PolicyChanges) report(o *Observer) {
 	for name, fault := range e.Faults {
 		o.log.WithFields(logrus.Fields{"policy": name, "reason": fault}).Warnf("StartPolicy %s cannot be evaluated, and holds no pod: %s", name, fault)
-		o.events.Node(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+name+" holds no pod: "+fault)
+		o.onNode(corev1.EventTypeWarning, "PolicyNotEvaluated", "StartPolicy "+name+" holds no pod: "+fault)
 	}
 	for _, name := range e.Evaluated {
 		o.log.WithField("policy", name).Infof("StartPolicy %s can be evaluated again", name)
@@ -74,10 +74,10 @@ type ClusterPolicies struct {
 func (e ClusterPolicies) report(o *Observer) {
 	if len(e.Open) == 0 {
 		o.log.Info("the policies of the scope Cluster hold pods again")
-		o.events.Node(corev1.EventTypeNormal, "StartPoliciesClosed", "the StartPolicies of the scope Cluster hold again")
+		o.onNode(corev1.EventTypeNormal, "StartPoliciesClosed", "the StartPolicies of the scope Cluster hold again")
 		return
 	}
 	names := strings.Join(e.Open, ", ")
 	o.log.WithError(e.Why).Warnf("the API server cannot be used: the policies %s hold no pod", names)
-	o.events.Node(corev1.EventTypeWarning, "StartPoliciesOpened", "the StartPolicies "+names+" hold no pod: "+e.Why.Error())
+	o.onNode(corev1.EventTypeWarning, "StartPoliciesOpened", "the StartPolicies "+names+" hold no pod: "+e.Why.Error())
 }

@@ -35,7 +35,7 @@ func (unforeseen) report(*Observer) { panic("broken") }
 func TestAReportThatPanicsIsCaught(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
-	o := New(Options{Log: log, Events: NoEvents{}})
+	o := New(Options{Log: log, Events: NoEvents{}, Nodes: func() int { return 1 }})
 	require.NotPanics(t, func() { o.Report(unforeseen{Pod{"u1", "ns/web"}}) })
 	assert.Equal(t, "caught a panic in unforeseen for pod ns/web, the daemon goes on: broken", logged.LastEntry().Message)
 	assert.Equal(t, "u1", logged.LastEntry().Data["pod_uid"])
@@ -43,7 +43,7 @@ func TestAReportThatPanicsIsCaught(t *testing.T) {
 	assert.Equal(t, "caught a panic in unforeseen, the daemon goes on: broken", logged.LastEntry().Message)
 	assert.InDelta(t, 2, testutil.ToFloat64(o.metrics.panics.WithLabelValues("unforeseen")), 0)
 
-	o = New(Options{Log: log}) // it cannot write events
+	o = New(Options{Log: log, Nodes: func() int { return 1 }}) // it cannot write events
 	require.NotPanics(t, func() {
 		o.Report(StartEvent{Pod: Pod{"u2", "ns/stuck"}, Event: throttle.Event{State: throttle.Started, Reason: reasons.Stuck, Time: time.Now()}})
 	})
@@ -275,7 +275,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 		log := discard()
 		log.SetLevel(logrus.DebugLevel)
 		log.AddHook(&caused)
-		o := New(Options{Log: log, Events: &caused})
+		o := New(Options{Log: log, Events: &caused, Nodes: func() int { return 1 }})
 		o.Report(c.event)
 		caused.counted(t, o.Registry())
 		slices.Sort(caused)

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of one class of events on pods, for a cluster in which every node always has events to write. There are
-// two classes. An API server can write some hundreds of objects a second beside its other work.
+// Limits of one class of events, for a cluster in which every node always has events to write. There are three classes:
+// two of events on pods, and those on nodes. An API server can write some hundreds of objects a second beside its other
+// work.
 //
 //	nodes   each node at once   each node, one every   all at once   all, a second
 //	    1                  20                    2 s            20             0.5
@@ -27,11 +28,10 @@ const (
 	latestOfFirst = time.Minute           // within which all nodes have begun
 )
 
-// eventBudget limits the events of one class. Make one with newEventBudget. allow is safe for concurrent use.
+// eventBudget limits the events of one class. Make one with newEventBudget. It is safe for concurrent use.
 type eventBudget struct {
 	limiter *rate.Limiter
-	share   float64       // random, from 0 to 1: the part of the longest delay after which this node begins
-	delay   time.Duration // how much later than the first node this node begins
+	share   float64 // random, from 0 to 1: the part of the longest delay after which this node begins
 }
 
 func newEventBudget() *eventBudget {
@@ -41,12 +41,13 @@ func newEventBudget() *eventBudget {
 // allow reports whether an event may be written now, and counts it if so.
 func (b *eventBudget) allow(now time.Time) bool { return b.limiter.AllowN(now, 1) }
 
-// inClusterOf sets the limits of a node in a cluster of this many nodes, at least one.
-func (b *eventBudget) inClusterOf(nodes int) {
+// inClusterOf sets the limits of a node in a cluster of this many nodes, at least one. It returns how much later than the
+// first node this node begins.
+func (b *eventBudget) inClusterOf(nodes int) (delay time.Duration) {
 	b.limiter.SetLimit(rate.Every(max(eventEvery, time.Duration(nodes)*everyPerNode)))
 	b.limiter.SetBurst(min(eventBurst, max(1, burstOfAll/nodes)))
-	b.delay = 0
-	if nodes > 1 {
-		b.delay = time.Duration(b.share * float64(min(latestOfFirst, time.Duration(nodes)*latePerNode)))
+	if nodes == 1 {
+		return 0
 	}
+	return time.Duration(b.share * float64(min(latestOfFirst, time.Duration(nodes)*latePerNode)))
 }

@@ -16,7 +16,7 @@ func TestEventsOfAllNodesHaveABudget(t *testing.T) {
 		every         time.Duration
 	}{{1, 20, 2 * time.Second}, {40, 20, 2 * time.Second}, {500, 8, 20 * time.Second}, {5000, 1, 200 * time.Second}} {
 		b := newEventBudget()
-		b.inClusterOf(c.nodes)
+		delay := b.inClusterOf(c.nodes)
 		now := time.Now()
 		count := func(over, step time.Duration) (n int) {
 			for end := now.Add(over); now.Before(end); now = now.Add(step) {
@@ -30,7 +30,7 @@ func TestEventsOfAllNodesHaveABudget(t *testing.T) {
 		assert.InDelta(t, 10, count(10*c.every, c.every/10), 1, "in the long run, %d nodes", c.nodes)
 		assert.LessOrEqual(t, float64(c.nodes)/c.every.Seconds(), 25.0, "a second, of %d nodes", c.nodes)
 		assert.LessOrEqual(t, c.nodes*c.atOnce, 5000, "at once, of %d nodes", c.nodes)
-		assert.LessOrEqual(t, b.delay, time.Duration(c.nodes)*latePerNode)
+		assert.LessOrEqual(t, delay, time.Duration(c.nodes)*latePerNode)
 	}
 }
 
@@ -39,15 +39,11 @@ func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
 	t.Parallel()
 	second := map[time.Duration]int{}
 	for range 5000 {
-		b := newEventBudget()
-		b.inClusterOf(5000)
-		second[b.delay.Truncate(time.Second)]++
+		second[newEventBudget().inClusterOf(5000).Truncate(time.Second)]++
 	}
 	for s, n := range second {
 		assert.Less(t, n, 400, "in the second %v", s)
 	}
 	assert.Len(t, second, 20)
-	b := newEventBudget()
-	b.inClusterOf(1)
-	assert.Zero(t, b.delay, "a single node does not wait")
+	assert.Zero(t, newEventBudget().inClusterOf(1), "a single node does not wait")
 }

@@ -47,11 +47,11 @@ func (e SignalBlind) report(o *Observer) {
 	log := o.log.WithField("signal", e.Signal.String())
 	if e.Why == nil {
 		log.Infof("the signal %s is measured again: %s", e.Signal, e.Effect)
-		o.events.Node(corev1.EventTypeNormal, "SignalMeasured", "The signal "+e.Signal.String()+" is measured again, "+e.Effect)
+		o.onNode(corev1.EventTypeNormal, "SignalMeasured", "The signal "+e.Signal.String()+" is measured again, "+e.Effect)
 		return
 	}
 	log.WithError(e.Why).Warnf("the signal %s cannot be measured: %s", e.Signal, e.Effect)
-	o.events.Node(corev1.EventTypeWarning, "SignalBlind", "The signal "+e.Signal.String()+" cannot be measured, "+e.Effect+": "+e.Why.Error())
+	o.onNode(corev1.EventTypeWarning, "SignalBlind", "The signal "+e.Signal.String()+" cannot be measured, "+e.Effect+": "+e.Why.Error())
 }
 
 // AfterState is how far the pods of an entry of startAfter are.
@@ -84,6 +84,6 @@ func (e StartAfter) report(o *Observer) {
 		log.Infof("StartAfter: %s has no pod on this node, and holds no pod", e.For)
 	case AfterTimedOut:
 		log.Warnf("StartAfter: %s is not ready after %s: pods start without it", e.For, took)
-		o.events.Node(corev1.EventTypeWarning, "StartAfterTimedOut", fmt.Sprintf("%s is not ready after %s: pods start without it", e.For, took))
+		o.onNode(corev1.EventTypeWarning, "StartAfterTimedOut", fmt.Sprintf("%s is not ready after %s: pods start without it", e.For, took))
 	}
 }

@@ -22,7 +22,8 @@ type Observer struct {
 	events  EventWriter
 	pods    *podEvents
 	nodes   func() int
-	waits   sync.Map // when each pod began to wait whose wait was logged, in Unix nanoseconds, by UID
+	node    *eventBudget // of the events on the node
+	waits   sync.Map     // when each pod began to wait whose wait was logged, in Unix nanoseconds, by UID
 }
 
 // Options configure an Observer. All fields are required.
@@ -34,7 +35,7 @@ type Options struct {
 
 // New returns an Observer that has reported nothing.
 func New(o Options) *Observer {
-	return &Observer{log: o.Log, metrics: newMetrics(), events: o.Events, pods: newPodEvents(), nodes: o.Nodes}
+	return &Observer{log: o.Log, metrics: newMetrics(), events: o.Events, pods: newPodEvents(), nodes: o.Nodes, node: newEventBudget()}
 }
 
 // Registry returns the registry of the metrics that follow from what is reported.
@@ -67,10 +68,27 @@ func (o *Observer) WithScraped(s Scraped) *prometheus.Registry {
 // changes, or zero. A panic is caught.
 func (o *Observer) LookAtWaiting(now time.Time, s throttle.Snapshot) (next time.Time) {
 	defer o.Caught("LookAtWaiting")
-	for _, budget := range []*eventBudget{o.pods.normal, o.pods.rare} {
-		budget.inClusterOf(o.nodes())
-	}
+	o.pods.inClusterOf(o.nodes())
 	return o.pods.look(now, o.events, s)
+}
+
+// onNode writes an event on the node, later where other nodes may write the same one, and not at all if that exceeds the
+// budget. What goes wrong, like the end of the runtime or of the API server, often does so on all nodes at once, and the log
+// has it in any case.
+func (o *Observer) onNode(kind, reason, message string) {
+	delay := o.node.inClusterOf(o.nodes())
+	if !o.node.allow(time.Now()) {
+		return
+	}
+	write := func() {
+		defer o.Caught("onNode")
+		o.events.Node(kind, reason, message)
+	}
+	if delay == 0 {
+		write()
+	} else {
+		time.AfterFunc(delay, write)
+	}
 }
 
 // Forget drops what is remembered of the Waits of a pod. Call it when the pod is gone.

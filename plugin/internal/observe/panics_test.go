@@ -15,7 +15,7 @@ import (
 
 func TestAPartThatPanicsRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(Options{Log: discard(), Events: NoEvents{}})
+		o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 1 }})
 		runs := 0
 		done := errors.New("done")
 		begin := time.Now()
@@ -34,7 +34,7 @@ func TestAPartThatPanicsRunsAgain(t *testing.T) {
 func TestAPanicAboutAPodNamesThePod(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
-	o := New(Options{Log: log, Events: NoEvents{}})
+	o := New(Options{Log: log, Events: NoEvents{}, Nodes: func() int { return 1 }})
 	require.NotPanics(t, func() {
 		defer o.CaughtPod("review", "u1", "ns/web")
 		panic("broken")
@@ -52,7 +52,7 @@ func TestAPanicAboutAPodNamesThePod(t *testing.T) {
 func TestAPartThatPanicsEndsWithTheDaemon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	o := New(Options{Log: discard(), Events: NoEvents{}})
+	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 1 }})
 	require.NoError(t, o.Supervised(ctx, "part", func(context.Context) error {
 		cancel()
 		panic("broken")

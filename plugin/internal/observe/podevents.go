@@ -36,11 +36,12 @@ const (
 // podEvents chooses which events are written on pods; the log has all of them. An event that exceeds its budget is
 // dropped: pods that wait are looked at again, and if the same goes wrong in many pods, a few events are enough. A pod
 // that can never be admitted, because it alone exceeds a limit of a policy, gets an event at the next look. Make it
-// with newPodEvents. It is not safe for concurrent use, except the budgets.
+// with newPodEvents. It is not safe for concurrent use.
 type podEvents struct {
 	// normal limits the events on how waits go, rare those on what is unusual, so that neither class uses up the
 	// budget of the other.
 	normal, rare *eventBudget
+	delay        time.Duration           // of the first event of a wait, for this node
 	written      map[string]writtenEvent // the last event of each pod that waits, by UID
 	expired      map[string]bool         // UIDs of pods that wait and have the event that a wait in the gate ran out
 	last         time.Time               // when the pods were looked at last
@@ -54,6 +55,12 @@ const expiredText = "The wait in the gate ended without a turn, and the pod keep
 type writtenEvent struct {
 	reason reasons.Reason
 	at     time.Time
+}
+
+// inClusterOf sets the budgets of a node in a cluster of this many nodes.
+func (s *podEvents) inClusterOf(nodes int) {
+	s.delay = s.normal.inClusterOf(nodes)
+	s.rare.inClusterOf(nodes)
 }
 
 func newPodEvents() *podEvents {
@@ -149,7 +156,7 @@ func (s *podEvents) due(v throttle.TicketView) time.Time {
 	case v.Reason == reasons.Unadmittable:
 		return v.Since
 	default:
-		return v.Since.Add(shortWait + s.normal.delay)
+		return v.Since.Add(shortWait + s.delay)
 	}
 }
 

@@ -97,5 +97,5 @@ func (e GateGivenUp) report(o *Observer) {
 	n := PodName(e.Name)
 	o.log.WithFields(logrus.Fields{"no_gate": e.Cause, "container_id": e.Container, "pod_namespace": n.Namespace, "pod_name": n.Name}).
 		Warnf("no container waits in the gate for a while, and containers are refused instead: a container of pod %s failed to use it: %s", e.Name, e.Cause)
-	o.events.Node(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+e.Cause)
+	o.onNode(corev1.EventTypeWarning, "GateGivenUp", "Containers are refused for a while instead of waiting in the gate: "+e.Cause)
 }

@@ -13,7 +13,7 @@ import (
 type RuntimeLost struct{ Why error }
 
 func (e RuntimeLost) report(o *Observer) {
-	o.events.Node(corev1.EventTypeWarning, "RuntimeDisconnected",
+	o.onNode(corev1.EventTypeWarning, "RuntimeDisconnected",
 		fmt.Sprintf("The connection to the container runtime is lost, pods start unpaced until it is back: %v", e.Why))
 }
 
@@ -21,7 +21,7 @@ func (e RuntimeLost) report(o *Observer) {
 type RuntimeBack struct{}
 
 func (RuntimeBack) report(o *Observer) {
-	o.events.Node(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
+	o.onNode(corev1.EventTypeNormal, "RuntimeConnected", "Connected to the container runtime again: pods are paced")
 }
 
 // RegistrationDelayed says that the daemon does not register with the runtime for now. It is an event on the node, with
@@ -32,7 +32,7 @@ type RegistrationDelayed struct {
 }
 
 func (e RegistrationDelayed) report(o *Observer) {
-	o.events.Node(corev1.EventTypeWarning, e.Delay, e.Why.Error())
+	o.onNode(corev1.EventTypeWarning, e.Delay, e.Why.Error())
 }
 
 // RegistersDuringStop says that the daemon registers while the runtime is stopping a container, which blocks all pods of

@@ -59,7 +59,7 @@ func aNode(t *testing.T) *node {
 	t.Helper()
 	log, logged := logtest.NewNullLogger()
 	n := &node{t: t, proc: t.TempDir(), limiter: throttle.New(time.Now(), throttle.Settings{}), log: logged}
-	n.Monitor = New(n.proc, n.proc, cores.Of(2), guarded{n}, observe.New(observe.Options{Log: log, Events: n}).Report)
+	n.Monitor = New(n.proc, n.proc, cores.Of(2), guarded{n}, observe.New(observe.Options{Log: log, Events: n, Nodes: func() int { return 1 }}).Report)
 	n.load("1.00")
 	n.starts("starting")
 	go func() { assert.NoError(t, n.Run(t.Context())) }()
