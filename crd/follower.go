@@ -52,6 +52,7 @@ type follower[T any] struct {
 	setReady func()
 
 	disk       []*T // what the file held when the process began
+	onDisk     bool // there was a file, also one without objects; set by begin
 	keepFaults faultlog.Log
 
 	mu      sync.Mutex
@@ -70,9 +71,9 @@ func newFollower[T any](k kind[T], o SourceOptions, path string, node *nodeFollo
 // begin puts in force what is known before the API server answers: what the file holds.
 func (f *follower[T]) begin() {
 	defer f.caught("crd decide")
-	known := f.recall()
+	f.onDisk = f.recall()
 	f.put(f.disk, OriginDisk)
-	if known {
+	if f.onDisk {
 		f.setReady()
 	}
 }
@@ -93,7 +94,7 @@ func (f *follower[T]) run(ctx context.Context, refused func()) {
 		case <-ctx.Done():
 			return
 		}
-		if f.listed.Load() && f.node.listed.Load() {
+		if f.listed.Load() && (f.node.listed.Load() || f.node.refused.Load() && !f.onDisk) {
 			f.decide()
 		}
 	}
@@ -107,13 +108,15 @@ func (f *follower[T]) wake() {
 	}
 }
 
-// decide puts in force what the API server has now, and keeps that on disk.
+// decide puts in force what the API server has now, and keeps that on disk if the labels of the node are known.
 func (f *follower[T]) decide() {
 	defer f.setReady()
 	defer f.caught("crd decide")
 	objects := f.selecting(f.node.labels())
 	f.put(objects, OriginAPI)
-	f.keep(objects)
+	if f.node.listed.Load() {
+		f.keep(objects)
+	}
 }
 
 // names returns the names of objects for the log.

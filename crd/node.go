@@ -17,14 +17,15 @@ type nodeFollower struct {
 	SourceOptions
 	changed func()                      // is called after each change, and once the API server has answered
 	listed  atomic.Bool                 // the API server has answered
+	refused atomic.Bool                 // the API server does not let this daemon read the Node
 	node    atomic.Pointer[corev1.Node] // nil until it is seen
 }
 
 // run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
-func (n *nodeFollower) run(ctx context.Context, refused func()) {
+func (n *nodeFollower) run(ctx context.Context) {
 	i := informer.New(n.Nodes.Nodes(), informer.Options[*corev1.Node]{
 		What: "this node", Client: n.Nodes, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.NodeName).String(),
-		Kind: &corev1.Node{}, Keep: trimNode, Refused: refused, Log: n.Log,
+		Kind: &corev1.Node{}, Keep: trimNode, Refused: n.refuse, Log: n.Log,
 		Changed: func(_, after *corev1.Node) {
 			if after != nil && after.Name == n.NodeName {
 				n.node.Store(after)
@@ -41,6 +42,15 @@ func (n *nodeFollower) run(ctx context.Context, refused func()) {
 		},
 	})
 	i.Run(ctx)
+}
+
+// refuse is called when the API server does not let this daemon read the Node.
+func (n *nodeFollower) refuse() {
+	if !n.listed.Load() && n.refused.CompareAndSwap(false, true) {
+		n.Log.WithField("node", n.NodeName).Warnf("the API server does not let this daemon read the labels of node %s: until it does, what is on disk stays in force; "+
+			"if nothing is, only what has no nodeSelector can be", n.NodeName)
+		n.changed()
+	}
 }
 
 // labels returns the labels of the Node, none until it is seen.

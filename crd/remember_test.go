@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttest "k8s.io/client-go/testing"
@@ -219,4 +221,46 @@ func TestSourceSaysOnceThatItCannotKeep(t *testing.T) {
 		}
 		assert.Equal(t, 1, n)
 	})
+}
+
+// A daemon that may read the configs but not its Node does not know its labels. It says so, and uses what it can.
+func TestSourceWithoutTheRightToReadItsNode(t *testing.T) {
+	t.Parallel()
+	path := onDisk(t, remembered{config: disk("kept", 3, 5)})
+	for name, c := range map[string]struct {
+		path, inForce string
+		origin        Origin
+		gen           int64
+	}{
+		"nothing on disk":  {filepath.Join(t.TempDir(), "config.json"), "any", OriginAPI, 1},
+		"a config on disk": {path, "kept", OriginDisk, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, nil, func(w *world) {
+				var refused atomic.Bool
+				refused.Store(true)
+				w.nodes.PrependReactor("list", "nodes", func(a clienttest.Action) (bool, runtime.Object, error) {
+					return refused.Load(), nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("RBAC"))
+				})
+				w.source.configs.path = c.path
+				w.create(testObject("any", 1, 2, nil))
+				big := testObject("big", 1, 7, map[string]any{"size": "big"})
+				require.NoError(t, unstructured.SetNestedField(big.Object, int64(9), "spec", "priority"))
+				w.create(big)
+				w.run()
+				w.hour()
+				assert.True(t, w.isReady())
+				w.inForce(c.inForce, c.origin, c.gen)
+				logged := w.logged()
+				assert.Contains(t, logged, "warning: the API server does not let this daemon read the labels of node node-1: until it does, what is on disk stays in force; "+
+					"if nothing is, only what has no nodeSelector can be")
+				assert.NotContains(t, strings.Join(logged, "\n"), "does not serve PacemakerConfigs")
+				before, _ := os.ReadFile(c.path)
+				assert.NotContains(t, string(before), `"any"`, "the next daemon must not take that for what selects the node")
+				refused.Store(false)
+				w.hour()
+				w.inForce("big", OriginAPI, 1)
+			})
+		})
+	}
 }

@@ -25,7 +25,8 @@ import (
 //
 // If an object becomes invalid, its last valid version stays in force. An object that was
 // never valid is ignored. While the API server is unavailable, or does not serve
-// PacemakerConfigs, everything stays as it is.
+// PacemakerConfigs, everything stays as it is. While it does not let the daemon read its Node, what was
+// kept on disk stays in force, or else what the API server has without a nodeSelector.
 //
 // StartPolicies are treated likewise, but all that select the node are in force. Both kinds are followed separately, so
 // objects of one kind come into force though the objects of the other cannot be read.
@@ -141,13 +142,13 @@ func (s *Source) Begin() {
 // Run watches the API server until ctx ends. Call it once, after Begin.
 func (s *Source) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { s.node.run(ctx, s.refused) })
+	running.Go(func() { s.node.run(ctx) })
 	running.Go(func() { s.configs.run(ctx, s.refused) })
 	running.Go(func() { s.policies.run(ctx, s.policies.setReady) })
 	running.Wait()
 }
 
-// refused is called when the API server does not serve what this daemon asks for.
+// refused is called when the API server does not serve PacemakerConfigs, or not to this daemon.
 func (s *Source) refused() {
 	select {
 	case <-s.Ready():
