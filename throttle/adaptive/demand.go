@@ -76,18 +76,19 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 	return one, alone
 }
 
-// underWay subtracts what a start has done already. One that has read more than was expected of it, and reads on, is taken
+// underWay subtracts what a start has done already. Its clock stands still while it waits for a CPU: a start that idles has
+// to begin its process first, which takes seconds on a node that is full. One that has read more than was expected of it, and reads on, is taken
 // to have as much left as it exceeds that.
 func (d *demand) underWay(s Start, elapsed float64) {
 	if s.Began.IsZero() {
 		return
 	}
-	d.idle -= elapsed
+	d.idle -= max(0, elapsed-s.Delayed.Seconds())
 	if d.disk > 0 {
 		d.disk = math.Abs(d.disk - float64(s.Disk))
 	}
 	burns, used := s.Cores >= burnsFrom, s.CPU.Seconds()
-	if burns && s.Cores >= min(1, d.cores)/2 {
+	if burns && s.Cores >= min(1, d.cores)/2 && s.Cores-s.Waited >= burnsFrom {
 		d.idle, d.disk = min(0, d.idle), 0
 	}
 	if used > d.cpu {

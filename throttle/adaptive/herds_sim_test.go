@@ -193,26 +193,31 @@ func TestASteadyHerdKeepsTheLimitNearItsMean(t *testing.T) {
 
 // Pods idle for 15 s, burn 3 CPU-seconds, and are killed after 24 to 27 s. Once known, none is killed, and they take
 // hardly longer than one idle phase and the CPU work of all, also where kubelet tries a refused pod again after 10 s or more.
+// The refusals of 110 pods take a fifth of the node.
 func TestKnownIdlersBurnOneAfterAnother(t *testing.T) {
 	t.Parallel()
-	for _, wait := range []nodesim.Wait{nodesim.Room, nodesim.Refusal} {
+	for _, c := range []struct {
+		pods int
+		wait nodesim.Wait
+		most float64 // by the least possible
+	}{{24, nodesim.Room, 1.03}, {24, nodesim.Refusal, 1.05}, {60, nodesim.Room, 1.03}, {60, nodesim.Refusal, 1.1}, {110, nodesim.Room, 1.03}, {110, nodesim.Refusal, 1.25}} {
 		for i := range 7 {
 			synctest.Test(t, func(t *testing.T) {
-				const pods, setUp, free = 24, 0.2, 1.84 // CPU-seconds for each pod, and cores without those of the system
+				const setUp, free = 0.2, 1.84 // CPU-seconds for each pod, and cores without those of the system
 				s := nodesim.Scenario{Cores: 2, DiskStreams: 2, Seed: 1000 + uint64(i), Herd: []nodesim.Kind{
-					{Name: "idler", Count: pods, Wait: 15, CPUSeconds: 3, Liveness: true, Patience: 24 + 0.5*float64(i)},
+					{Name: "idler", Count: c.pods, Wait: 15, CPUSeconds: 3, Liveness: true, Patience: 24 + 0.5*float64(i)},
 				}}
 				table, again := &costs.Table{}, nodesim.Result{}
 				for range 2 {
 					l := throttle.New(time.Now(), settings(throttle.Settings{Adaptive: &adaptive.Settings{Cores: s.Cores}}))
-					again = nodesim.Run(s, nodesim.Pacing{Limiter: l, Wait: wait, Table: table, Observe: func(now time.Time, m nodesim.Measured) {
+					again = nodesim.Run(s, nodesim.Pacing{Limiter: l, Wait: c.wait, Table: table, Observe: func(now time.Time, m nodesim.Measured) {
 						l.Observe(now, m.Signals(now))
 					}})
 				}
-				ratio := again.Makespan / (15 + pods*(3+setUp)/free)
-				t.Logf("wait %d, a probe of %.1f s: %.2f of the least possible, %d kills", wait, s.Herd[0].Patience, ratio, again.Kills)
+				ratio := again.Makespan / (15 + float64(c.pods)*(3+setUp)/free)
+				t.Logf("%d pods, wait %d, a probe of %.1f s: %.2f of the least possible, %d kills", c.pods, c.wait, s.Herd[0].Patience, ratio, again.Kills)
 				assert.Zero(t, again.Kills)
-				assert.LessOrEqual(t, ratio, 1.15)
+				assert.LessOrEqual(t, ratio, c.most)
 			})
 		}
 	}

@@ -30,10 +30,11 @@ const (
 
 // Use is what a start under way has used.
 type Use struct {
-	CPU   time.Duration // since it began
-	Disk  int64         // bytes moved to and from disks since it began
-	Cores float64       // CPUs that it kept busy or waited for, the mean over two seconds
-	Reads float64       // bytes a second, the mean over two seconds
+	CPU     time.Duration // since it began
+	Delayed time.Duration // for how long it waited for a CPU since it began, as far as that is measured
+	Disk    int64         // bytes moved to and from disks since it began
+	Cores   float64       // CPUs that it kept busy or waited for, the mean over two seconds
+	Reads   float64       // bytes a second, the mean over two seconds
 	// Waited is the part of Cores that it waited for. It means nothing unless WaitedKnown is true.
 	Waited      float64
 	WaitedKnown bool
@@ -153,7 +154,7 @@ func (p *plan) observe(at time.Time, s Start) {
 	if s.Cores >= burnsFrom {
 		p.burning += s.Cores
 	} else if s.Reads < readsFrom {
-		k.idlers, k.idles = k.idlers+1, max(k.idles, age)
+		k.idlers, k.idles = k.idlers+1, max(k.idles, age-s.Delayed)
 	}
 }
 

@@ -74,6 +74,22 @@ func TestWhatIsKnownMayStartSoon(t *testing.T) {
 	assert.Equal(t, 3, c.AllowSoon(now, 15*time.Second, unknown, 3, waiting), "none was measured yet")
 }
 
+// On a node that is full, it takes seconds until the process of a start begins, and its idle time only begins then.
+func TestTheClockOfAStartStandsStillWhileItWaitsForACPU(t *testing.T) {
+	t.Parallel()
+	c, now := planner(4), dawn.Add(10*time.Second)
+	known := Start{Kind: "known", Patience: 25 * time.Second, Cost: cost(15, 3)}
+	begun := known
+	begun.Began = dawn
+	assert.Equal(t, 5, allow(c, now, herd(3, begun), 3, herd(9, known)), "those under way end before the next burn")
+	begun.Delayed, begun.CPU = 8*time.Second, 20*time.Millisecond
+	assert.Equal(t, 3, allow(c, now, herd(3, begun), 3, herd(9, known)), "those under way burn 8 s later")
+	begun.Delayed, begun.Use.Cores, begun.Waited = 8*time.Second, 1, 0.99
+	assert.Equal(t, 3, allow(c, now, herd(3, begun), 3, herd(9, known)), "they wait for a CPU all the time, and do not burn")
+	begun.Delayed = time.Minute
+	assert.Equal(t, 3, allow(c, now, herd(3, begun), 3, herd(9, known)), "several processes waited at once")
+}
+
 // The feedback takes a kind that comes for the first time to be like those before, which idle.
 func TestOfAKindThatWasNotMeasuredNoMoreStartThanTheNodeBearsIfAllBurn(t *testing.T) {
 	t.Parallel()
@@ -117,7 +133,11 @@ func TestOfAnUnknownKindThatIdlesOnlyAsManyStartAsCouldBurnInTime(t *testing.T) 
 	assert.Equal(t, 6, allow(c, now, under, 5, waiting), "6 burn for 0.4 of 29 s less 2 s on two cores, if each takes 3 CPU-seconds")
 	assert.Contains(t, c.Why(), "those of it under way idle")
 	assert.Equal(t, 9, allow(c, now.Add(10*time.Second), under, 5, waiting), "what joins 12 s later burns 12 s later")
-
+	delayed, _ := idlers(5, 27*time.Second)
+	for i := range delayed {
+		delayed[i].Delayed = 10 * time.Second
+	}
+	assert.Equal(t, 6, allow(c, now.Add(10*time.Second), delayed, 5, waiting), "those under way waited for a CPU first")
 	assert.Equal(t, 13, allow(c, now.Add(time.Hour), under, 5, waiting), "what idles for longer than its patience lives, and tells nothing")
 
 	short, other := idlers(5, 5*time.Second)
@@ -187,6 +207,27 @@ func TestStartsShareWhatOtherWorkLeavesNow(t *testing.T) {
 			assert.Equal(t, of.want, allow(c, s.At, nil, 0, herd(9, burner)), "%s of starts: %s", of.starts, c.Why())
 		}
 	}
+}
+
+// Refused pods come back in waves: other work that pauses goes on when a start burns that idles first.
+func TestOtherWorkThatPausesIsNotOver(t *testing.T) {
+	t.Parallel()
+	c := New(Settings{Cores: 8})
+	s := Sample{At: dawn, Window: time.Second, CPUKnown: true, Starting: 1}
+	busy := func(seconds int, percent float64) {
+		for range seconds {
+			s.At, s.CPU = s.At.Add(time.Second), percent
+			c.Spend(time.Millisecond)
+			c.Observe(s)
+		}
+	}
+	busy(40, 50)
+	idler := Start{Kind: "idler", Cost: cost(15, 3), Patience: 27 * time.Second}
+	before := allow(c, s.At, nil, 0, herd(40, idler))
+	busy(2, 5)
+	assert.Equal(t, before, allow(c, s.At, nil, 0, herd(40, idler)))
+	busy(30, 5)
+	assert.Greater(t, allow(c, s.At, nil, 0, herd(40, idler)), before)
 }
 
 // Without a least, starts that get no CPU would never end.

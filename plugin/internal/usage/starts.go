@@ -52,9 +52,9 @@ const (
 const (
 	// peakWindow is the window of the mean that is Peak in costs.Start.
 	peakWindow = 2 * time.Second
-	// busyCores is the mean over the peakWindow from which on a start is not idle. The runtime, and a program that
-	// only begins to wait, use less.
-	busyCores = 0.5
+	// A start is no longer idle when, as means over the peakWindow, it wants busyCores and gets ranCores of them. The
+	// runtime, and a program that only begins to wait, use less. On a full node, they wait for a CPU for seconds.
+	busyCores, ranCores = 0.5, 0.1
 )
 
 // A Meter measures the starts that are under way: what each took so far, whether it makes progress, and whether
@@ -127,12 +127,14 @@ func (s *Start) add(now usage) {
 	}
 	s.samples = s.samples.add(now, longestWindow)
 	s.took.CPU, s.took.Wall = max(s.took.CPU, seconds(now.cpu-s.began.cpu)), now.at.Sub(s.began.at)
+	burns := false
 	if took, used, full := s.samples.usedIn(peakWindow); full {
 		cores := used.wanted() / took.Seconds() // that it kept busy, or would have
 		s.took.Peak = max(s.took.Peak, cores)
-		if !s.busy && cores >= busyCores {
-			s.busy, s.took.Idle = true, s.took.Wall-took
-		}
+		burns = cores >= busyCores && used.cpu >= ranCores*took.Seconds()
+	}
+	if !s.busy { // What it waited for a CPU does not count, so the time is as long as on an idle node.
+		s.took.Idle, s.busy = max(0, s.took.Wall-s.took.CPU-s.took.Waited), burns
 	}
 }
 
@@ -143,12 +145,8 @@ func (s *Start) Took() (took costs.Start, known bool) {
 		return costs.Start{}, false
 	}
 	took = s.took
-	wanted := took.CPU + took.Waited
 	if took.Wall < peakWindow {
-		took.Peak = wanted.Seconds() / took.Wall.Seconds()
-	}
-	if !s.busy { // it was never busy for long: all the time in which it did not want a CPU was idle
-		took.Idle = max(0, took.Wall-wanted)
+		took.Peak = (took.CPU + took.Waited).Seconds() / took.Wall.Seconds()
 	}
 	return took, true
 }
@@ -162,7 +160,7 @@ func (s *Start) Use() (use adaptive.Use, known bool) {
 	took, used, _ := s.samples.usedIn(peakWindow)
 	span := max(took, peakWindow).Seconds()
 	return adaptive.Use{
-		CPU: s.took.CPU, Disk: s.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span,
+		CPU: s.took.CPU, Delayed: s.took.Waited, Disk: s.took.Disk, Cores: used.wanted() / span, Reads: used.moved / span,
 		Waited: used.inLine / span, WaitedKnown: len(s.samples[len(s.samples)-1].inLine) > 0,
 	}, true
 }

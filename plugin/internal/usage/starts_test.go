@@ -69,14 +69,18 @@ func course(t *testing.T, seconds ...use) costs.Start {
 func TestWhatAStartTook(t *testing.T) {
 	t.Parallel()
 	idles, burns := use{cpu: 0.01}, use{cpu: 1}
-	shares, two := use{cpu: 0.25, inLine: 0.75}, use{cpu: 2, moved: 4096}
+	shares, two, queues := use{cpu: 0.25, inLine: 0.75}, use{cpu: 2, moved: 4096}, use{cpu: 0.02, inLine: 0.98}
 	s := time.Second
 	for name, c := range map[string]struct {
 		seconds []use
 		want    costs.Start
 	}{
-		"burns at once":                {[]use{burns, burns, burns}, costs.Start{CPU: 3 * s, Wall: 3 * s, Peak: 1}},
-		"idles, then burns":            {[]use{idles, idles, idles, idles, burns, burns, burns}, costs.Start{CPU: 3040 * time.Millisecond, Wall: 7 * s, Idle: 3 * s, Peak: 1}},
+		"burns at once":     {[]use{burns, burns, burns}, costs.Start{CPU: 3 * s, Wall: 3 * s, Peak: 1}},
+		"idles, then burns": {[]use{idles, idles, idles, idles, burns, burns, burns}, costs.Start{CPU: 3040 * time.Millisecond, Wall: 7 * s, Idle: 3960 * time.Millisecond, Peak: 1}},
+		"begins on a full node, idles, then burns": {
+			[]use{queues, queues, queues, idles, idles, burns, burns, burns},
+			costs.Start{CPU: 3080 * time.Millisecond, Wall: 8 * s, Waited: 2940 * time.Millisecond, Idle: 1980 * time.Millisecond, Peak: 1},
+		},
 		"wants one CPU, and shares it": {[]use{shares, shares, shares, shares}, costs.Start{CPU: s, Wall: 4 * s, Waited: 3 * s, Peak: 1}},
 		"is ready within a second":     {[]use{{cpu: 0.5}}, costs.Start{CPU: s / 2, Wall: s, Idle: s / 2, Peak: 0.5}},
 		"keeps two busy, and reads":    {[]use{idles, two, two}, costs.Start{CPU: 4010 * time.Millisecond, Wall: 3 * s, Peak: 2, Disk: 8192}},
@@ -86,7 +90,8 @@ func TestWhatAStartTook(t *testing.T) {
 		assert.InDelta(t, c.want.Peak, got.Peak, 1e-9, name)
 		assert.InDelta(t, c.want.CPU, got.CPU, float64(time.Microsecond), name)
 		assert.InDelta(t, c.want.Idle, got.Idle, float64(time.Microsecond), name)
-		c.want.Peak, c.want.CPU, c.want.Idle = got.Peak, got.CPU, got.Idle
+		assert.InDelta(t, c.want.Waited, got.Waited, float64(time.Microsecond), name)
+		c.want.Peak, c.want.CPU, c.want.Idle, c.want.Waited = got.Peak, got.CPU, got.Idle, got.Waited
 		assert.Equal(t, c.want, got, name)
 	}
 }
@@ -102,10 +107,10 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 		want               adaptive.Use
 	}{
 		{0, 0, 0, adaptive.Use{}},
-		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
-		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 1, Reads: 4096, Waited: 0.5, WaitedKnown: true}},
-		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
-		{0, 0, 0, adaptive.Use{CPU: time.Second, Disk: 8192, WaitedKnown: true}},
+		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second / 2, Delayed: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
+		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, Cores: 1, Reads: 4096, Waited: 0.5, WaitedKnown: true}},
+		{0, 0, 0, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
+		{0, 0, 0, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, WaitedKnown: true}},
 	} {
 		now.cpu += c.cpu
 		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + c.inLine}

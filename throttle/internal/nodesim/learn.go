@@ -30,8 +30,8 @@ func (p *pod) uses(past float64) {
 	}
 }
 
-// busyCores is the rate from which a start is not idle, as in the daemon.
-const busyCores = 0.5
+// A start is no longer idle if it wants busyCores and gets ranCores of them, as in the daemon.
+const busyCores, ranCores = 0.5, 0.1
 
 // reading is what was read of a start at one time, in seconds: the bytes it moved, the sum of cpu and waited, and waited.
 type reading struct{ at, moved, wanted, waited float64 }
@@ -48,10 +48,11 @@ func (c *course) read(now float64) {
 	if !c.full() {
 		return
 	}
-	cores := c.lately().Cores
-	c.peak = max(c.peak, cores)
-	if !c.busy && cores >= busyCores {
-		c.busy, c.idle = true, c.readings[0].at-c.began
+	use := c.lately()
+	c.peak = max(c.peak, use.Cores)
+	if !c.busy {
+		c.idle = max(0, now-c.began-c.cpu-c.waited)
+		c.busy = use.Cores >= busyCores && use.Cores-use.Waited >= ranCores
 	}
 }
 
@@ -63,7 +64,7 @@ func (c *course) full() bool {
 
 // lately returns what the start used, and how much of it lately.
 func (c *course) lately() adaptive.Use {
-	use := adaptive.Use{CPU: seconds(c.cpu), Disk: int64(c.disk), WaitedKnown: true}
+	use := adaptive.Use{CPU: seconds(c.cpu), Delayed: seconds(c.waited), Disk: int64(c.disk), WaitedKnown: true}
 	if len(c.readings) > 0 {
 		first, last := c.readings[0], c.readings[len(c.readings)-1]
 		over := max(lookBack, last.at-first.at)

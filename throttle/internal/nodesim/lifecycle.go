@@ -13,8 +13,6 @@ func (n *node) enter(p *pod, now time.Time) {
 	switch p.stage {
 	case settingUp, inRoom:
 		n.present(p, now)
-	case refused:
-		p.stage, p.phases = settingUp, []phase{{idles, setupDelay}, {burns, setupSeconds}}
 	case launching:
 		n.begin(p)
 	case starting:
@@ -53,7 +51,7 @@ func (n *node) present(p *pod, now time.Time) {
 		p.stage, p.phases = inRoom, []phase{{idles, roomRound}}
 		return
 	case !reserved:
-		p.stage, p.phases = refused, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}}
+		p.stage, p.phases = settingUp, []phase{{idles, comeBackAfter + comeBackSpread*n.random.Float64()}, {burns, refusedSeconds}}
 		return
 	}
 	p.life.Created = n.now
@@ -101,7 +99,7 @@ func (n *node) kill(p *pod, now time.Time) {
 	p.life.Kills++
 	p.killAt = math.Inf(1)
 	n.learn(p, true, now)
-	p.stage, p.phases = refused, []phase{{idles, restartDelay}}
+	p.stage, p.phases = settingUp, []phase{{idles, restartDelay}, {idles, setupDelay}, {burns, setupSeconds}}
 	if p.ticket != nil {
 		p.ticket.End(now, reasons.CrashLoop)
 	}
@@ -118,7 +116,7 @@ func (n *node) count(m *Measured) {
 			m.Slots++
 		case waiting:
 			m.Waiting++
-		case settingUp, inRoom, refused, ready:
+		case settingUp, inRoom, ready:
 		}
 	}
 }

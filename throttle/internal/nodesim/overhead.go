@@ -13,8 +13,9 @@ const (
 	firstSeen, creationGap = 0.35, 0.02
 	// setupDelay and launchDelay are the parts of the setup and the launch that use no CPU.
 	setupDelay, launchDelay = 0.15, 0.04
-	// A refused pod comes back after this time.
-	comeBackAfter, comeBackSpread = 10.0, 6.0
+	// A refused pod comes back after this time. Each refusal takes refusedSeconds of CPU time: 110 pods that were refused
+	// 547 times in 90 s took 21 % of 2 CPUs.
+	comeBackAfter, comeBackSpread, refusedSeconds = 10.0, 6.0, 0.08
 	// probeEvery is the period of the readiness probe. toldAfter is the time from its success until the limiter
 	// knows.
 	probeEvery, toldAfter = 1.0, 0.03

@@ -43,7 +43,6 @@ type stage int
 const (
 	settingUp stage = iota
 	inRoom          // the waiting room
-	refused
 	waiting
 	launching
 	starting
