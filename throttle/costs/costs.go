@@ -10,22 +10,13 @@ type Start struct {
 	CPU    time.Duration // CPU time
 	Wall   time.Duration // elapsed time
 	Waited time.Duration // time in which it waited for a CPU
-	Idle   time.Duration // time until it first kept a CPU busy
+	Idle   time.Duration // time until it first kept a CPU busy, without that in which it waited for one
 	// Peak is how many CPUs it kept busy, or would have without waiting for a CPU: the highest mean over
 	// 2 s.
 	Peak float64
 	Disk int64 // bytes read from disks and written to them
 	// Killed reports whether a probe killed it before it was ready. All figures are minimums then.
 	Killed bool
-}
-
-// alone returns how long the start would have taken alone on its node, in seconds.
-func (s Start) alone() float64 {
-	least := s.Idle.Seconds()
-	if s.Peak > 0 {
-		least += s.CPU.Seconds() / s.Peak
-	}
-	return min(s.Wall.Seconds(), max(least, (s.Wall-s.Waited).Seconds()))
 }
 
 // Figure is an estimate of one figure. In the zero value, nothing is known.
@@ -58,12 +49,14 @@ type Cost struct {
 	// Seen is when the last of these ended, or the last killed one if Count is 0.
 	Seen time.Time `json:"seen"`
 
-	CPU   Figure `json:"cpuSeconds"`
-	Alone Figure `json:"aloneSeconds"` // how long it takes alone on the node
-	Idle  Figure `json:"idleSeconds"`  // until it first keeps a CPU busy
-	Peak  Figure `json:"peakCores"`    // see Start
-	Disk  Figure `json:"diskBytes"`    // to and from disks
+	CPU  Figure `json:"cpuSeconds"`
+	Idle Figure `json:"idleSeconds"` // until it first keeps a CPU busy
+	Peak Figure `json:"peakCores"`   // see Start
+	Disk Figure `json:"diskBytes"`   // to and from disks
 }
+
+// Alone returns how long a start takes alone on its node, seconds: it idles, and then burns its CPU time at its peak.
+func (c Cost) Alone() float64 { return c.Idle.Mean + c.CPU.Mean/max(1e-3, c.Peak.Mean) }
 
 func (c *Cost) observe(s Start, now time.Time) {
 	if !s.Killed && c.Count > 0 && (c.CPU.surprised(s.CPU.Seconds()) || c.Idle.surprised(s.Idle.Seconds())) {
@@ -79,7 +72,7 @@ func (c *Cost) observe(s Start, now time.Time) {
 		figure *Figure
 		value  float64
 	}{
-		{&c.CPU, s.CPU.Seconds()}, {&c.Alone, s.alone()}, {&c.Idle, s.Idle.Seconds()}, {&c.Peak, s.Peak}, {&c.Disk, float64(s.Disk)},
+		{&c.CPU, s.CPU.Seconds()}, {&c.Idle, s.Idle.Seconds()}, {&c.Peak, s.Peak}, {&c.Disk, float64(s.Disk)},
 	} {
 		if value := max(0, of.value); !s.Killed || value > of.figure.Mean {
 			of.figure.observe(c.Count, value)

@@ -25,11 +25,4 @@
 //
 // A start that a probe killed would have taken longer. Its figures are minimums, which count only if they exceed the
 // mean. They do not count as a start: a key with killed starts only has Count 0.
-//
-// # Alone
-//
-// How long a start takes beside others depends mostly on the others. So the table keeps how long it would
-// take alone: the time that it took, less the time in which it waited for a CPU. If several of its processes
-// waited at once, that time may have been counted for each of them. The error is limited: no start takes less than its
-// idle time and then its CPU time at its peak.
 package costs

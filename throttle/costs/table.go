@@ -128,7 +128,7 @@ func Decode(data []byte, m Machine, now time.Time) (*Table, error) {
 }
 
 func (c Cost) valid() bool {
-	for _, f := range []Figure{c.CPU, c.Alone, c.Idle, c.Peak, c.Disk} {
+	for _, f := range []Figure{c.CPU, c.Idle, c.Peak, c.Disk} {
 		if f.Mean < 0 || f.Deviation < 0 {
 			return false
 		}

@@ -23,10 +23,10 @@ limit; another template of the same owner; the node. Restarts after a crash have
 entries of their own.
 
 Each figure is a mean; the figure behind +- is the mean deviation. CPU is the CPU
-time. ALONE is the time less the time in which the start waited for a CPU. IDLE is
-the time until the start first kept a CPU busy. PEAK is how many CPUs it wanted. DISK
-is what it read and wrote. STARTS is 0 where probes killed all of them; the figures
-are then lower bounds.`
+time. IDLE is the time until the start first kept a CPU busy, without that in which it
+waited for one. PEAK is how many CPUs it wanted. ALONE is how long it takes alone:
+IDLE, and then CPU at PEAK. DISK is what it read and wrote. STARTS is 0 where probes
+killed all of them; the figures are then lower bounds.`
 
 func (p *program) costsCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -49,7 +49,7 @@ func costsText(now time.Time, learned admin.Costs) string {
 	t := table{{"STARTS", "CPU", "ALONE", "IDLE", "PEAK", "DISK", "AGO", "OF"}}
 	for _, key := range keys {
 		c := learned.Costs[key]
-		t.add(strconv.Itoa(c.Count), spanText(c.CPU), spanText(c.Alone), spanText(c.Idle), fmt.Sprintf("%.1f +- %.1f", c.Peak.Mean, c.Peak.Deviation),
+		t.add(strconv.Itoa(c.Count), spanText(c.CPU), secondsText(c.Alone()), spanText(c.Idle), fmt.Sprintf("%.1f +- %.1f", c.Peak.Mean, c.Peak.Deviation),
 			fmt.Sprintf("%.1f MiB", c.Disk.Mean/(1<<20)), human(now.Sub(c.Seen)), key)
 	}
 	return title + strings.Join(append(t.lines(), ""), "\n")
@@ -95,7 +95,7 @@ func costStory(c *admin.Cost) (text string) {
 	case c.Cost == nil:
 		text = "; its cost is unknown"
 	default:
-		text = fmt.Sprintf("; expected to take %s of CPU time, %s alone (%s)", secondsText(c.CPU.Mean), secondsText(c.Alone.Mean), costBasis(*c))
+		text = fmt.Sprintf("; expected to take %s of CPU time, %s alone (%s)", secondsText(c.CPU.Mean), secondsText(c.Alone()), costBasis(*c))
 	}
 	if c.PatienceSeconds > 0 {
 		text += ", killed by a probe after " + human(c.PatienceSeconds.Duration()) + " at the earliest"

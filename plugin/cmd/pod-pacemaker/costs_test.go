@@ -14,7 +14,7 @@ import (
 
 func costFrom(basis string, count int) *admin.Cost {
 	return &admin.Cost{Basis: basis, Cost: &costs.Cost{
-		Count: count, Seen: noon, CPU: costs.Figure{Mean: 3, Deviation: 0.25}, Alone: costs.Figure{Mean: 18.04, Deviation: 1},
+		Count: count, Seen: noon, CPU: costs.Figure{Mean: 3, Deviation: 0.25},
 		Idle: costs.Figure{Mean: 15, Deviation: 0.5}, Peak: costs.Figure{Mean: 1, Deviation: 0.1}, Disk: costs.Figure{Mean: 3 << 20},
 	}}
 }

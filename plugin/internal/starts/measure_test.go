@@ -76,7 +76,7 @@ func TestWhatAStartTookIsLearnedWhenItIsReady(t *testing.T) {
 	assert.Equal(t, learning.Owner, e.Basis)
 	assert.Equal(t, 1, e.Count)
 	assert.InDelta(t, 3, e.CPU.Mean, 1e-6)
-	assert.InDelta(t, 3, e.Alone.Mean, 1e-6)
+	assert.InDelta(t, 3, e.Alone(), 1e-6)
 	assert.InDelta(t, 1, e.Peak.Mean, 1e-6)
 
 	// The pod crashes and starts again. A restart is learned separately.
