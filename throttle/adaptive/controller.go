@@ -77,20 +77,13 @@ func (c *Controller) Observe(s Sample) (limit int) {
 		return c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.idle))
 	}
 	exposed := c.past.mean(s.At, s.Window)
-	want := c.settings.want(s, exposed, load, goal)
-	limit = int(math.Round(want))
-	switch {
-	case c.settingUp(s):
+	limit = int(math.Round(c.settings.want(s, exposed, load, goal)))
+	if s.At.Sub(c.began) < setUp*s.Window { // the load may be the work of setting up the pods of a herd
 		limit = max(limit, c.first())
-	case load > 2*nearly:
-		limit = min(int(want), c.first())
 	}
 	limit = max(limit, c.settings.least())
 	return c.set(limit, fmt.Sprintf("load %.2f of %.2f with %.1f starting", load, goal, exposed))
 }
-
-// settingUp reports whether the load may be the work of setting up the pods of a herd.
-func (c *Controller) settingUp(s Sample) bool { return s.At.Sub(c.began) < setUp*s.Window }
 
 func (c *Controller) set(limit int, said string) int {
 	c.limit = c.settings.clamp(c.loss.lower(limit))
