@@ -77,8 +77,8 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 }
 
 // underWay subtracts what a start has done already. Its clock stands still while it waits for a CPU: a start that idles has
-// to begin its process first, which takes seconds on a node that is full. One that has read more than was expected of it, and reads on, is taken
-// to have as much left as it exceeds that.
+// to begin its process first, which takes seconds on a node that is full. One that has read more than was expected of it,
+// and reads on, is taken to have as much left as it exceeds that, and one that has burned more to have three times as much.
 func (d *demand) underWay(s Start, elapsed float64) {
 	if s.Began.IsZero() {
 		return
@@ -92,7 +92,7 @@ func (d *demand) underWay(s Start, elapsed float64) {
 		d.idle, d.disk = min(0, d.idle), 0
 	}
 	if used > d.cpu {
-		d.cpu = used
+		d.cpu = min(used, 3*(used-d.cpu))
 	} else {
 		d.cpu -= used
 	}

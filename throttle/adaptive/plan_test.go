@@ -230,6 +230,15 @@ func TestOtherWorkThatPausesIsNotOver(t *testing.T) {
 	assert.Greater(t, allow(c, s.At, nil, 0, herd(40, idler)), before)
 }
 
+// A start that has used a little more than those of its kind is nearly done, one that has used far more is another program.
+func TestAStartThatBurnsMoreThanWasExpectedBurnsOn(t *testing.T) {
+	t.Parallel()
+	for used, left := range map[float64]float64{2: 1, 3.2: 0.6, 4.5: 4.5, 9: 9} {
+		s := Start{Cost: cost(0, 3), Began: dawn, Use: Use{CPU: time.Duration(used * float64(time.Second)), Cores: 1}}
+		assert.InDelta(t, left, planner(1).demand(dawn.Add(10*time.Second), s).cpu, 1e-9, "%v CPU-seconds used", used)
+	}
+}
+
 // Without a least, starts that get no CPU would never end.
 func TestStartsGetAFifthOfANodeThatOtherWorkFills(t *testing.T) {
 	t.Parallel()
