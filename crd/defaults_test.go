@@ -77,6 +77,29 @@ func TestTheDefinitionHasTheDefaultsOfTheAccessors(t *testing.T) {
 	assert.Equal(t, absent.Exemptions.AllowSkipAnnotation, standard(append(exemptions, "properties", "allowSkipAnnotation")...))
 }
 
+// The API server fills in the defaults of list items, too. A tool that compares an item with what it has applied, such as
+// Argo CD, would find a difference for ever. What such a field means if it is absent is in its accessor.
+func TestNoItemOfAListHasADefault(t *testing.T) {
+	t.Parallel()
+	var check func(path string, schema map[string]any, inList bool)
+	check = func(path string, schema map[string]any, inList bool) {
+		if inList {
+			assert.NotContains(t, schema, "default", path)
+		}
+		if items, ok := schema["items"].(map[string]any); ok {
+			check(path+"[]", items, true)
+		}
+		properties, _, err := unstructured.NestedMap(schema, "properties")
+		require.NoError(t, err)
+		for name, property := range properties {
+			field, ok := property.(map[string]any)
+			require.True(t, ok)
+			check(path+"."+name, field, inList)
+		}
+	}
+	check("spec", specSchema(t), false)
+}
+
 // Users of `kubectl explain` look for the field's name first.
 func TestEveryFieldIsDocumentedFromItsName(t *testing.T) {
 	t.Parallel()

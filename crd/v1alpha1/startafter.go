@@ -32,7 +32,6 @@ type StartAfter struct {
 	// timeout is how long pods wait at most, counted from when the node, the daemon or this
 	// entry is new, whichever is last. From 1s to 1h, default 2m.
 	// +optional
-	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be a duration from 1s to 1h in whole h, m, s or ms, like \"2m\""
 	Timeout *Duration `json:"timeout,omitempty"`
 
@@ -40,7 +39,6 @@ type StartAfter struct {
 	// any more. With false, they wait until one was ready once since the node booted, or since
 	// its Node object was made if that is later. Default false.
 	// +optional
-	// +kubebuilder:default=false
 	Again bool `json:"again,omitempty"`
 }
 
