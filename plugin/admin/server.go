@@ -38,18 +38,22 @@ func ServeAdmin(ctx context.Context, listen rundir.Listening, socketPath string,
 // ServeWhy is [ServeAdmin] for a socket of every user who can reach its folder, at which a pod can be asked about, by its
 // name, and nothing else.
 func ServeWhy(ctx context.Context, socketPath string, p Provider) error {
+	return rundir.ServeShared(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
+		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(whyHandler(p)))
+	})
+}
+
+func whyHandler(p Provider) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/why/{namespace}/{pod}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /v1/why/{namespace}/{pod}", few(maxWhys, func(w http.ResponseWriter, r *http.Request) {
 		why, err := p.Status().Why(r.PathValue("namespace"), r.PathValue("pod"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
 		}
 		answer(w, why)
-	})
-	return rundir.ServeShared(ctx, socketPath, func(ctx context.Context, l net.Listener) error {
-		return serve(ctx, netutil.LimitListener(l, maxConns), newServer(mux))
-	})
+	}))
+	return mux
 }
 
 func adminHandler(p Provider, s Switch) http.Handler {

@@ -330,3 +330,28 @@ func TestAtItsOwnSocketOnlyPodsCanBeAskedAbout(t *testing.T) {
 	_, err = client.SwitchOff(t.Context(), time.Minute)
 	require.EqualError(t, err, "the daemon answers: 404 page not found")
 }
+
+// Each question makes the status of the whole node, and every user who can reach the socket may ask.
+func TestQuestionsAboutPodsHaveABound(t *testing.T) {
+	t.Parallel()
+	n := &node{limiter: throttle.New(at(0), throttle.Settings{})}
+	h := whyHandler(n)
+	ask := func() int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/why/default/pod", http.NoBody))
+		return w.Code
+	}
+	n.mu.Lock() // nobody gets an answer
+	answers := make(chan int, 20)
+	for range cap(answers) {
+		go func() { answers <- ask() }()
+	}
+	for range cap(answers) - maxWhys {
+		assert.Equal(t, http.StatusServiceUnavailable, <-answers)
+	}
+	n.mu.Unlock()
+	for range maxWhys {
+		assert.Equal(t, http.StatusNotFound, <-answers)
+	}
+	assert.Equal(t, http.StatusNotFound, ask())
+}
