@@ -312,9 +312,13 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{apiServer: {port: seven}}":               "port",
 		"{crds: {keep: 'yes'}}":                    "keep",
 		"{podMonitor: {interval: sometimes}}":      "interval",
-		"{defaultConfig: {nodeSelector: {a: b}}}":  "defaultConfig.nodeSelector",
-		"{defaultConfig: {instance: blue}}":        "defaultConfig.instance",
-		"{defaultConfig: {priority: 1}}":           "defaultConfig.priority",
+		"{gate: {timeout: 2h}}":                    "timeout",
+		"{gate: {timeout: 1ms}}":                   "timeout",
+		"{updateStrategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}}":     "rollingUpdate.maxSurge",
+		"{updateStrategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: '10%'}}}": "rollingUpdate.maxSurge",
+		"{defaultConfig: {nodeSelector: {a: b}}}":                                 "defaultConfig.nodeSelector",
+		"{defaultConfig: {instance: blue}}":                                       "defaultConfig.instance",
+		"{defaultConfig: {priority: 1}}":                                          "defaultConfig.priority",
 	} {
 		_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
 		require.ErrorContains(t, err, want, values)

@@ -33,7 +33,7 @@ func TestDocumentedValuesRender(t *testing.T) {
 	}
 	for _, line := range lines {
 		require.Equal(t, Dir(), Repository(line[1]))
-		for _, set := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(line[0], -1) {
+		for _, set := range regexp.MustCompile(`--set(?:-string)? (\S+)`).FindAllStringSubmatch(line[0], -1) {
 			try(set[1])
 		}
 	}

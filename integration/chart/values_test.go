@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,12 +50,35 @@ func TestTheDaemonGetsWhatTheValuesAdd(t *testing.T) {
 	require.Equal(t, appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}, set.Spec.UpdateStrategy)
 }
 
+// Pods of Jobs have the Job's name in a label.
+func TestTheNamesOfJobsFitIntoALabel(t *testing.T) {
+	t.Parallel()
+	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{fullnameOverride: "+strings.Repeat("a", 53)+"}"))
+	require.NoError(t, err)
+	for _, file := range []string{"hooks/uninstall.yaml", "tests/preflight.yaml"} {
+		for _, name := range regexp.MustCompile(`(?m)^  name: (.*)$`).FindAllStringSubmatch(files["templates/"+file], -1) {
+			require.LessOrEqual(t, len(name[1]), 63, file)
+		}
+	}
+}
+
+// Each pod of the chart comes up on a node whose pods wait: a test or an uninstallation must not time out behind them.
+func TestNoPodOfTheChartWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{image: {repository: example.test/pp}}"))
+	require.NoError(t, err)
+	for _, file := range []string{"daemonset.yaml", "hooks/uninstall.yaml", "tests/preflight.yaml", "tests/status.yaml"} {
+		require.Regexp(t, `\n +hostNetwork: true\n`, files["templates/"+file], file)
+		require.Regexp(t, `\n +priorityClassName: system-node-critical\n`, files["templates/"+file], file)
+	}
+}
+
 func TestTheNameOverrideIsInAllNames(t *testing.T) {
 	t.Parallel()
 	files, err := Render(Release{Name: "blue", Namespace: "pacing"}, vals(t, "{nameOverride: pacer}"))
 	require.NoError(t, err)
 	require.Contains(t, files["daemonset.yaml"], "name: blue-pacer\n")
-	require.Contains(t, files["daemonset.yaml"], "app.kubernetes.io/name: pacer\n")
+	require.Contains(t, files["daemonset.yaml"], "app.kubernetes.io/name: pod-pacemaker\n", "by which the plugin for kubectl finds the daemons")
 }
 
 // Each object says what installed it, and pods are selected only by what stays the same.

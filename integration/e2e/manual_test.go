@@ -158,7 +158,7 @@ func followManual(t *testing.T) {
 	m.runsWith(t, "kubectl apply -k deploy/base", "--dry-run=client -o name")
 	m.runsWith(t, "kubectl delete -k deploy/base", "--dry-run=client --ignore-not-found")
 	m.runs(t, "kubectl apply -f deploy/base/namespace.yaml")
-	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set image.repository=registry.example/pod-pacemaker,image.tag=$v"
+	install := "helm install pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --set-string image.repository=registry.example/pod-pacemaker,image.tag=$v"
 	m.runsWith(t, install, "-f "+values)
 	d := in.awaitDaemon(t)
 	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker get pods -o wide"), "1/1")
@@ -187,7 +187,7 @@ func followManual(t *testing.T) {
 		return len(now) == 1 && now[0].UID != old[0].UID && allReady(t, installName, 1)
 	})
 	before := in.hook(t)
-	m.runsWith(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set image.tag=$v", "--set image.tag=v0.2.0")
+	m.runsWith(t, "helm upgrade pod-pacemaker deploy/chart/pod-pacemaker --namespace pod-pacemaker --reset-then-reuse-values --set-string image.tag=$v", "--set-string image.tag=v0.2.0")
 	eventually(t, "the next version is ready", func() bool {
 		now := pods(t, installName)
 		return len(now) == 1 && strings.HasSuffix(now[0].Spec.Containers[0].Image, ":v0.2.0") && allReady(t, installName, 1)

@@ -31,6 +31,9 @@
 {{- if and .Values.metricsProxy.enabled (eq (int .Values.metricsProxy.port) (int .Values.http.port)) -}}
 {{- fail "metricsProxy.port: is the same as http.port" -}}
 {{- end -}}
+{{- if not (has (toString (((.Values.updateStrategy).rollingUpdate).maxSurge | default 0)) (list "0" "0%")) -}}
+{{- fail "updateStrategy.rollingUpdate.maxSurge: two daemons cannot have the same port of a node, so no upgrade would end: set maxUnavailable" -}}
+{{- end -}}
 {{- range $field := list "nodeSelector" "instance" "priority" -}}
 {{- if get ($.Values.defaultConfig | default dict) $field -}}
 {{- fail (printf "defaultConfig.%s: has no effect in the file that the daemons read, which applies to every node: create a PacemakerConfig object" $field) -}}
@@ -43,7 +46,7 @@
 
 {{- /* The labels by which the daemons' pods are selected. They must not change. */ -}}
 {{- define "pod-pacemaker.selector" -}}
-app.kubernetes.io/name: {{ include "pod-pacemaker.name" . }}
+app.kubernetes.io/name: pod-pacemaker
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
