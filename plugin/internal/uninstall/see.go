@@ -29,7 +29,7 @@ func See(ctx context.Context, client kube.Interface, daemonSet string, log logru
 		if notFound(err) {
 			log.WithField("daemonset", daemonSet).Error("there is no DaemonSet of the name in --daemonset: this daemon leaves its files on the host when it ends")
 		}
-		return there || notFound(err), nil //nolint:nilerr // an error would end the attempts
+		return there || notFound(err), nil // an error would end the attempts
 	})
 	return there
 }

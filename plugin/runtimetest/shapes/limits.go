@@ -33,11 +33,15 @@ const (
 	defaultSettleTime   = 5 * time.Second
 )
 
-// EffectiveStartTimeout, EffectiveMaxWait and EffectiveSettleTime return what is in force: the default if it is left out.
+// EffectiveStartTimeout returns the startTimeout in force: the default if it is left out.
 func (l Limits) EffectiveStartTimeout() time.Duration {
 	return cmp.Or(l.StartTimeout, defaultStartTimeout)
 }
-func (l Limits) EffectiveMaxWait() time.Duration    { return cmp.Or(l.MaxWait, defaultMaxWait) }
+
+// EffectiveMaxWait returns the maxWait in force: the default if it is left out.
+func (l Limits) EffectiveMaxWait() time.Duration { return cmp.Or(l.MaxWait, defaultMaxWait) }
+
+// EffectiveSettleTime returns the settleTime in force: the default if it is left out.
 func (l Limits) EffectiveSettleTime() time.Duration { return cmp.Or(l.SettleTime, defaultSettleTime) }
 
 // Enforced reports whether pods wait.
