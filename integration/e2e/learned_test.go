@@ -29,7 +29,7 @@ func TestWhatAStartTakesIsLearned(t *testing.T) {
 	d.idle(t)
 	learned := costOf(t, d, ns+"/Deployment/learned template=")
 	figure(t, "%d starts of %.0f CPU-seconds after %.0f s were learned as %.2f +- %.2f after %.1f +- %.1f, %.1f s alone, peak %.1f cores",
-		learned.Count, burns, idles.Seconds(), learned.CPU.Mean, learned.CPU.Deviation, learned.Idle.Mean, learned.Idle.Deviation, learned.Alone.Mean, learned.Peak.Mean)
+		learned.Count, burns, idles.Seconds(), learned.CPU.Mean, learned.CPU.Deviation, learned.Idle.Mean, learned.Idle.Deviation, learned.Alone(), learned.Peak.Mean)
 	assert.Equal(t, herd, learned.Count)
 	assert.InDelta(t, burns, learned.CPU.Mean, burns/2, "CPU-seconds, including the creation of a container")
 	assert.InDelta(t, idles.Seconds(), learned.Idle.Mean, idles.Seconds()/2, "idle seconds before the pod burns")
