@@ -67,7 +67,7 @@ type Options struct {
 	RefuseAt waiting.RefuseAt
 	// CNI is when the daemon installs the waiting room: a CNI configuration that names pacemaker-cni in CNIConfDir, and that
 	// program in CNIBinDir. Both are absolute paths, and the same on the host. Both may be empty unless CNI is on: then
-	// there is no room.
+	// there is no room. A daemon with an Instance installs none, and refuses CNI on: the files have one name on a node.
 	CNI                   cni.Use
 	CNIConfDir, CNIBinDir string
 	// Hold is the longest time of one wait inside a handler: from 0s, which means none, to 1s.
@@ -113,7 +113,15 @@ func (o Options) AdminPath() string { return filepath.Join(o.RunDir, "admin.sock
 
 // wantsRoom reports whether the daemon may install the waiting room.
 func (o Options) wantsRoom() bool {
-	return o.CNI != cni.UseOff && o.CNIConfDir != "" && o.CNIBinDir != ""
+	return o.CNI != cni.UseOff && o.CNIConfDir != "" && o.CNIBinDir != "" && o.NoRoom() == ""
+}
+
+// NoRoom returns why a daemon of this name has no waiting room, whatever CNI says. It is empty if it may have one.
+func (o Options) NoRoom() string {
+	if o.Instance == "" {
+		return ""
+	}
+	return "a node has one waiting room, which only a daemon without --instance may install"
 }
 
 // Bundles returns the folder of the OCI bundles of the runtime's pods and containers, or "" if there is no ContainerdState.
@@ -183,6 +191,7 @@ func (o Options) Validate() error {
 	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
 	fault(o.GateTimeout < time.Second || o.GateTimeout > kubelet.MostGateTimeout, "--gate-timeout: %s: must be from 1s to 1h", o.GateTimeout)
 	fault(!slices.Contains([]cni.Use{cni.UseAuto, cni.UseOn, cni.UseOff}, o.CNI), "--cni: %q: must be auto, on or off", o.CNI)
+	fault(o.CNI == cni.UseOn && o.NoRoom() != "", "--cni: on with --instance %q: %s", o.Instance, o.NoRoom())
 	ofRoom := func(dir string) bool { // in order
 		return filepath.IsAbs(dir) || o.CNI == cni.UseOff || o.CNI == cni.UseAuto && dir == ""
 	}

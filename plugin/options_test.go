@@ -65,6 +65,7 @@ func TestInvalidOptionsNameTheFlag(t *testing.T) {
 		{"--gate", func(o *Options) { o.Gate = "" }},
 		{"--cni", func(o *Options) { o.CNI = "" }},
 		{"--cni", func(o *Options) { o.CNI = "true" }},
+		{"--cni", func(o *Options) { o.CNI, o.Instance = cni.UseOn, "second" }},
 		{"--cni-conf-dir", func(o *Options) { o.CNIConfDir = "net.d" }},
 		{"--cni-conf-dir", func(o *Options) { o.CNI, o.CNIConfDir = cni.UseOn, "" }},
 		{"--cni-bin-dir", func(o *Options) { o.CNI, o.CNIBinDir = cni.UseOn, "bin" }},

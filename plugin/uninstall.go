@@ -21,6 +21,6 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 	}
 	return uninstall.Run(ctx, uninstall.Options{
 		Client: d.cluster.kube, DaemonSet: o.DaemonSet, NodeName: o.NodeName, Seen: d.seen.Load(), RunDir: o.RunDir, Version: o.Version,
-		Files: o.files(), Room: o.wantsRoom(), CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Log: o.Log,
+		Files: o.files(), Room: o.wantsRoom(), CNIConfDir: o.CNIConfDir, CNIBinDir: o.CNIBinDir, Socket: o.SocketPath(), Log: o.Log,
 	})
 }

@@ -68,7 +68,7 @@ func made(installer *cni.Installer, sandbox *api.PodSandbox) {
 
 // roomStatus returns the state of the waiting room.
 func (d *Daemon) roomStatus() admin.Room {
-	r := admin.Room{Use: string(d.options.CNI), Waiters: len(d.waiting.Room.Pods())}
+	r := admin.Room{Use: string(d.options.CNI), WhyNot: d.options.NoRoom(), Waiters: len(d.waiting.Room.Pods())}
 	if d.cni != nil {
 		s := d.cni.State()
 		r.Wanted, r.Installed, r.WhyNot, r.Source, r.Emptied = true, s.Installed, s.WhyNot, s.CopiedFrom, d.cni.Changes()

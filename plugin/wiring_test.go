@@ -126,6 +126,21 @@ func TestTheRoomIsInstalledOnceTheDaemonAnswers(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+// The room's files have one name on a node: two daemons would take out each other's.
+func TestADaemonWithAnInstanceHasNoRoom(t *testing.T) {
+	t.Parallel()
+	o := goodOptions()
+	require.True(t, o.wantsRoom())
+	o.InCluster, o.Instance = false, "second"
+	d, err := New(o)
+	require.NoError(t, err)
+	assert.False(t, o.wantsRoom())
+	assert.Nil(t, d.cni)
+	room := d.Status().Room
+	assert.False(t, room.Wanted)
+	assert.Contains(t, room.WhyNot, "a node has one waiting room")
+}
+
 // Where the room is in place when the daemon starts, pods may wait there that have not asked again: nobody is admitted
 // before they could.
 func TestADaemonThatFindsTheRoomWaitsForThoseInIt(t *testing.T) {

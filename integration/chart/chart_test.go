@@ -144,7 +144,6 @@ func TestEverySwitchRenders(t *testing.T) {
 func TestPathsAndPortsFollowTheValues(t *testing.T) {
 	t.Parallel()
 	pod := daemon(t, `
-instance: blue
 nri: {socket: /x/nri/n.sock, index: "10"}
 containerd: {state: /x/containerd}
 gate: {mode: never, timeout: 12m}
@@ -156,7 +155,7 @@ extraArgs: [--hold=100ms]
 `)
 	container := pod.Containers[0]
 	require.Equal(t, []string{
-		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--containerd-state=/x/containerd", "--instance=blue", "--run-dir=/x/run", "--state-dir=/x/state",
+		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--containerd-state=/x/containerd", "--run-dir=/x/run", "--state-dir=/x/state",
 		"--proc-root=/host/proc", "--gate-path=/x/bin/pacemaker-gate", "--gate=never", "--gate-timeout=12m",
 		"--cni=auto", "--cni-conf-dir=/x/net.d", "--cni-bin-dir=/x/cni",
 		"--daemonset=$(POD_NAMESPACE)/pod-pacemaker", "--http=127.0.0.1:9500", "--log-level=debug", "--log-format=text", "--hold=100ms",

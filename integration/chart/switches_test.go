@@ -116,6 +116,20 @@ func wholeRelease(t *testing.T, set map[string]any) {
 	}
 }
 
+// The waiting room's files have one name on a node: of several daemons, the one without an instance has them.
+func TestADaemonWithAnInstanceHasNoWaitingRoom(t *testing.T) {
+	t.Parallel()
+	pod := daemon(t, "instance: second")
+	require.Subset(t, pod.Containers[0].Args, []string{"--instance=second", "--cni=off"})
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		require.NotContains(t, mount.Name, "cni")
+	}
+	for _, on := range []any{"on", true} {
+		_, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, map[string]any{"instance": "second", "waitingRoom": map[string]any{"mode": on}})
+		require.ErrorContains(t, err, "waitingRoom.mode: on needs a release without an instance")
+	}
+}
+
 // A switch without the switch that it needs is refused, and the error names the latter.
 func TestASwitchWithoutItsPrerequisiteIsRefused(t *testing.T) {
 	t.Parallel()

@@ -121,6 +121,9 @@ func cniFinding(dir string) Finding {
 // roomFinding returns whether the daemon would install the waiting room, and what an earlier daemon has left of it.
 func roomFinding(ctx context.Context, o plugin.Options) Finding {
 	const check, refused = "room", "pods without a place in the gate are refused and may show an error status, unless kubelet's runtimeRequestTimeout is long, such as 15m"
+	if why := o.NoRoom(); why != "" {
+		return warning(check, "off: "+why, refused)
+	}
 	ours := filepath.Join(o.CNIConfDir, cni.FileName)
 	if _, err := admin.NewClient(o.AdminPath()).Status(ctx); err != nil && cni.InPlace(o.CNIConfDir) {
 		if err := cni.Runnable(o.CNIBinDir); err != nil {

@@ -128,6 +128,10 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"gate", Fault, "can be written by group or others", func(_ string, o *Options) { assert.NoError(t, os.Chmod(o.GatePath, 0o777)) }},
 		{"gate", Fault, "cannot be executed", func(_ string, o *Options) { write(t, 0o755, o.GatePath, "\x7fELF") }},
 		{"cni", Warning, "has no CNI configuration", func(dir string, o *Options) { o.CNIConfDir = dir + "/none" }},
+		{"room", Warning, "off: a node has one waiting room", func(dir string, o *Options) {
+			o.Instance = "second"
+			write(t, 0o644, dir+"/cni/00-pod-pacemaker.conflist", "{}") // of the other daemon
+		}},
 		{"room", Warning, "off: --cni=off", func(_ string, o *Options) { o.CNI = cni.UseOff }},
 		{"room", Warning, "not installed (--cni=auto): the daemon cannot write to", func(_ string, o *Options) { o.CNIBinDir = "/nowhere" }},
 		{"room", Warning, "not installed (--cni=on): 10-net.conflist cannot be copied: its plugin ptp is not in /nowhere", func(_ string, o *Options) {

@@ -151,7 +151,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
 		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
-		Namespace: "ns", CNI: cni.UseOn, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
+		Namespace: "ns", CNI: cni.UseOff, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
 		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown",
 		ContainerdState: "/state", RefuseLargeEnvironments: true, WhySocket: "/w.sock",
@@ -159,7 +159,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
 		"--containerd-state=/state", "--why-socket=/w.sock", "--refuse-large-environments",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
+		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni=off", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }
 
 // In its pod, the daemon must find itself in the state of containerd.

@@ -164,8 +164,9 @@ func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 	for want, room := range map[string]admin.Room{
 		"off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that": {},
 		"not installed (--cni=auto): no program; pods without a place in the gate are refused":                                                  {Use: "auto", Wanted: true, WhyNot: "no program"},
-		"shut: it changes all the time": {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
-		"2 waiting":                     {Waiters: 2},
+		"shut: it changes all the time":                                       {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
+		"off: it is the second; pods without a place in the gate are refused": {WhyNot: "it is the second"},
+		"2 waiting": {Waiters: 2},
 		"0 waiting (--cni=auto); a copy of 10-net.conflist":                                        {Use: "auto", Wanted: true, Installed: true, Source: "10-net.conflist"},
 		"1 waiting (--cni=on); a copy of 10-net.conflist; emptied 1 time by changes in its folder": {Use: "on", Wanted: true, Installed: true, Source: "10-net.conflist", Waiters: 1, Emptied: 1},
 	} {

@@ -157,6 +157,8 @@ func configText(c admin.Config) string {
 // roomText describes the waiting room.
 func roomText(r admin.Room) string {
 	switch {
+	case !r.Wanted && r.WhyNot != "" && r.Waiters == 0:
+		return "off: " + r.WhyNot + "; pods without a place in the gate are refused"
 	case !r.Wanted && r.Waiters == 0:
 		return "off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that"
 	case r.Wanted && !r.Installed:

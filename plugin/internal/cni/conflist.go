@@ -119,28 +119,40 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 	return append(all, '\n'), err
 }
 
-// endsWithUs reports whether the last plugin of a configuration is pacemaker-cni. It is in each that the installer wrote.
-func endsWithUs(text []byte) bool {
-	var list struct{ Plugins []struct{ Type string } }
-	err := json.Unmarshal(text, &list)
-	return err == nil && len(list.Plugins) > 0 && list.Plugins[len(list.Plugins)-1].Type == ProgramName
+// endsWithUs reports whether the last plugin of a configuration is pacemaker-cni, as in each that an installer wrote, and
+// returns the socket at which that plugin asks.
+func endsWithUs(text []byte) (socket string, ends bool) {
+	var list struct {
+		Plugins []struct{ Type, Socket string }
+	}
+	if err := json.Unmarshal(text, &list); err != nil || len(list.Plugins) == 0 {
+		return "", false
+	}
+	last := list.Plugins[len(list.Plugins)-1]
+	return last.Socket, last.Type == ProgramName
 }
 
 // Remove removes the configuration from the node, waits for pause, and removes the program: an ADD that is under way
-// may run the program until then. Remove blocks meanwhile. A file that does not exist is no error. If another
+// may run the program until then. Remove blocks meanwhile. A file that does not exist is no error. If the pods of the
+// configuration ask another daemon than the one at o.Socket, Remove returns an error and removes nothing. If another
 // configuration names the configuration or the program, Remove returns an error, and the program stays: without it, no
 // pod of the node would start. If another one names the configuration, that stays, too, and lets every pod pass at
-// once.
-func Remove(confDir, binDir string, pause time.Duration) error {
-	err := removeConfiguration(confDir)
+// once. Of o, Remove uses the folders and the socket.
+func Remove(o Options, pause time.Duration) error {
+	path := filepath.Join(o.ConfDir, FileName)
+	have, _ := os.ReadFile(path) // it need not be there
+	if socket, _ := endsWithUs(have); socket != "" && socket != o.Socket {
+		return fmt.Errorf("%s stays: it is of the daemon at %s, and not of the one at %s", path, socket, o.Socket)
+	}
+	err := removeConfiguration(o.ConfDir)
 	time.Sleep(pause)
 	if err == nil {
-		err = named(confDir, ProgramName)
+		err = named(o.ConfDir, ProgramName)
 	}
 	if err != nil {
 		return err
 	}
-	return removeFile(filepath.Join(binDir, ProgramName))
+	return removeFile(filepath.Join(o.BinDir, ProgramName))
 }
 
 // removeFile is wholefile.Remove for a folder that may be read-only if the file is not there.

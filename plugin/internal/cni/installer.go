@@ -172,7 +172,8 @@ func (i *Installer) reconcile(now time.Time) State {
 	if err != nil {
 		return State{WhyNot: err.Error()}
 	}
-	if i.gaveUp == "" && (i.written != nil && !bytes.Equal(have, i.written) || have != nil && !endsWithUs(have)) {
+	_, ends := endsWithUs(have)
+	if i.gaveUp == "" && (i.written != nil && !bytes.Equal(have, i.written) || have != nil && !ends) {
 		i.gaveUp = "another program or an administrator removed or changed " + FileName + ": to have it written again, remove it and restart the daemon"
 	}
 	if i.gaveUp != "" {

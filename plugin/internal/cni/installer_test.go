@@ -138,12 +138,27 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 
 	h.write("10-net.conflist", lab)
 	h.step(time.Hour)
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "a missing file is no error")
+	require.NoError(t, Remove(h.o, 0))
+	require.NoError(t, Remove(h.o, 0), "a missing file is no error")
 	assert.NoFileExists(t, h.ours())
 	assert.NoFileExists(t, h.program())
 	require.NoError(t, os.RemoveAll(h.o.ConfDir))
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "neither is a missing folder")
+	require.NoError(t, Remove(h.o, 0), "neither is a missing folder")
+}
+
+// Two daemons with folders of their own may have been told to use one folder of CNI configurations.
+func TestRemoveLeavesTheRoomOfAnotherDaemon(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.True(t, h.step(0).Installed)
+	other := h.o
+	other.Socket = "/run/other/gate.sock"
+	require.ErrorContains(t, Remove(other, 0), "it is of the daemon at /run/gate.sock, and not of the one at /run/other/gate.sock")
+	assert.FileExists(t, h.ours())
+	assert.FileExists(t, h.program())
+	require.NoError(t, Remove(h.o, 0))
+	assert.NoFileExists(t, h.ours())
 }
 
 // A node where the runtime has no NRI gets no room: the daemon would answer no pod, and each would start 10 s late.
@@ -316,7 +331,7 @@ func TestTheCopyDoesNotCallItselfThroughMultus(t *testing.T) {
 func TestFilesThatAnotherConfigurationNamesStay(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(*host) string{
-		"removed": func(h *host) string { return Remove(h.o.ConfDir, h.o.BinDir, 0).Error() },
+		"removed": func(h *host) string { return Remove(h.o, 0).Error() },
 		"no original": func(h *host) string {
 			require.NoError(h.t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
 			return h.step(time.Hour).WhyNot
@@ -359,11 +374,11 @@ func TestAProgramThatAnotherConfigurationNamesStays(t *testing.T) {
 		if thick {
 			require.NoError(t, os.Remove(h.ours()))
 		}
-		require.ErrorContains(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "00-multus.conf names ")
+		require.ErrorContains(t, Remove(h.o, 0), "00-multus.conf names ")
 		assert.NoFileExists(t, h.ours())
 		assert.FileExists(t, h.program())
 		h.multus(thick) // it uses 10-net.conflist now
-		require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
+		require.NoError(t, Remove(h.o, 0))
 		assert.NoFileExists(t, h.program())
 	}
 }
@@ -374,7 +389,7 @@ func TestAFileThatIsNoConfigurationStaysIfAnotherNamesIt(t *testing.T) {
 	h.write("00-multus.conf", FileName)
 	for _, text := range []string{"", "{}", `{"plugins":[]}`} {
 		h.write(FileName, text)
-		require.ErrorContains(t, Remove(h.o.ConfDir, h.o.BinDir, 0), "00-multus.conf names ")
+		require.ErrorContains(t, Remove(h.o, 0), "00-multus.conf names ")
 		assert.FileExists(t, h.ours())
 	}
 }
@@ -394,7 +409,7 @@ func TestUnfinishedFilesOfTheRoomGoToo(t *testing.T) {
 
 	leave()
 	require.NoError(t, os.WriteFile(filepath.Join(h.o.BinDir, "."+ProgramName+".123"), nil, 0o600))
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
+	require.NoError(t, Remove(h.o, 0))
 	for _, dir := range []string{h.o.ConfDir, h.o.BinDir} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -411,7 +426,7 @@ func TestAChainThatHasBegunFindsTheProgram(t *testing.T) {
 	require.True(t, h.step(0).Installed)
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan error)
-		go func() { done <- Remove(h.o.ConfDir, h.o.BinDir, time.Second) }()
+		go func() { done <- Remove(h.o, time.Second) }()
 		synctest.Wait()
 		assert.NoFileExists(t, h.ours())
 		assert.FileExists(t, h.program())

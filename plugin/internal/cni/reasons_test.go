@@ -122,7 +122,7 @@ func TestAFileThatCiliumRenamedGoesToo(t *testing.T) {
 	next := New(h.o, func(string) {})
 	next.Step(h.now)
 	assert.Contains(t, next.State().WhyNot, "Cilium has renamed 00-pod-pacemaker.conflist")
-	require.NoError(t, Remove(h.o.ConfDir, h.o.BinDir, 0))
+	require.NoError(t, Remove(h.o, 0))
 	assert.NoFileExists(t, renamed)
 }
 

@@ -46,9 +46,10 @@ type Options struct {
 	RunDir, Version string
 	// Files are what the daemon leaves on the host, without the notes in RunDir and the files of the waiting room.
 	Files []string
-	// Room says that the daemon may have installed the waiting room in these folders.
+	// Room says that the daemon may have installed the waiting room in these folders, with this socket.
 	Room                  bool
 	CNIConfDir, CNIBinDir string
+	Socket                string
 	Log                   logrus.FieldLogger
 }
 
@@ -127,7 +128,9 @@ func refusesRoom(args []string) (off bool) {
 }
 
 // removeRoom removes the files of the waiting room, and blocks for noteGrace.
-func (o Options) removeRoom() error { return cni.Remove(o.CNIConfDir, o.CNIBinDir, noteGrace) }
+func (o Options) removeRoom() error {
+	return cni.Remove(cni.Options{ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir, Socket: o.Socket}, noteGrace)
+}
 
 // removeFiles removes all files. With the waiting room, it blocks for noteGrace.
 func (o Options) removeFiles() error {

@@ -39,6 +39,9 @@
 {{- fail (printf "defaultConfig.%s: has no effect in the file that the daemons read, which applies to every node: create a PacemakerConfig object" $field) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.instance (has (toString .Values.waitingRoom.mode) (list "on" "true")) -}}
+{{- fail "waitingRoom.mode: on needs a release without an instance: a node has one waiting room, so only that daemon may install it" -}}
+{{- end -}}
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that limits each daemon to its own node and to this taint" -}}
 {{- end -}}
@@ -152,9 +155,12 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
     - {name: kubelet-config, mountPath: /kubelet}
 {{- end -}}
 
-{{- /* When the waiting room is installed: auto, on or off. YAML reads on and off without quotes as true and false. */ -}}
+{{- /* When the waiting room is installed: auto, on or off. YAML reads on and off without quotes as true and false. A daemon
+       with an instance has none. */ -}}
 {{- define "pod-pacemaker.room" -}}
-{{- get (dict "true" "on" "false" "off") (toString .Values.waitingRoom.mode) | default .Values.waitingRoom.mode -}}
+{{- $mode := get (dict "true" "on" "false" "off") (toString .Values.waitingRoom.mode) | default .Values.waitingRoom.mode -}}
+{{- if .Values.instance -}}{{- $mode = "off" -}}{{- end -}}
+{{- $mode -}}
 {{- end -}}
 
 {{- /* yes where the proxy of the metrics answers why a pod waits. */ -}}
