@@ -148,16 +148,18 @@ func (o Options) statePath(name string) string {
 	return filepath.Join(o.StateDir, o.ofInstance(name, "-")+".json")
 }
 
-// files returns the files that a daemon leaves on the host, without the waiting room and its notes.
+// files returns the files that a daemon leaves on the host, without the waiting room and its notes, in the order in which
+// they are removed.
 func (o Options) files() []string {
-	all := []string{o.SocketPath(), o.AdminPath(), rundir.LockPath(o.RunDir), o.readyPath()}
+	all := []string{o.SocketPath(), o.AdminPath(), o.readyPath()}
 	if o.StateDir != "" {
 		all = append(all, o.lastGoodPath(), o.policiesPath(), o.costsPath(), o.endsPath())
 	}
 	if o.GatePath != "" {
 		all = append(all, o.GatePath)
 	}
-	return all
+	// Without the lock's file, another daemon no longer waits, and would put the others back while they are removed.
+	return append(all, rundir.LockPath(o.RunDir))
 }
 
 // Validate returns all faults of the options, joined, or nil if they are valid.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/starts"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/rundir"
 )
 
 // A daemon that is restarted knows what was ready in this boot of the node, and nothing of an earlier one.
@@ -25,7 +26,9 @@ func TestWhatWasReadyIsKnownUntilTheNextBoot(t *testing.T) {
 	o := Options{RunDir: t.TempDir(), ProcRoot: proc, Log: log}
 	boots("first\n")
 	assert.Empty(t, o.readyOnce())
-	assert.Contains(t, o.files(), o.readyPath())
+	files := o.files()
+	assert.Contains(t, files, o.readyPath())
+	assert.Equal(t, rundir.LockPath(o.RunDir), files[len(files)-1], "the lock goes last")
 	once := starts.ReadyOnce{Node: "uid", Entries: []string{"kube-system/agent"}}
 	o.keepReady(once)
 	assert.Equal(t, once, o.readyOnce())

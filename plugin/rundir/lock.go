@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,19 +24,33 @@ func LockPath(dir string) string { return filepath.Join(dir, "lock") }
 
 // AwaitLock blocks until it has the lock of the folder, or ctx ends and the lock is nil. If another daemon has it,
 // AwaitLock first calls busy, once, with what that daemon wrote into the file. AwaitLock writes version, this daemon's,
-// into the file for the others.
+// into the file for the others. If the daemon that ends removes the file meanwhile, AwaitLock locks a new one.
 func AwaitLock(ctx context.Context, dir, version string, busy func(holder string)) (*os.File, error) {
-	lock, holder, err := TryLock(dir, version)
-	if lock != nil || err != nil {
+	return await(ctx, func() (*os.File, string, error) { return TryLock(dir, version) }, busy)
+}
+
+// await is AwaitLock with a function that tries once.
+func await(ctx context.Context, try func() (lock *os.File, holder string, err error), busy func(holder string)) (*os.File, error) {
+	lock, holder, err := try()
+	if lock == nil && err == nil {
+		busy(holder)
+	}
+	done := func() bool { return lock != nil || err != nil && !errors.Is(err, errReplaced) }
+	if done() {
 		return lock, err
 	}
-	busy(holder)
-	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, func(context.Context) (done bool, _ error) {
-		lock, _, err = TryLock(dir, version)
-		return lock != nil || err != nil, nil
+	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, func(context.Context) (bool, error) {
+		lock, _, err = try()
+		return done(), nil
 	}) // the only error is that ctx ended: then there is no lock
+	if !done() {
+		err = nil
+	}
 	return lock, err
 }
+
+// errReplaced is wrapped by the error of TryLock if the file that it locked was removed or replaced meanwhile.
+var errReplaced = errors.New("the file was replaced")
 
 // TryLock takes the lock, and makes the folder if that is missing. If another daemon has the lock, lock and err are nil,
 // and holder is what that daemon wrote into the file.
@@ -69,11 +84,11 @@ func sign(lock *os.File, path, version string) error {
 		return err
 	}
 	current, err := os.Stat(path)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !os.SameFile(mine, current) {
-		return errors.New("the file was replaced")
+	if err != nil || !os.SameFile(mine, current) {
+		return errReplaced
 	}
 	// The text only tells others who has the lock. On a full file system the lock holds without it.
 	_ = os.WriteFile(path, fmt.Appendf(nil, "process %d, version %s\n", os.Getpid(), version), 0o600)

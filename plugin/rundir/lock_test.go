@@ -2,9 +2,11 @@ package rundir
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +32,31 @@ func TestTheLockIsFreeOnceItsDaemonIsGone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, third)
 	require.NoError(t, second.Close())
+}
+
+// A daemon that is uninstalled removes the file before it releases the lock. The next one may have opened it before that.
+func TestALockWhoseFileIsReplacedIsNoLockYet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old, _, err := TryLock(dir, "v1")
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(LockPath(dir)))
+	require.ErrorIs(t, sign(old, LockPath(dir), "v2"), errReplaced, "it was removed")
+	replaced := sign(old, LockPath(dir), "v2")
+	require.NoError(t, os.WriteFile(LockPath(dir), nil, 0o600))
+	require.ErrorIs(t, sign(old, LockPath(dir), "v2"), errReplaced)
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		lock, err := await(t.Context(), func() (*os.File, string, error) {
+			if tries++; tries < 3 {
+				return nil, "", fmt.Errorf("lock: %w", replaced)
+			}
+			return old, "", nil
+		}, func(string) { assert.Fail(t, "no daemon has the lock") })
+		require.NoError(t, err)
+		assert.Same(t, old, lock)
+	})
+	require.NoError(t, old.Close())
 }
 
 // With a limit of 0 bytes the write fails as it does on a full file system. The limit is the process's, so no test runs
