@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	why, remove := "the DaemonSet was removed, or does not select this node any more", o.removeFiles
 	if !gone {
-		why, remove = "the waiting room was switched off", o.removeRoom
+		why, remove = "the waiting room was switched off, or got other folders", o.removeRoom
 		if !roomless || !o.Room {
 			return nil
 		}
@@ -97,7 +97,7 @@ func uninstalled(ctx context.Context, o Options) (gone, roomless bool, err error
 	set, err := o.Client.DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		roomless = slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return refusesRoom(c.Args) })
+		roomless = slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return o.refusesRoom(c.Args) })
 		return set.DeletionTimestamp != nil || excludes(ctx, o.Client, set, o.NodeName), roomless, nil
 	case notFound(err) && o.Seen:
 		return true, true, nil
@@ -117,14 +117,16 @@ func excludes(ctx context.Context, client kube.Interface, set *appsv1.DaemonSet,
 	return err == nil && !fits
 }
 
-// refusesRoom reports whether a container's arguments switch the waiting room off. The last flag counts.
-func refusesRoom(args []string) (off bool) {
+// refusesRoom reports whether a container's arguments switch the waiting room off, or name other folders for it: the next
+// daemon does not look into these. The last flag counts.
+func (o Options) refusesRoom(args []string) bool {
+	last := map[string]string{"--cni-conf-dir": o.CNIConfDir, "--cni-bin-dir": o.CNIBinDir}
 	for _, arg := range args {
-		if flag, value, _ := strings.Cut(arg, "="); flag == "--cni" {
-			off = value == "off"
+		if flag, value, ok := strings.Cut(arg, "="); ok || flag == "--cni" { // the value of another flag may be the next argument
+			last[flag] = value
 		}
 	}
-	return off
+	return last["--cni"] == "off" || last["--cni-conf-dir"] != o.CNIConfDir || last["--cni-bin-dir"] != o.CNIBinDir
 }
 
 // removeRoom removes the files of the waiting room, and blocks for noteGrace.

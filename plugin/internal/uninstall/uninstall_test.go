@@ -251,7 +251,7 @@ func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
 }
 
 // A daemon whose flags do not name the room has it, as by default.
-func TestOnlyTheLastFlagSwitchesTheRoomOff(t *testing.T) {
+func TestFlagsThatTakeTheRoomAway(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
@@ -259,8 +259,10 @@ func TestOnlyTheLastFlagSwitchesTheRoomOff(t *testing.T) {
 	}{
 		{nil, false}, {[]string{"run", "--cni"}, false}, {[]string{"run", "--cni=auto"}, false}, {[]string{"run", "--cni=off"}, true},
 		{[]string{"run", "--cni=off", "--cni=on"}, false}, {[]string{"run", "--cni=off", "--cni-bin-dir=off"}, true},
+		{[]string{"run", "--cni-conf-dir=/net.d", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir", "/bin"}, false}, {[]string{"run", "--cni=off", "--cni"}, false},
+		{[]string{"run", "--cni-conf-dir=/other", "--cni-bin-dir=/bin"}, true}, {[]string{"run", "--cni-bin-dir=/other"}, true},
 	} {
-		assert.Equal(t, c.off, refusesRoom(c.args), c.args)
+		assert.Equal(t, c.off, Options{CNIConfDir: "/net.d", CNIBinDir: "/bin"}.refusesRoom(c.args), c.args)
 	}
 }
 
