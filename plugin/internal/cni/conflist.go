@@ -101,6 +101,10 @@ func (o Options) conflist(name string, text []byte) ([]byte, error) {
 	if given.Name == "" {
 		return nil, errors.New("the network has no name")
 	}
+	// libcni appends these to the plugins of the file.
+	if more, _ := filepath.Glob(filepath.Join(o.ConfDir, given.Name, "*.conf")); len(more) > 0 && string(list["loadOnlyInlinedPlugins"]) != "true" {
+		return nil, fmt.Errorf("%s is part of its network as well, and would come after %s", more[0], ProgramName)
+	}
 	switch given.CNIVersion {
 	case "", "0.1.0", "0.2.0", "0.3.0":
 		return nil, fmt.Errorf("its CNI version %q is older than 0.3.1", given.CNIVersion)

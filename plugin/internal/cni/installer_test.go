@@ -146,6 +146,23 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	require.NoError(t, Remove(h.o, 0), "neither is a missing folder")
 }
 
+// libcni appends the plugins in the folder of the network's name to those of a list.
+func TestNoPluginComesAfterOurs(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.write("10-net.conflist", `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`)
+	require.True(t, h.step(0).Installed)
+	require.NoError(t, os.Mkdir(filepath.Join(h.o.ConfDir, "net"), 0o700))
+	assert.True(t, h.step(time.Hour).Installed, "the folder is empty")
+	h.write("net/more.conf", "{}")
+	assert.Contains(t, h.step(time.Hour).WhyNot, "more.conf is part of its network as well, and would come after pacemaker-cni")
+	assert.NoFileExists(t, h.ours())
+	h.write("10-net.conflist", `{"cniVersion":"1.0.0","name":"net","loadOnlyInlinedPlugins":true,"plugins":[{"type":"ptp"}]}`)
+	assert.True(t, h.step(time.Hour).Installed)
+	h.write("10-net.conflist", `{"cniVersion":"1.0.0","name":"other","plugins":[{"type":"ptp"}]}`)
+	assert.True(t, h.step(time.Hour).Installed, "it is of another network")
+}
+
 // Two daemons with folders of their own may have been told to use one folder of CNI configurations.
 func TestRemoveLeavesTheRoomOfAnotherDaemon(t *testing.T) {
 	t.Parallel()
