@@ -30,7 +30,7 @@ func Draw(seed uint64) *Shape {
 			p := like
 			p.Name = fmt.Sprintf("%s-%d", like.Name, i)
 			p.At = at + r.within(spread)
-			p.Ready = time.Duration(float64(like.Ready) * (0.7 + 0.6*r.Float64())).Round(time.Millisecond)
+			p.Ready = r.around(like.Ready)
 			if r.in(0.2) {
 				p.Priority, p.Namespace = r.priority(), []string{"a", "b", "c", "kube-system"}[r.IntN(4)]
 			}
@@ -227,7 +227,10 @@ func (r dice) bytes(least, most int) int {
 	return int(r.logUniform(time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond) / time.Millisecond)
 }
 
-func (r dice) priority() int32 { return []int32{0, 0, 0, -10, 100, 1000}[r.IntN(6)] }
+// Priorities are those of pods, beside 0.
+var Priorities = []int32{-10, 100, 1000}
+
+func (r dice) priority() int32 { return append([]int32{0, 0, 0}, Priorities...)[r.IntN(6)] }
 
 func (r dice) namespace() string { return []string{"a", "b", "c"}[r.IntN(3)] }
 

@@ -21,6 +21,7 @@ type Limits struct {
 	Burst                             int
 	StartTimeout, MaxWait, SettleTime time.Duration
 	UnfairNone                        bool // fairness: None
+	NoLoans                           bool // noProgressAfter: 0s, so no start lends its slot
 	AdaptiveMin, AdaptiveMax          int  // of adaptive; AdaptiveMin 0: it is not used, AdaptiveMax 0: it has none
 	Signal                            throttle.Signal
 	Most, Increment                   float64 // of the signal; Most 0: no limit on a signal
@@ -76,6 +77,9 @@ func (l Limits) Spec() map[string]any {
 		}
 		config["adaptive"] = adaptive
 	}
+	if l.NoLoans {
+		config["noProgressAfter"] = "0s"
+	}
 	if l.Most > 0 {
 		l.limitSignal(config)
 	}
@@ -124,6 +128,7 @@ func (l Limits) String() string {
 	word(l.MaxWait > 0, "maxWait %s", l.MaxWait)
 	word(l.SettleTime > 0, "settleTime %s", l.SettleTime)
 	word(l.UnfairNone, "fairness None")
+	word(l.NoLoans, "no loans")
 	word(l.AdaptiveMin > 0, "adaptive from %d to %d", l.AdaptiveMin, l.AdaptiveMax)
 	word(l.Most > 0, "%s below %g, each start adds %g", l.Signal, l.Most, l.Increment)
 	word(l.Mode != "", "mode %s", l.Mode)

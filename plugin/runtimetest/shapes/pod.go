@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Pod is a pod, and what its containers do.
@@ -82,6 +83,9 @@ func (p Pod) Fails() int { return p.Crashes + p.Hangs }
 // Exempt reports whether the pod never waits.
 func (p Pod) Exempt() bool { return p.Namespace == "kube-system" }
 
+// mostOfVariable is how many bytes of a variable's value Linux starts a process with, and a little less.
+const mostOfVariable = 100 << 10
+
 // filler fills what is large.
 var filler = strings.Repeat("x", 2<<20)
 
@@ -97,8 +101,10 @@ func (p Pod) Object() *corev1.Pod {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: p.Owner, Name: name, Controller: new(true)}}
 	}
 	if p.Labels > 0 {
-		pod.Annotations = map[string]string{"filler": filler[:p.Labels/2]}
-		pod.Labels = map[string]string{"filler": filler[:p.Labels/2]}
+		pod.Annotations, pod.Labels = map[string]string{"filler": filler[:p.Labels/2]}, map[string]string{}
+		for i := range p.Labels / 2 / validation.LabelValueMaxLength {
+			pod.Labels[fmt.Sprintf("filler%d", i)] = filler[:validation.LabelValueMaxLength]
+		}
 	}
 	if p.Grouped {
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, "grouped", "yes")
@@ -116,7 +122,9 @@ func (p Pod) Object() *corev1.Pod {
 			Name: fmt.Sprintf("app%d", i), Image: "app", StartupProbe: p.Startup.object(), LivenessProbe: p.Liveness.object(),
 		}
 		if p.Environment > 0 {
-			c.Env = []corev1.EnvVar{{Name: "FILLER", Value: filler[:p.Environment]}}
+			for from := 0; from < p.Environment; from += mostOfVariable {
+				c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("FILLER%d", len(c.Env)), Value: filler[from:min(from+mostOfVariable, p.Environment)]})
+			}
 		}
 		if p.Probed {
 			c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1}

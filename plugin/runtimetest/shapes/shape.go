@@ -19,6 +19,7 @@ import (
 // that are ready at the same moment.
 type Shape struct {
 	Seed           uint64
+	OnNode         bool          // drawn by DrawNode
 	RequestTimeout time.Duration // of kubelet
 	Cores          int           // 0: 4
 	Room           bool          // the waiting room is installed
@@ -132,7 +133,11 @@ func (s *Shape) Clone() *Shape {
 // String returns the shape as a person reads it.
 func (s *Shape) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d CPUs, kubelet's requests may take %s, %s\n", s.Seed, s.CPUs(), s.RequestTimeout, s.Limits)
+	name := "seed"
+	if s.OnNode {
+		name = "seed of a node"
+	}
+	fmt.Fprintf(&b, "%s %d: %d CPUs, kubelet's requests may take %s, %s\n", name, s.Seed, s.CPUs(), s.RequestTimeout, s.Limits)
 	if s.Room {
 		fmt.Fprintf(&b, "pods wait in the waiting room\n")
 	}
