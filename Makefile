@@ -69,8 +69,8 @@ sim: $(GOTESTSUM) ## Run the long simulations of the limiter, and of a node with
 	$(GOTESTSUM) --format testname -- -count=1 -tags sim -timeout 30m \
 		-run "^($$(grep -rhoP --include='*_sim_test.go' '^func \KTest\w+' throttle plugin | paste -sd '|'))$$" ./throttle/... ./plugin
 
-shapes: $(GOTESTSUM) ## Run a node in a bubble, whose pods, limits and faults a seed draws: make shapes SEED=7 COUNT=20, or MINUTES=5 for fresh ones
-	GOMAXPROCS=1 SHAPES_SEED=$(SEED) SHAPES_COUNT=$(COUNT) SHAPES_MINUTES=$(MINUTES) \
+shapes: $(GOTESTSUM) ## Run a node in a bubble, whose pods, limits and faults a seed draws: make shapes SEED=7 COUNT=20, or MINUTES=5 for fresh ones; NODE=1 for the seeds of make chaos
+	GOMAXPROCS=1 SHAPES_NODE=$(NODE) SHAPES_SEED=$(SEED) SHAPES_COUNT=$(COUNT) SHAPES_MINUTES=$(MINUTES) \
 	$(GOTESTSUM) --format standard-verbose -- -count=1 -tags sim -timeout 24h -run '^TestShapes$$' ./plugin
 
 # A fuzzer that finds a fault keeps what found it in a folder testdata/fuzz, from where every test runs it.
@@ -130,8 +130,9 @@ e2e-vm: build lab $(GOTESTSUM) ## Run the scenarios that need a node with system
 e2e-vm-full: build lab ## The same, and the scenarios that boot another system: SELinux, cgroup v1 (root)
 	$(SHARDED) -package ./vm -tags vm,full -timeout 100m $(E2EFLAGS)
 
-chaos: build lab $(GOTESTSUM) ## Kill daemon, kubelet and containerd while pods come and go: make chaos SEED=7 MINUTES=5 (root; without SEED, every day has its own)
-	export CHAOS_SEED=$(or $(SEED),$$(date -u +%Y%m%d)) CHAOS_MINUTES=$(or $(MINUTES),5) && \
+# Each day has a thousand seeds of its own.
+chaos: build lab $(GOTESTSUM) ## Run pods, limits and faults that a seed draws on a real node: make chaos SEED=7, or MINUTES=5 for fresh ones (root)
+	export CHAOS_SEED=$(or $(SEED),$$(date -u +%Y%m%d)000) CHAOS_MINUTES=$(or $(MINUTES),$(if $(SEED),0,5)) && \
 	$(E2E) -tags e2e -timeout $$(($(or $(MINUTES),5) + 20))m -run '^TestChaos$$' $(E2EFLAGS) ./e2e
 
 lab:

@@ -76,7 +76,7 @@ func TestCrashStorm(t *testing.T) {
 	// it at once.
 	moment, all := time.Now(), []start{}
 	eventually(t, "containerd knows how the starts ended that began until now", func() bool {
-		all = slices.DeleteFunc(f.starts(t, func(string) time.Time { return time.Time{} }), func(s start) bool { return s.started.After(moment) })
+		all = slices.DeleteFunc(f.starts(t), func(s start) bool { return s.started.After(moment) })
 		return !slices.ContainsFunc(all, func(s start) bool { return s.until.IsZero() })
 	})
 	good := slices.DeleteFunc(slices.Clone(all), func(s start) bool { return !isGood(s.pod) })

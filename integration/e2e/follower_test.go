@@ -13,18 +13,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// follower records the containers of a namespace while they come and go, because containerd forgets
+// follower records the containers of namespaces while they come and go, because containerd forgets
 // the containers that kubelet has removed.
 type follower struct {
-	namespace string
-	mu        sync.Mutex
-	seen      map[string]container // by ID
+	namespaces []string
+	mu         sync.Mutex
+	seen       map[string]container // by ID
 }
 
-// follow records the containers of a namespace until the test ends.
-func follow(t *testing.T, namespace string) *follower {
+// follow records the containers of namespaces until the test ends.
+func follow(t *testing.T, namespaces ...string) *follower {
 	t.Helper()
-	f := &follower{namespace: namespace, seen: map[string]container{}}
+	f := &follower{namespaces: namespaces, seen: map[string]container{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
 	following.Go(func() {
@@ -40,9 +40,13 @@ func follow(t *testing.T, namespace string) *follower {
 // read records the changes. containerd is away at times, but it still knows its containers when it
 // is back.
 func (f *follower) read(ctx context.Context) {
-	all, err := listContainers(ctx, f.namespace)
-	if err != nil {
-		return
+	var all []*runtimeapi.Container
+	for _, namespace := range f.namespaces {
+		some, err := listContainers(ctx, namespace)
+		if err != nil {
+			return
+		}
+		all = append(all, some...)
 	}
 	for _, c := range all {
 		known := f.of(c.Id)
@@ -66,6 +70,18 @@ func (f *follower) note(id string, c container) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen[id] = c
+}
+
+// failed returns the containers that ended without a start.
+func (f *follower) failed() (all []container) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.seen {
+		if c.started.IsZero() && !c.finished.IsZero() {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // started returns the started containers in the order of their starts.
@@ -92,23 +108,34 @@ func (s start) String() string {
 	return fmt.Sprintf("%s from %s to %s, exited %s", s.pod, s.started.Format(clock), s.until.Format(clock), s.finished.Format(clock))
 }
 
-// starts returns the starts of all containers in their order. goes returns when a pod was deleted.
-// Starts of a pod after its deletion are left out.
-func (f *follower) starts(t *testing.T, goes func(pod string) time.Time) (all []start) {
+// starts returns the starts of all containers in their order.
+func (f *follower) starts(t *testing.T) (all []start) {
 	t.Helper()
 	f.read(t.Context()) // changes since the last read
-	readyAt := kubeletReadies(t, f.namespace)
+	readyAt := f.readies(t)
 	for _, c := range f.started() {
-		s, gone := start{c, c.finished}, goes(c.pod)
-		if !gone.IsZero() && gone.Before(c.started) {
-			continue
-		}
-		for _, end := range append(readyAt[c.pod], gone) {
+		s := start{c, c.finished}
+		for _, end := range readyAt[c.pod] {
 			if end.After(c.started) && (s.until.IsZero() || end.Before(s.until)) {
 				s.until = end
 			}
 		}
 		all = append(all, s)
+	}
+	return all
+}
+
+// readies returns when pods got ready, by name.
+func (f *follower) readies(t *testing.T) map[string][]time.Time {
+	t.Helper()
+	all := map[string][]time.Time{}
+	for _, namespace := range f.namespaces {
+		for pod, times := range kubeletReadies(t, namespace) {
+			all[pod] = append(all[pod], times...) // earlier pods of that name may have been in other namespaces
+		}
+	}
+	for _, times := range all {
+		slices.SortFunc(times, time.Time.Compare)
 	}
 	return all
 }

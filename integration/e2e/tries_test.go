@@ -66,11 +66,13 @@ func badMount(t *testing.T) shape {
 	}
 }
 
-// rejecting is an NRI plugin that rejects the containers of one pod.
-type rejecting struct{ namespace, name string }
+// rejecting is an NRI plugin that rejects containers.
+type rejecting struct {
+	rejects func(pod *api.PodSandbox) bool
+}
 
 func (r rejecting) CreateContainer(_ context.Context, pod *api.PodSandbox, _ *api.Container) (*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
-	if pod.GetNamespace() == r.namespace && pod.GetName() == r.name {
+	if r.rejects(pod) {
 		return nil, nil, errors.New("no CPUs are left for it")
 	}
 	return nil, nil, nil
@@ -79,7 +81,14 @@ func (r rejecting) CreateContainer(_ context.Context, pod *api.PodSandbox, _ *ap
 // rejects runs a plugin after the daemon's that rejects the containers of a pod, until the test ends.
 func rejects(t *testing.T, namespace, name string) {
 	t.Helper()
-	plugin, err := stub.New(rejecting{namespace, name}, stub.WithPluginName("rejects"), stub.WithPluginIdx("90"), stub.WithSocketPath(node.NRISocket))
+	rejectsAny(t, func(pod *api.PodSandbox) bool { return pod.GetNamespace() == namespace && pod.GetName() == name })
+}
+
+// rejectsAny is rejects for all pods of which that is true. The plugin ends with containerd at the latest.
+func rejectsAny(t *testing.T, of func(pod *api.PodSandbox) bool) {
+	t.Helper()
+	plugin, err := stub.New(rejecting{of}, stub.WithPluginName("rejects"), stub.WithPluginIdx("90"), stub.WithSocketPath(node.NRISocket),
+		stub.WithOnClose(func() {})) // else the end of containerd ends this program
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	require.NoError(t, plugin.Start(ctx))

@@ -57,6 +57,10 @@ func run(args []string) error {
 	marks := flags.String("marks", "", "path of a file to make right before this is ready")
 	without := flags.String("fails-without", "", "path of a file that must exist when this starts; without it, this ends with exit code 1")
 	exit := flags.Int("exit", -1, "exit code to end with instead of becoming ready; -1 becomes ready")
+	lives := flags.String("lives", "", "path of a file in which this counts how often it was started, for --crashes and --hangs")
+	crashes := flags.Int("crashes", 0, "number of lives that end with exit code 1 in the middle of --sleep")
+	hangs := flags.Int("hangs", 0, "number of lives that never get ready")
+	ends := flags.Duration("ends", 0, "time after which this ends with exit code 0, ready or not; 0 never")
 	done := flags.Bool("done", false, "end with exit code 0 when ready, as a Job does")
 	flags.BoolFunc("ignore-term", "ignore SIGTERM, and run until killed", func(string) error { stubborn.Store(true); return nil })
 	if err := fromEnvironment(flags); err != nil {
@@ -70,6 +74,21 @@ func run(args []string) error {
 	}
 	if *without != "" {
 		if _, err := os.Stat(*without); err != nil {
+			os.Exit(1)
+		}
+	}
+	if *ends > 0 {
+		time.AfterFunc(*ends, func() { os.Exit(0) })
+	}
+	if *lives != "" {
+		life, err := countLife(*lives)
+		switch {
+		case err != nil:
+			return err
+		case life <= *hangs:
+			select {}
+		case life <= *crashes:
+			time.Sleep(*sleep / 2)
 			os.Exit(1)
 		}
 	}
@@ -101,6 +120,23 @@ func run(args []string) error {
 		}
 	}
 	return ready(*port, *answer, *done)
+}
+
+// countLife adds a byte to a file and returns how many it has.
+func countLife(path string) (lives int, err error) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("the number of lives: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Write([]byte{'.'}); err != nil {
+		return 0, fmt.Errorf("the number of lives: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("the number of lives: %w", err)
+	}
+	return int(info.Size()), nil
 }
 
 // appears returns once there is a file at the path.
