@@ -76,7 +76,7 @@ func (d *admission) held(now time.Time) Held {
 // admit admits tickets with a waiter until nothing allows another start.
 func (d *admission) admit(now time.Time) {
 	d.queue.forgetStuck(now)
-	if d.slots.byKind() && !d.slots.planned {
+	if d.slots.byKind() && (!d.slots.planned || !d.queue.groups.counted) { // a plan is for the pods that no group holds
 		d.plan(now)
 	}
 	if t := d.overLimit; t != nil {

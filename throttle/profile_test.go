@@ -47,6 +47,42 @@ func TestTheAdaptiveLimitUsesTheExpectedCostsOfWaitingPods(t *testing.T) {
 	require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 }
 
+// The adaptive limit is for the pods that may start. When a policy lets more go, it is for these at once.
+func TestTheAdaptiveLimitCountsPodsThatAPolicyLetsGo(t *testing.T) {
+	t.Parallel()
+	waits := Profile{Kind: "web", Patience: 27 * time.Second, Cost: &costs.Cost{
+		Count: 9, Seen: t0.Add(-time.Minute), Idle: costs.Figure{Mean: 15}, CPU: costs.Figure{Mean: 0.1}, Peak: costs.Figure{Mean: 1},
+	}}
+	full := GroupLimits{Running: Bound{Requests: Amounts{"cpu": 900}}}
+	for name, c := range map[string]struct {
+		limits GroupLimits
+		lets   func(n *node)
+	}{
+		"the policy is gone":           {full, func(n *node) { n.l.SetPolicies(n.now, nil) }},
+		"a pod leaves its group":       {full, func(n *node) { n.l.SetGroups(n.now, PodGroups{UID: "runs", Running: true}) }},
+		"a pod of its group has ended": {full, func(n *node) { n.l.Finished(n.now, "runs") }},
+		"a pod before them is gone":    {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 2000}}}, func(n *node) { n.end("great", reasons.Deleted) }},
+		"claims come":                  {GroupLimits{Claims: &Claims{}}, func(n *node) { n.l.SetClaims(n.now, t1, 9) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := herd(t, 0)
+			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": c.limits})
+			n.l.SetGroups(n.now, PodGroups{UID: "runs", Groups: in(t1, Amounts{"cpu": 900}), Running: true})
+			if name == "a pod before them is gone" {
+				n.l.Join(n.now, Request{UID: "great", Groups: in(t1, Amounts{"cpu": 1200})}).Wait(n.now)
+			}
+			for i := range 9 {
+				n.l.Join(n.now, Request{UID: fmt.Sprint(i), Groups: in(t1, Amounts{"cpu": 100}), Profile: waits}).Wait(n.now)
+			}
+			n.busy(0)
+			require.Zero(t, n.underWay())
+			c.lets(n)
+			require.Equal(t, 9, n.underWay(), n.l.Snapshot(n.now).Adaptive)
+		})
+	}
+}
+
 // Starts of a known kind idle for 15 s and then burn CPU. Two may burn at once, and two more every 3 s after
 // them. Kubelet would try these again only after 15 s, so they have places in the gate.
 func TestPodsThatMayStartBeforeTheyWouldComeBackHavePlaces(t *testing.T) {

@@ -25,7 +25,7 @@ type slots struct {
 	looked   bool                 // soon is up to date
 	found    int                  // the adaptive limit, starts at a time, or noLimit
 	adaptive *adaptive.Controller // nil if there is no adaptive limit
-	planned  bool                 // limit is up to date; only if byKind
+	planned  bool                 // limit is up to date, but for changes of groups; only if byKind
 	loan     loan                 // of slots
 	beyond   *Ticket              // the start that had no slot left, with the lent ones, when its deadline was over; nil if none
 	took     history

@@ -204,7 +204,8 @@ func (t *Ticket) SetStalled(now, since time.Time) {
 	}
 	now = t.l.at(now)
 	defer t.l.admit(now)
-	t.stalledSince, t.l.groups.counted = since, false
+	t.stalledSince = since
+	t.l.groups.changed(t.pod)
 	if since.IsZero() {
 		t.l.slots.repay()
 		t.pod.repay()
