@@ -157,14 +157,18 @@ func (m *Memory) Load() {
 func (m *Memory) Run(ctx context.Context) error {
 	tick := time.Tick(writeEvery)
 	var faults faultlog.Log
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick:
-		}
+	write := func() {
 		faults.Try(m.log, m.write(), "cannot write the file of learned start costs; a restart loses them", "the file of learned start costs is written again")
 	}
-	return nil
+	defer write() // what was learned during the last write, too
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick:
+			write()
+		}
+	}
 }
 
 // write writes the file if anything was learned since the last time.

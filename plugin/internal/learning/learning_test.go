@@ -181,3 +181,16 @@ func TestAFileThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
 		assert.True(t, m.changed, "the write is tried again")
 	})
 }
+
+// The daemon may be told to end while it writes, or before it begins to.
+func TestWhatIsLearnedBeforeTheEndIsWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "costs.json")
+	log, _ := logtest.NewNullLogger()
+	m := New(path, here, log)
+	m.Learn(time.Now(), pod("shop", podwatch.Like{}), false, burns(time.Second))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, m.Run(ctx))
+	assert.FileExists(t, path)
+}
