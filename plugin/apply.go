@@ -23,6 +23,7 @@ type applier struct {
 	standalone bool          // no API server will send a configuration: to have none counts as one
 	limits     chan struct{} // closed once a configuration is in force
 	limited    sync.Once     // closes limits
+	coresKnown bool          // the CPUs that pods can use were known in full once; only New and followCores use it
 
 	// turn has a value while a configuration is put in force: those calls must not overlap. It is no mutex, because
 	// mutexes are taken meanwhile. It guards the fields below.

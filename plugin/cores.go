@@ -24,7 +24,7 @@ func (o Options) Cores(podCgroup string) (cores.Cores, error) {
 }
 
 // followCores looks again and again which CPUs pods can use, and puts the configuration in force for them if they have
-// changed, until ctx ends. It then returns nil.
+// changed, until ctx ends. It then returns nil. Once they were known in full, a file that cannot be read changes nothing.
 func (a *applier) followCores(ctx context.Context, o Options) error {
 	logged := ""
 	tick := time.NewTicker(coresEvery)
@@ -40,6 +40,10 @@ func (a *applier) followCores(ctx context.Context, o Options) error {
 			o.Log.Warnf("which CPUs pods can use is not known in full, %s count: %v", a.coresNow(), err)
 			logged = said
 		}
+		if err != nil && a.coresKnown {
+			continue
+		}
+		a.coresKnown = err == nil
 		if found.Count > 0 && !found.Equal(a.coresNow()) {
 			o.Log.Infof("cores that pods can use: %s", found)
 			a.setCores(found)

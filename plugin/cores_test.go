@@ -54,3 +54,31 @@ func TestLimitsFollowTheCPUsThatPodsCanUse(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// A file that cannot be read restricts nothing. While there is nothing better, that counts, but not later.
+func TestCPUsThatAreNotKnownInFullReplaceNoOthers(t *testing.T) {
+	t.Parallel()
+	if runtime.NumCPU() < 2 {
+		t.Fatal("this test needs two CPUs: it takes one from the pods")
+	}
+	cgroups := t.TempDir()
+	pods := filepath.Join(cgroups, "kubepods")
+	require.NoError(t, os.Mkdir(pods, 0o755))
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon(Options{Log: discard(), ProcRoot: newProcTree(t, "1.00").root, CgroupRoot: cgroups}, cores.Of(99), crd.Documents{}, nil, defaultTuning())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- d.applier.followCores(ctx, d.options) }()
+		for _, c := range []struct {
+			cpus string
+			want int
+		}{{"?", runtime.NumCPU()}, {"0", 1}, {"?", 1}, {"0-1", 2}} {
+			require.NoError(t, os.WriteFile(filepath.Join(pods, "cpuset.cpus.effective"), []byte(c.cpus+"\n"), 0o600))
+			time.Sleep(coresEvery)
+			synctest.Wait()
+			assert.Equal(t, c.want, d.applier.coresNow().Count, c.cpus)
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

@@ -60,6 +60,7 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 	if found.Count == 0 {
 		return nil, err
 	}
+	coresKnown := err == nil
 	if err != nil {
 		o.Log.Warnf("which CPUs pods can use is not known in full, %s count: %v", found, err)
 	}
@@ -78,7 +79,9 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 			return nil, err
 		}
 	}
-	return newDaemon(o, found, file, c, t), nil
+	d := newDaemon(o, found, file, c, t)
+	d.applier.coresKnown = coresKnown
+	return d, nil
 }
 
 // Run paces pods until ctx ends, and then returns nil. It blocks. Call it once. While another daemon uses the same run
