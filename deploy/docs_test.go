@@ -110,6 +110,35 @@ func TestTheManualsScenarioHasEachCommand(t *testing.T) {
 	require.Greater(t, seen, 40)
 }
 
+// A page that names a test may name several by the beginning of their names.
+func TestDocumentedTestsExist(t *testing.T) {
+	t.Parallel()
+	var tests strings.Builder
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`)
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			tests.WriteString(" " + string(m[1]))
+		}
+		return err
+	}))
+	named, seen := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`"), 0
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			if !strings.Contains(tests.String(), " "+m[1]) { // the message would contain all tests
+				t.Errorf("%s: there is no test %s", document, m[1])
+			}
+		}
+	}
+	require.Greater(t, seen, 50)
+}
+
 // existing returns the kustomization file of a folder, and any other path as it is.
 func existing(path string) string {
 	for _, file := range []string{"kustomization.yaml", "Chart.yaml"} {

@@ -75,6 +75,7 @@ func TestNotesSwitchOffEachConfigOfTheInstance(t *testing.T) {
 		require.Equal(t, len(has) == 0, strings.Contains(have, "no PacemakerConfig, so no pod waits"), values)
 		require.Equal(t, len(has) == 0, strings.Contains(have, off("every-node")), "the config that the notes tell to create")
 		require.Contains(t, have, "once they are updateStrategy.rollingUpdate.maxUnavailable (10%).\n", values)
+		require.Contains(t, have, "\n  kubectl apply -f deploy/samples/all-off.yaml\n", values)
 		require.NotContains(t, have, "\n\n\n", values)
 	}
 }

@@ -16,10 +16,12 @@ const long = `Kubectl pacemaker shows what the daemons of all nodes do, and why 
 your own kubectl, with its kubeconfig and your permissions:
 
   status, top            list pacemakernodes
-  status NODE            list pods and create pods/exec in the daemon's namespace
+  status NODE            list and get pods and create pods/exec in the daemon's namespace
   why                    get the pod; list pods and get pods/proxy in the daemon's
-                         namespace, where metricsProxy.why is on, or else create pods/exec
-  page NODE              list pods; create pods/portforward in the daemon's namespace
+                         namespace, where metricsProxy.why is on, or else get pods
+                         and create pods/exec there
+  page NODE              list pods; get pods and create pods/portforward in the daemon's
+                         namespace
 
 A user who may exec into the daemon's pods is as good as root on the nodes. Without
 these permissions, 'why' uses the pod's status and events.
