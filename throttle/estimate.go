@@ -483,11 +483,15 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 func (d *admission) turns(now time.Time) func(ahead int, held bool) time.Duration {
 	f := d.forecast(now, false)
 	every, _ := d.othersInterval(now)
+	first := every // until the limit that holds the next one allows it
+	if next := d.limits.heldByRate(now); !next.none() && !d.limits.limitsSignals() {
+		first = next.Until.Sub(now).Round(time.Millisecond)
+	}
 	started := 0
 	return func(ahead int, held bool) time.Duration {
 		for ; started < ahead; started++ {
 			f.start(nil)
 		}
-		return max(f.turn(), time.Duration(ahead+oneIf(held))*every)
+		return max(f.turn(), time.Duration(ahead)*every+time.Duration(oneIf(held))*first)
 	}
 }

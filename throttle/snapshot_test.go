@@ -199,7 +199,11 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 
 	n = newNode(t, Settings{FillEvery: 7 * time.Second})
 	n.joinAndWait("a", "b")
+	n.joinAndWait("c")
 	require.Equal(t, []any{7 * time.Second, true}, expected(n, "b"), "the rate is set")
+	n.pass(3 * time.Second)
+	require.Equal(t, []any{4 * time.Second, true}, expected(n, "b"), "until the next token")
+	require.Equal(t, []any{11 * time.Second, true}, expected(n, "c"), "and one more")
 
 	n = newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 50}}})
 	n.measure(SignalCPU, 20)
