@@ -42,6 +42,16 @@ func (s *Starts) Run(ctx context.Context) error {
 		case asked = <-s.pulse:
 		case <-timer.C:
 		}
+		select { // this round is for all that asked until now
+		case <-s.woken:
+		default:
+		}
+		if asked == nil {
+			select {
+			case asked = <-s.pulse:
+			default:
+			}
+		}
 		now := time.Now()
 		next, wait := s.round(now), idleEvery
 		if !next.IsZero() {
