@@ -22,7 +22,8 @@ import (
 // client-go's fake clientset, which serves the rest.
 type bubbleAPI struct {
 	kube.Interface
-	pods *podStore
+	pods  *podStore
+	tells func(*corev1.Event)
 }
 
 func (a bubbleAPI) Pods(string) kube.Follow { return a.pods }
@@ -163,19 +164,22 @@ func (s *podStore) has(uid types.UID) bool {
 	return s.pods[uid] != nil
 }
 
-// Events implements [kube.Interface]: nobody reads them.
-func (bubbleAPI) Events(string) kube.Events { return noEvents{} }
+// Events implements [kube.Interface].
+func (a bubbleAPI) Events(string) kube.Events { return tellsEvents(a.tells) }
 
-type noEvents struct{}
+// tellsEvents gets the events that are written.
+type tellsEvents func(*corev1.Event)
 
-func (noEvents) Create(_ context.Context, e *corev1.Event, _ metav1.CreateOptions) (*corev1.Event, error) {
+func (t tellsEvents) Create(_ context.Context, e *corev1.Event, _ metav1.CreateOptions) (*corev1.Event, error) {
+	t(e)
 	return e, nil
 }
 
-func (noEvents) Update(_ context.Context, e *corev1.Event, _ metav1.UpdateOptions) (*corev1.Event, error) {
+func (t tellsEvents) Update(_ context.Context, e *corev1.Event, _ metav1.UpdateOptions) (*corev1.Event, error) {
+	t(e)
 	return e, nil
 }
 
-func (noEvents) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*corev1.Event, error) {
+func (tellsEvents) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*corev1.Event, error) {
 	return &corev1.Event{}, nil
 }

@@ -25,18 +25,24 @@ import (
 const (
 	limitKept     = "no more pods start than the limit"
 	signalKept    = "no pod starts while a signal is above its limit"
+	debtKept      = "each start adds to a signal until that shows it"
 	rateKept      = "no more pods start than the rate limit allows"
 	runningKept   = "no more pods run than the StartPolicy allows"
 	deletedLeaves = "a deleted pod leaves the gate, and starts nothing"
+	runtimeBears  = "pods wait in no way that the runtime cannot bear"
 	failsInGate   = "a pod that kubelet does not start again never waits in the gate"
 	exemptStarts  = "an exempt pod never waits"
 	orderKept     = "the order is by priority, first starts, arrival"
+	turnKept      = "a pod that leaves the waiting room gets its sandbox"
 	fairKept      = "the namespace with the fewest starts is next"
 	noneHeldIdle  = "no pod is held while a slot is free"
 	showsNoFault  = "a waiting pod shows no failed start"
 	countsNoRuns  = "no restart is counted for a container that never ran"
 	waitsBounded  = "no hook waits longer than the gate's timeout"
 	everyPodRuns  = "every pod starts within its bound"
+	noSlotIdle    = "a herd starts in the time that its work takes"
+	saysSame      = "status and why say what is seen"
+	writesLittle  = "events and writes stay below their bounds"
 	nothingLeft   = "nothing is left at the end"
 	runtimeLives  = "the runtime never ends by itself"
 	comesBack     = "the daemon is connected to the runtime"
@@ -70,6 +76,8 @@ type judge struct {
 	faults     map[shapes.FaultKind]time.Time
 	gateWaits  int
 	roomWaits  int
+	refusals   int
+	written    int           // to the API server, without events
 	lent       time.Time     // when slots may have been lent last
 	last       time.Duration // how long the run was
 	free       time.Time     // since when a slot is free and the judge can know that; zero if none is
@@ -77,9 +85,12 @@ type judge struct {
 	disorders  []disorder  // of this moment
 	rated      []time.Time // the starts under the present rate limit
 	starts     []time.Time // that a signal may not show yet
+	admitted   []time.Time // the starts that a steady daemon admitted
+	measured   []measured  // what the signal was of late, since its limit is in force
 	closed     time.Time   // since when the limit on a signal surely holds starts; zero if it may not
 	open       time.Time   // since when it surely holds none
 	complaints []complaint
+	documented reasons.Reason // of a hook whose failure the manual explains
 	excepted   map[string]int // starts that a documented exception excused, by its name
 	trace      []string
 }
@@ -93,7 +104,7 @@ func newJudge(s *shapes.Shape) *judge {
 	now := time.Now()
 	return &judge{
 		shape: s, began: now, pods: map[types.UID]*podSeen{}, faults: map[shapes.FaultKind]time.Time{}, excepted: map[string]int{},
-		inForce: []inForce{{now, s.Limits}},
+		inForce: []inForce{{now, s.Limits}}, documented: reasons.GateExpired,
 	}
 }
 
@@ -156,7 +167,7 @@ func (j *judge) Levels() []logrus.Level {
 func (j *judge) Fire(e *logrus.Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.blind && !j.stateless {
+	if why := fmt.Sprint(e.Data[logrus.ErrorKey]); !j.blind || !strings.Contains(why, errAway.Error()) {
 		j.complainLocked(noErrorLogged, "%s %v", e.Message, e.Data)
 	}
 	return nil
@@ -241,7 +252,7 @@ func (j *judge) configures(l shapes.Limits) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.inForce = append(j.inForce, inForce{time.Now(), l})
-	j.rated, j.closed, j.open = nil, time.Time{}, time.Time{}
+	j.rated, j.measured, j.closed, j.open = nil, nil, time.Time{}, time.Time{}
 }
 
 // since returns the limits that were in force at any moment since a time, the present ones last.
@@ -314,6 +325,9 @@ func (j *judge) hookWaits(h wire.Hello) {
 	if p.shape.Policy == corev1.RestartPolicyNever {
 		j.complainLocked(failsInGate, "%s", p.shape.Name)
 	}
+	if !j.shape.BearsHooks() {
+		j.complainLocked(runtimeBears, "%s waits in the gate", p.shape.Name)
+	}
 	j.gateWaits++
 	j.traceLocked("%s  waits in the gate", p.shape.Name)
 }
@@ -335,7 +349,7 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 	case !o.Starts:
 		reason, _, _ := strings.Cut(o.Reason, ":")
 		what = "leaves the gate, not started: " + reason
-		if p.expired = reason == string(reasons.GateExpired); p.expired {
+		if p.expired = reason == string(j.documented); p.expired {
 			j.excepted[reason]++ // a promise that the daemon could not keep, which it counts itself
 		}
 	default:
@@ -344,7 +358,7 @@ func (j *judge) hookLeaves(h wire.Hello, o waiter.Outcome) {
 		if !p.deleted.IsZero() && time.Since(p.deleted) > time.Second && since.Before(p.deleted) && j.informedLocked(time.Now()) {
 			j.complainLocked(deletedLeaves, "%s starts %s after its deletion", p.shape.Name, time.Since(p.deleted))
 		}
-		j.judgeOrderLocked(p)
+		j.judgeOrderLocked(p, time.Now())
 	}
 	j.traceLocked("%s  %s", p.shape.Name, what)
 }
@@ -371,6 +385,9 @@ func (j *judge) leavesRoom(uid types.UID, o waiter.Outcome) {
 	if o.Starts && !p.deleted.IsZero() && now.Sub(p.deleted) > heldMost && p.room.Before(p.deleted) && j.informedLocked(now) {
 		j.complainLocked(deletedLeaves, "%s comes out of the room to start %s after its deletion", p.shape.Name, now.Sub(p.deleted))
 	}
+	if p.turnedAway = !o.Starts; o.Starts && !o.Unpaced {
+		p.left = p.room
+	}
 	p.room, p.preparing, p.sandboxAsked = time.Time{}, o.Starts, now
 	j.traceLocked("%s  leaves the waiting room, starts: %t, unpaced: %t, %s", p.shape.Name, o.Starts, o.Unpaced, o.Reason)
 }
@@ -392,12 +409,18 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 	j.traceLocked("%s  %s", p.shape.Name, strings.TrimSpace(string(what)+" "+container))
 	switch what {
 	case runtimetest.AsksSandbox:
-		p.sandboxAsked, p.preparing = now, true
+		p.sandboxAsked, p.tried, p.left, p.preparing = now, now, time.Time{}, true
+		p.turnedAway = false
 		clear(p.exited)
 		p.arrive(now)
 	case runtimetest.SandboxRefused, runtimetest.CreateRefused:
 		p.preparing, p.made, p.sandboxAsked = false, time.Time{}, time.Time{}
 		if !p.byOthers {
+			j.refusals++
+			if what == runtimetest.SandboxRefused && !j.shape.BearsRefusals() && !p.turnedAway && !j.disturbedLocked(now.Add(-settled)) {
+				j.complainLocked(runtimeBears, "%s is refused its sandbox", p.shape.Name)
+			}
+			j.judgeTurnLocked(p, what)
 			j.judgeRefusalLocked(p)
 			j.judgeExemptionLocked(p)
 			if p.refused.IsZero() {
@@ -406,7 +429,7 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		}
 		p.byOthers = false
 	case runtimetest.AsksContainer:
-		p.preparing, p.asked, p.container = false, now, container
+		p.preparing, p.asked, p.tried, p.container = false, now, now, container
 		if p.takesSlotWithSandbox() && p.processes == 0 && !p.sandboxAsked.IsZero() {
 			p.asked = p.sandboxAsked
 		}
@@ -423,6 +446,8 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 		if !p.excused {
 			j.complainLocked(showsNoFault, "%s shows RunContainerError", p.shape.Name)
 		}
+	case runtimetest.SandboxDied:
+		p.dies(now)
 	case runtimetest.Exits:
 		p.exits(container, now)
 	case runtimetest.ProbeKills:
@@ -441,6 +466,19 @@ func (j *judge) happens(pod *corev1.Pod, what runtimetest.Happening, container s
 	case runtimetest.Removed:
 		p.removed = true
 	}
+}
+
+// youngest returns the pod that began to start last; empty if none starts.
+func (j *judge) youngest() (uid types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	began := time.Time{}
+	for _, name := range j.names {
+		if p := j.pods[name]; p.under() && p.shape.Policy == corev1.RestartPolicyAlways && p.start.began.After(began) {
+			uid, began = name, p.start.began
+		}
+	}
+	return uid
 }
 
 // disturbedLocked reports whether kubelet or the runtime was restarted since a time.
@@ -476,6 +514,8 @@ func (j *judge) everyPodIsWell() bool {
 func (j *judge) complainUnlessWell() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.judgeSpanLocked()
+	j.judgeWritesLocked()
 	for _, uid := range j.names {
 		p := j.pods[uid]
 		lost := p.phase == corev1.PodFailed && (!j.faults[shapes.KubeletRestarts].IsZero() || !j.faults[shapes.RuntimeRestarts].IsZero())

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -191,6 +192,42 @@ func (j *judge) measures(now time.Time, v values) {
 	}
 	since(&j.closed, holds)
 	since(&j.open, open)
+	j.measured = append(slices.DeleteFunc(j.measured, func(m measured) bool { return now.Sub(m.at) > measuredWithin }), measured{now, value})
+}
+
+// measured is what a signal was at a time.
+type measured struct {
+	at    time.Time
+	value float64
+}
+
+// judgeDebtLocked judges that a start begins only if the limit on a signal allows it beside what the starts before it add. Two
+// that were admitted within owesFor count for each other: the daemon measures over a longer time.
+func (j *judge) judgeDebtLocked(p *podSeen, arrived time.Time, unpaced bool) {
+	const owesFor = 200 * time.Millisecond
+	now, l := time.Now(), j.inForce[len(j.inForce)-1].Limits
+	if unpaced || !j.steadyLocked(p.asked) || p.asked.Before(j.steady) {
+		return
+	}
+	owed := 0.0
+	for _, at := range j.admitted {
+		switch age := p.asked.Sub(at); {
+		case at.Before(j.steady), age < -owesFor:
+		case l.Signal == throttle.SignalLoad:
+			owed += l.Increment * math.Exp(-max(0, age.Minutes()))
+		case age.Abs() <= owesFor:
+			owed += l.Increment
+		}
+	}
+	j.admitted = append(j.admitted, p.asked)
+	n := len(j.measured)
+	if p.takesSlotWithSandbox() || l.Most == 0 || l.Increment == 0 || !l.Enforced() || p.shape.Exempt() || n == 0 || now.Sub(j.measured[0].at) < measuredWithin || j.overdue(arrived, p.asked) || j.overdueNowLocked(now) {
+		return
+	}
+	least := slices.MinFunc(j.measured, func(a, b measured) int { return cmp.Compare(a.value, b.value) }).value
+	if least+owed > l.Most*(1+measureErrs/100.) {
+		j.complainLocked(debtKept, "%s starts while %s is at least %g and the starts before it add %g, of %g", p.shape.Name, l.Signal, least, owed, l.Most)
+	}
 }
 
 // defaultMinUtilization is the CPU use above which the limit on CPU pressure counts.

@@ -27,9 +27,12 @@ type podSeen struct {
 	sandboxAsked time.Time // when it asked for its sandbox; zero if it was refused since
 	preparing    bool      // it has a sandbox, and has not asked for a container
 	asked        time.Time // when it last asked for what it got
+	tried        time.Time // when it last asked for anything
 	made         time.Time // when the container was made that is being started; zero if none is
 	gate         time.Time // since when its hook waits
 	room         time.Time // since when it waits in the waiting room
+	left         time.Time // since when it had waited there, if it left for its sandbox; zero if it did not
+	turnedAway   bool      // it left to come back later
 	refused      time.Time // since when the daemon refused what is not started yet
 	passed       time.Time // since when the hook had waited that was admitted; zero if none was for the container that is being started
 	unpaced      bool      // its hook left without a decision
@@ -38,6 +41,8 @@ type podSeen struct {
 	rejected     int       // how often another plugin rejected a container of it
 	byOthers     bool      // the last time
 	expired      bool      // because its wait in the gate ended without a turn
+
+	events int // on it
 
 	start *startSeen // the last; nil if there was none
 }
@@ -79,6 +84,16 @@ func (p *podSeen) arrive(now time.Time) {
 func (p *podSeen) end(now time.Time) {
 	if p.under() {
 		p.start.ended = now
+	}
+}
+
+// dies notes that its sandbox is gone, with all that ran in it.
+func (p *podSeen) dies(now time.Time) {
+	p.end(now)
+	p.preparing, p.made = false, time.Time{}
+	if p.start != nil {
+		p.start.processes, p.start.idle = 0, now
+		clear(p.start.running)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest/shapes"
 )
 
@@ -38,7 +39,11 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 		}
 		s.lent = j.judgeLimitLocked(p, waited, unpaced)
 		s.overSignal = j.judgeSignalLocked(p, waited, unpaced)
+		j.judgeDebtLocked(p, waited, unpaced)
 		j.judgeRateLocked(p, unpaced)
+		if p.passed.IsZero() && !unpaced && !stuck && (p.start == nil || len(p.start.running) == 0) {
+			j.judgeOrderLocked(p, p.asked)
+		}
 		j.judgeRunningLocked(p, unpaced)
 		p.start = s
 	}
@@ -201,16 +206,20 @@ func (j *judge) othersLocked(now time.Time) (n int) {
 	return n
 }
 
-// judgeOrderLocked judges whether a pod that waits in the gate should have been admitted instead of this one.
-func (j *judge) judgeOrderLocked(p *podSeen) {
+// judgeOrderLocked judges whether a pod that waits in the gate should have been admitted instead of this one, which asked last
+// at a time, or left the gate then.
+func (j *judge) judgeOrderLocked(p *podSeen, asked time.Time) {
 	now := time.Now()
-	present := j.since(now.Add(-time.Second))
-	if p.shape.Exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].Enforced() || present[0].AdaptiveMin > 0 || j.anyOverdueLocked(now) {
+	present := j.since(asked.Add(-time.Second))
+	if p.shape.Exempt() || !j.informedLocked(now) || len(present) > 1 || !present[0].Enforced() || j.anyOverdueLocked(now) {
 		return
 	}
 	for _, b := range j.pods {
-		if b == p || b.gate.IsZero() || now.Sub(b.gate) < time.Second || b.shape.Exempt() || !b.deleted.IsZero() {
+		if b == p || b.gate.IsZero() || asked.Sub(b.gate) < time.Second || b.shape.Exempt() || !b.deleted.IsZero() {
 			continue
+		}
+		if present[0].AdaptiveMin > 0 && b.shape.Priority == p.shape.Priority && b.repeats() == p.repeats() {
+			continue // a start may pass those like it that would have to wait for CPUs
 		}
 		if j.steady.After(b.arrived) || j.steady.After(p.arrived) || b.arrived.IsZero() || p.arrived.IsZero() {
 			continue // a daemon that was restarted knows the places of those in the gate only
@@ -222,6 +231,9 @@ func (j *judge) judgeOrderLocked(p *podSeen) {
 			continue // who was admitted before another plugin rejected it comes back as a new one
 		}
 		if !present[0].UnfairNone && b.shape.Namespace != p.shape.Namespace {
+			if p.takesSlotWithSandbox() && asked.Before(now) {
+				continue // how many started when it got its sandbox is not known any more
+			}
 			if mine, theirs := j.startsOf(p, now), j.startsOf(b, now); mine > theirs {
 				j.disorderLocked(b, fairKept, "%s is admitted with %d starts of its namespace under way, before %s with %d", p.shape.Name, mine, b.shape.Name, theirs)
 			}
@@ -326,7 +338,8 @@ func (j *judge) look(now time.Time) {
 	j.inferLocked(now)
 	j.deletedLocked(now)
 	j.loansLocked(now)
-	if !j.slotFreeLocked(now) {
+	free := j.slotsFreeLocked(now)
+	if free == 0 {
 		j.free = time.Time{}
 		return
 	}
@@ -341,16 +354,16 @@ func (j *judge) look(now time.Time) {
 			return
 		}
 	}
-	j.roomLocked(now)
+	j.roomLocked(now, free)
 }
 
 // heldInRoom is how long a pod may be held in the waiting room while a slot is free: the daemon first learns of the pod, and
 // decides once a second.
 const heldInRoom = 6 * time.Second
 
-// roomLocked judges that no pod is held in the waiting room while a slot is free, and no pod is between the room and the gate, for
-// which the slot may be kept.
-func (j *judge) roomLocked(now time.Time) {
+// roomLocked judges that no pod is held in the waiting room while more slots are free than pods are between the room and the
+// gate, or come back within seconds, for which they may be kept.
+func (j *judge) roomLocked(now time.Time, free int) {
 	var held *podSeen
 	for _, uid := range j.names {
 		p := j.pods[uid]
@@ -359,13 +372,54 @@ func (j *judge) roomLocked(now time.Time) {
 			if !p.shape.Grouped && now.Sub(p.room) > heldInRoom && now.Sub(j.free) > heldInRoom {
 				held = p
 			}
-		case p.preparing, !p.arrived.IsZero() && p.gate.IsZero():
-			return
+		case p.preparing, !p.arrived.IsZero() && p.gate.IsZero() && now.Sub(p.tried) < cameBack:
+			free--
 		}
 	}
-	if held != nil {
+	if held != nil && free > 0 {
 		j.complainLocked(noneHeldIdle, "%s waits in the room since %s, and a slot is free since %s", held.shape.Name, now.Sub(held.room), now.Sub(j.free))
 		j.free = time.Time{}
+	}
+}
+
+// judgeTurnLocked judges that a pod which left the waiting room for its sandbox gets it: it has a slot, or a place in the gate.
+func (j *judge) judgeTurnLocked(p *podSeen, what runtimetest.Happening) {
+	if what == runtimetest.SandboxRefused && !p.left.IsZero() && p.deleted.IsZero() && j.informedLocked(p.left) && j.informedLocked(time.Now()) && len(j.since(p.left)) == 1 {
+		j.complainLocked(turnKept, "%s is refused, after %s in the room", p.shape.Name, time.Since(p.left))
+	}
+}
+
+// judgeSpanLocked judges how long all starts took together, where only slots and a rate hold them and nothing goes wrong: at most
+// a fifth more than if a pod had been there for each slot that became free, and each token. That counts from the last pod's
+// arrival, and the longest start may be the last.
+func (j *judge) judgeSpanLocked() {
+	s, l := j.shape, j.shape.Limits
+	if len(s.Faults) > 0 || s.Running > 0 || s.Containerd != "" || !l.Enforced() || l.AdaptiveMin > 0 || l.Most > 0 {
+		return
+	}
+	var sum, longest, arrived, done time.Duration
+	for _, uid := range j.names {
+		p := j.pods[uid]
+		if p.shape.Fails() > 0 || p.shape.Rejected > 0 || p.shape.Deleted > 0 || p.start == nil || p.start.ended.IsZero() {
+			return
+		}
+		work := time.Duration(len(p.shape.Inits)+2)*time.Second + p.shape.Work()
+		switch {
+		case p.takesSlotWithSandbox():
+			work += p.shape.Pull
+		case !p.shape.TellsReady():
+			work += l.EffectiveSettleTime() - p.shape.Ready
+		case p.shape.Startup != nil:
+			work += p.shape.Startup.Period
+		}
+		work = min(work, l.EffectiveStartTimeout())
+		sum += work
+		longest, arrived = max(longest, work+p.shape.Pull), max(arrived, p.shape.At)
+		done = max(done, min(p.start.ended.Sub(p.start.began), l.EffectiveStartTimeout())+p.start.began.Sub(j.began))
+	}
+	sum = sum/time.Duration(l.Concurrent) + time.Duration(len(j.names))*l.FillFactor
+	if most := arrived + sum*6/5 + longest + cameBack; done > most {
+		j.complainLocked(noSlotIdle, "%d pods have started after %s, of %s", len(j.names), done, most)
 	}
 }
 
@@ -386,19 +440,22 @@ func (j *judge) deletedLocked(now time.Time) {
 	}
 }
 
-// slotFreeLocked reports whether a slot is surely free, and nothing but slots holds pods.
-func (j *judge) slotFreeLocked(now time.Time) bool {
+// slotsFreeLocked returns how many slots are surely free, if nothing but slots holds pods.
+func (j *judge) slotsFreeLocked(now time.Time) int {
 	l := j.inForce[len(j.inForce)-1].Limits
 	if !j.informedLocked(now) || l.FillFactor > 0 || !j.signalOpenLocked(now) {
-		return false
+		return 0
 	}
-	held := 0
+	free := l.AtLeast()
+	if !l.Enforced() {
+		free = len(j.pods) + 1
+	}
 	for _, p := range j.pods {
 		if j.maybe(p, now) {
-			held++
+			free--
 		}
 	}
-	return held < l.AtLeast() || !l.Enforced()
+	return max(0, free)
 }
 
 // cameBack is the time after which every refused pod has come back, and one of them has the free slot.
@@ -408,7 +465,7 @@ const cameBack = 25 * time.Second
 // prepare or come back.
 func (j *judge) judgeRefusalLocked(p *podSeen) {
 	now := time.Now()
-	if !j.slotFreeLocked(now) || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.Exempt() || p.shape.Grouped {
+	if j.slotsFreeLocked(now) == 0 || j.free.IsZero() || now.Sub(j.free) < heldMost || !p.deleted.IsZero() || p.shape.Exempt() || p.shape.Grouped {
 		return
 	}
 	held, prepare := 0, false

@@ -52,6 +52,7 @@ type bubble struct {
 	generation int64    // of the PacemakerConfig
 	host       *host
 	seen       *judge
+	asked      time.Time // when the daemon was asked last what it says
 	log        *logrus.Logger
 
 	// The present daemon.
@@ -99,7 +100,7 @@ func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 		b.writeCNI(filepath.Join(dir, "cni"))
 	}
 	require.NoError(t, os.MkdirAll(b.options.Bundles(), 0o700))
-	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Hook: b.hook, Network: b.network, Bundles: b.options.Bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
+	b.runtime, err = runtimetest.New(runtimetest.Options{Dir: dir, InMemory: true, Version: s.Containerd, Hook: b.hook, Network: b.network, Bundles: b.options.Bundles(), Rejects: b.seen.rejects, Ended: func(why any) {
 		b.seen.complainf(runtimeLives, "%v", why)
 		time.Sleep(time.Second)
 		b.startRuntime()
@@ -122,10 +123,13 @@ func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
 	}, configured...)
-	away := func(clienttesting.Action) (bool, kuberuntime.Object, error) { return b.pods.isAway(), nil, errAway }
+	away := func(a clienttesting.Action) (bool, kuberuntime.Object, error) {
+		b.seen.writes(a)
+		return b.pods.isAway(), nil, errAway
+	}
 	fake.PrependReactor("*", "*", away)
 	dynamic.PrependReactor("*", "*", away)
-	b.clients = clients{kube: bubbleAPI{kubetest.Of(fake), b.pods}, dynamic: dynamic}
+	b.clients = clients{kube: bubbleAPI{kubetest.Of(fake), b.pods, b.seen.tells}, dynamic: dynamic}
 	return b
 }
 
@@ -193,11 +197,15 @@ func (b *bubble) live() {
 		watching.Go(func() { b.loads(stop) })
 	}
 	for _, step := range b.shape.Steps() {
-		time.Sleep(time.Until(b.seen.began.Add(step.At)))
+		for left := step.At - time.Since(b.seen.began); left > 0; left = step.At - time.Since(b.seen.began) {
+			time.Sleep(min(left, asksEvery))
+			b.asks()
+		}
 		b.seen.tracef("%s", step.Text)
 		b.do(step)
 	}
 	for end := time.Now().Add(endsWithin(b.shape)); time.Now().Before(end) && !b.seen.everyPodIsWell(); {
+		b.asks()
 		time.Sleep(10 * time.Second)
 	}
 	b.seen.complainUnlessWell()
@@ -243,6 +251,8 @@ func (b *bubble) do(step shapes.Step) {
 		b.apiIs(!step.Ends)
 	case shapes.ClockIsSet:
 		b.runtime.SetClock(f.Step)
+	case shapes.SandboxDies:
+		b.kubelet.LoseSandbox(b.seen.youngest())
 	case shapes.StateUnusable:
 		b.stateIs(step.Ends)
 	case shapes.NodeIsBusy:

@@ -84,6 +84,43 @@ var herds = map[string]func() *shapes.Shape{
 		s.Cores = 16
 		return s
 	},
+	"an adaptive limit on a node that others keep busy": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 12, AdaptiveMin: 3, MaxWait: time.Hour}, 20, func(_ int, p *shapes.Pod) { p.Cores, p.Ready = 1, 20*time.Second })
+		s.Faults = []shapes.Fault{{Kind: shapes.NodeIsBusy, Gap: 10 * time.Minute, Load: shapes.Load{CPU: 300}}}
+		return s
+	},
+	"a load average that each start raises": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 12, MaxWait: time.Hour, Signal: throttle.SignalLoad, Most: 8, Increment: 2}, 30, func(_ int, p *shapes.Pod) { p.At += time.Minute })
+		s.Cores = 16
+		return s
+	},
+	"sandboxes that die while their pods start": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 2, MaxWait: time.Hour}, 60, func(_ int, p *shapes.Pod) { p.Inits, p.Ready = []time.Duration{3 * time.Second}, time.Second })
+		for i := range 10 {
+			s.Faults = append(s.Faults, shapes.Fault{Kind: shapes.SandboxDies, At: time.Duration(50+7*i) * time.Second})
+		}
+		return s
+	},
+	"a containerd that bears no hooks that wait": func() *shapes.Shape { return oldHerd("v2.2.6") },
+	"a containerd that keeps what it refused":    func() *shapes.Shape { return oldHerd("v2.3.2") },
+	"a containerd that bears neither":            func() *shapes.Shape { return oldHerd("v2.2.5") },
+	"pods that crash behind pods that start first": func() *shapes.Shape {
+		return herd(shapes.Limits{Concurrent: 2, MaxWait: time.Hour}, 40, func(i int, p *shapes.Pod) {
+			if i < 4 {
+				p.Crashes = 2
+			}
+		})
+	},
+	"a clock that is set while pods settle": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 2, SettleTime: 10 * time.Second}, 12, func(_ int, p *shapes.Pod) { p.Probed = false })
+		s.Faults = []shapes.Fault{{Kind: shapes.ClockIsSet, Step: time.Hour}, {Kind: shapes.DaemonRestarts, At: 5 * time.Second, Gap: time.Second}}
+		return s
+	},
+	"pods that the waiting room lets out in time to pull": func() *shapes.Shape {
+		s := herd(shapes.Limits{Concurrent: 4, FillFactor: 26 * time.Second, MaxWait: time.Hour}, 16, func(_ int, p *shapes.Pod) { p.Pull = 18 * time.Second })
+		s.Room, s.RequestTimeout = true, 15*time.Minute // so that no pod has to come back
+		return s
+	},
 	"the waiting room": func() *shapes.Shape {
 		s := herd(shapes.Limits{Concurrent: 3}, 40, func(i int, p *shapes.Pod) {
 			if i%2 == 0 {
@@ -93,6 +130,17 @@ var herds = map[string]func() *shapes.Shape{
 		s.Room, s.Faults = true, []shapes.Fault{{Kind: shapes.DaemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}, {Kind: shapes.ClockIsSet, At: 30 * time.Second, Step: -time.Hour}}
 		return s
 	},
+}
+
+// oldHerd is a herd on a containerd of an earlier version.
+func oldHerd(version string) *shapes.Shape {
+	s := herd(shapes.Limits{Concurrent: 3}, 30, func(i int, p *shapes.Pod) {
+		if i%3 == 0 {
+			p.Policy, p.Runs = corev1.RestartPolicyNever, 20*time.Second
+		}
+	})
+	s.Containerd = version
+	return s
 }
 
 // busyHerd is a herd on a node that is busy twice: for less than maxWait, and for more.
@@ -116,7 +164,7 @@ func TestHerds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := shape()
 			seen := tryShape(t, s, false)
-			assert.Positive(t, seen.gateWaits)
+			assert.Positive(t, seen.gateWaits+seen.refusals+seen.roomWaits)
 			if s.Room {
 				assert.Positive(t, seen.roomWaits)
 			}
@@ -134,4 +182,13 @@ func number(t *testing.T, name string) (n uint64, given bool) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	require.NoError(t, err, name)
 	return n, true
+}
+
+// TestASeedIsOneRun runs seeds twice, of pods with several containers, and of a kubelet that is restarted.
+func TestASeedIsOneRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, seed := range []uint64{1, 5} {
+		first, second := runShape(t, shapes.Draw(seed), nil).told(), runShape(t, shapes.Draw(seed), nil).told()
+		assert.Equal(t, first, second, "seed %d", seed)
+	}
 }

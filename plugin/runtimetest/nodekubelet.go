@@ -28,7 +28,8 @@ import (
 //     leaves no record.
 //   - Init containers run one after the other; app containers are started in the order of the spec, each after the start of
 //     the one before has succeeded or failed.
-//   - After the end of the runtime, a container that was being started gets a new sandbox.
+//   - After the end of the runtime, a container that was being started gets a new sandbox. So does a pod with restartPolicy
+//     Always whose sandbox dies: its containers are killed, and start again from the first init container.
 //
 // A probe comes at each full period after the container runs, not before its initial delay, and succeeds once the program is
 // ready. Those for readiness and liveness begin when the one for the startup has succeeded. One for startup or liveness that
@@ -88,6 +89,7 @@ const (
 	ProbeKills      Happening = "a probe kills"
 	RestartsCounted Happening = "restart counted"
 	BacksOff        Happening = "backs off"
+	SandboxDied     Happening = "sandbox died"
 	Over            Happening = "over"
 	Removed         Happening = "removed"
 )
@@ -137,6 +139,20 @@ func (k *Kubelet) Update(pod *corev1.Pod) {
 	if k.end != nil {
 		k.runLocked(w, false)
 	}
+}
+
+// LoseSandbox kills the first process of a pod's sandbox, if it has one and restartPolicy Always.
+func (k *Kubelet) LoseSandbox(uid types.UID) {
+	k.mu.Lock()
+	w := k.workers[uid]
+	k.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	w.dies = w.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
+	w.mu.Unlock()
+	w.wakeUp()
 }
 
 // runLocked runs a worker. A kubelet that has just started takes up to two seconds until it looks at its pods.

@@ -33,10 +33,12 @@ type worker struct {
 	pod        *corev1.Pod // with its last status
 	random     *rand.Rand
 	containers map[string]*record
+	dies       bool // the first process of its sandbox was killed
 
 	// Used by the worker's goroutine alone.
 	sandbox   *Pod
 	triedOnce map[string]bool // containers whose create was refused once in this life
+	turn      time.Duration   // of this pod, among those that kubelet syncs at the same moment
 	removed   bool
 }
 
@@ -96,6 +98,7 @@ func (w *worker) jitter(d time.Duration, share float64) time.Duration {
 // run works until the life of the kubelet is over, or returns true when the pod was deleted and nothing of it is left.
 func (w *worker) run(ctx context.Context) (gone bool) {
 	w.triedOnce = map[string]bool{}
+	w.turn = time.Duration(w.k.random(w.pod.UID, "/turn").Int64N(int64(aMoment)))
 	var followers sync.WaitGroup
 	defer followers.Wait()
 	life, end := context.WithCancel(ctx)
@@ -118,6 +121,8 @@ func (w *worker) run(ctx context.Context) (gone bool) {
 			next = w.jitter(backOffPeriod, 0.5)
 		case next == 0:
 			next = w.jitter(resyncPeriod, 0.5)
+		default: // pods whose back-offs end at the same moment come one after the other
+			next += w.turn
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -168,7 +173,15 @@ func (w *worker) sync(ctx context.Context, followers *sync.WaitGroup) (next time
 		return 0, w.terminate(ctx, true)
 	case w.over():
 		return 0, w.terminate(ctx, false)
-	case w.sandbox == nil:
+	case w.sandboxDied():
+		w.seen(SandboxDied, "")
+		err := w.sandbox.Stop(ctx)
+		w.lostSandbox()
+		if err != nil {
+			return 0, err
+		}
+	}
+	if w.sandbox == nil {
 		if err := w.makeSandbox(ctx); err != nil {
 			return 0, err
 		}
@@ -207,7 +220,7 @@ func (w *worker) sync(ctx context.Context, followers *sync.WaitGroup) (next time
 		if later > 0 && (next == 0 || later < next) {
 			next = later
 		}
-		if w.sandbox == nil || w.deleting() {
+		if w.sandbox == nil || w.deleting() || ctx.Err() != nil {
 			break
 		}
 	}

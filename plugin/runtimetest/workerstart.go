@@ -116,6 +116,15 @@ func (w *worker) failed(ctx context.Context, name string, r *record, err error) 
 	return fmt.Errorf("start %s: %w", name, err)
 }
 
+// sandboxDied reports whether the pod's sandbox has died since it was asked last.
+func (w *worker) sandboxDied() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	died := w.dies && w.sandbox != nil
+	w.dies = false
+	return died
+}
+
 // lostSandbox makes the next sync begin with a new sandbox. The old one goes once a runtime is there.
 func (w *worker) lostSandbox() {
 	old := w.sandbox

@@ -15,7 +15,8 @@ import (
 // probe makes a container ready when its probes say so, or at once without any, and has it killed if one fails for good.
 func (w *worker) probe(ctx context.Context, ended <-chan struct{}, name string, c *Container, p Program) {
 	spec := specOf(w.pod, name)
-	runs := c.Status().StartedAt
+	place := time.Duration(slices.IndexFunc(containersOf(w.pod), func(c corev1.Container) bool { return c.Name == name }))
+	runs := c.Status().StartedAt.Add(place) // containers that began at the same moment are not probed at the same one
 	answers := runs.Add(max(p.Ready, 1))
 	if spec.ReadinessProbe == nil && spec.StartupProbe == nil && spec.LivenessProbe == nil {
 		answers = runs

@@ -53,8 +53,30 @@ func Draw(seed uint64) *Shape {
 	if seed >= idleSeeds {
 		s.burden(dice{rand.New(rand.NewPCG(seed, 63))})
 	}
+	if seed >= oldSeeds {
+		s.age(dice{rand.New(rand.NewPCG(seed, 64))})
+	}
 	return s
 }
+
+// oldSeeds is the first seed whose containerd may be of an earlier version, and whose sandboxes may die.
+const oldSeeds = 50000
+
+// age draws a version of containerd that bears fewer ways to wait, and sandboxes that die.
+func (s *Shape) age(r dice) {
+	if r.in(0.3) {
+		s.Containerd = []string{"v1.7.35", "v2.2.5", "v2.2.6", "v2.3.2"}[r.IntN(4)]
+	}
+	for r.in(0.3) {
+		s.Faults = append(s.Faults, Fault{Kind: SandboxDies, At: r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute)})
+	}
+}
+
+// BearsHooks reports whether this containerd answers others while a hook waits.
+func (s *Shape) BearsHooks() bool { return s.Containerd == "" || s.Containerd == "v2.3.2" }
+
+// BearsRefusals reports whether this containerd removes all of a sandbox that is refused.
+func (s *Shape) BearsRefusals() bool { return s.Containerd != "v2.2.5" && s.Containerd != "v2.3.2" }
 
 // idleSeeds is the first seed whose node may be busy.
 const idleSeeds = 40000

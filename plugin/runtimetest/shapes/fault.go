@@ -33,6 +33,7 @@ const (
 	ConfigChanges   FaultKind = "the config changes"
 	NodeIsBusy      FaultKind = "the node is busy"
 	ClockIsSet      FaultKind = "the wall clock is set"
+	SandboxDies     FaultKind = "the sandbox dies of the pod that began to start last"
 	StateUnusable   FaultKind = "the daemon's state folder cannot be used"
 )
 
@@ -43,14 +44,14 @@ func (k FaultKind) Disturbs() bool {
 
 // Lasts reports whether it ends after its Gap.
 func (k FaultKind) Lasts() bool {
-	return !slices.Contains([]FaultKind{ConnectionDrops, ConfigChanges, ClockIsSet}, k)
+	return !slices.Contains([]FaultKind{ConnectionDrops, ConfigChanges, ClockIsSet, SandboxDies}, k)
 }
 
 func (f Fault) String() string {
 	switch f.Kind {
 	case ConfigChanges:
 		return string(f.Kind) + ": " + f.Limits.String()
-	case ConnectionDrops:
+	case ConnectionDrops, SandboxDies:
 		return string(f.Kind)
 	case ClockIsSet:
 		return fmt.Sprintf("%s by %s", f.Kind, f.Step)

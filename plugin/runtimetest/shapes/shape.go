@@ -23,6 +23,7 @@ type Shape struct {
 	RequestTimeout time.Duration // of kubelet
 	Cores          int           // 0: 4
 	Room           bool          // the waiting room is installed
+	Containerd     string        // its version; empty: a present one
 	Limits         Limits
 	Running        int // how many of the pods that are Grouped run at a time, by a StartPolicy; 0: there is none
 	Pods           []Pod
@@ -138,6 +139,9 @@ func (s *Shape) String() string {
 		name = "seed of a node"
 	}
 	fmt.Fprintf(&b, "%s %d: %d CPUs, kubelet's requests may take %s, %s\n", name, s.Seed, s.CPUs(), s.RequestTimeout, s.Limits)
+	if s.Containerd != "" {
+		fmt.Fprintf(&b, "containerd is %s\n", s.Containerd)
+	}
 	if s.Room {
 		fmt.Fprintf(&b, "pods wait in the waiting room\n")
 	}
