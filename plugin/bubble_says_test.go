@@ -54,7 +54,7 @@ func (j *judge) judgeStatus(now time.Time, s admin.Status) {
 		case p.shape.Exempt() || !p.deleted.IsZero():
 		case !p.gate.IsZero() && now.Sub(p.gate) > saidWithin, !p.room.IsZero() && now.Sub(p.room) > saidWithin:
 			says(p, throttle.Waiting)
-		case j.surely(p, now) && now.Sub(p.start.began) > saidWithin:
+		case j.surely(p, now) && now.Sub(p.start.began) > saidWithin && p.refused.IsZero(): // else a lent slot has lapsed
 			says(p, throttle.Starting)
 		}
 	}
