@@ -96,9 +96,9 @@ func (r removal) run(ctx context.Context) error {
 		}
 		now := time.Now()
 		if err == nil && now.Sub(counted) >= countEvery {
-			counted = now
 			var have left
 			if have, err = r.count(ctx, set); err == nil {
+				counted = now
 				if have.pods < last.pods {
 					ended = now
 					_ = r.say("%d pods of the DaemonSet %s are left", have.pods, r.called) // it is no result
