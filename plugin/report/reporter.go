@@ -34,6 +34,7 @@ type Options struct {
 type Reporter struct {
 	Options
 	nodes    atomic.Int64                // 0 if unknown
+	summing  time.Time                   // when RunSummary began
 	reported atomic.Pointer[metav1.Time] // when RunNode last wrote the PacemakerNode, by the API server's clock; nil until then
 
 	// Only RunNode uses these.

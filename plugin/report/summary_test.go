@@ -272,6 +272,8 @@ func TestADaemonThatHasNotReportedTakesNoTurn(t *testing.T) {
 		stopSums := w.runs(w.s)
 		w.passes(2 * longestLook)
 		assert.Zero(t, w.counts("list"))
+		w.passes(heartbeat)
+		assert.Equal(t, 1, w.s.Nodes(), "nobody may be able to write a PacemakerNode")
 
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
