@@ -48,6 +48,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	pods, err := o.Cores("")
 	add(coresFinding(pods, err), configFinding(o.Options, pods, file, api))
+	if says := file.Ignored(o.Instance); says != "" {
+		add(warning("file", o.ConfigFile+": "+says, "remove these fields; to choose nodes, create objects in the API server"))
+	}
 	name, version := runtimeOf(ctx, api.runtime, o.Options)
 	var bar string
 	if name != "" { // the daemon will know it
@@ -81,9 +84,6 @@ func configFinding(o plugin.Options, pods cores.Cores, file crd.Documents, api i
 	}
 	if n := len(file.Policies); n > 0 {
 		text += fmt.Sprintf(" StartPolicies: %d", n)
-	}
-	if says := file.Ignored(o.Instance); says != "" {
-		return warning(check, o.ConfigFile+": "+says, "remove these fields; to choose nodes, create objects in the API server")
 	}
 	inForce := cmp.Or(api.config, file.Config)
 	if inForce != nil {

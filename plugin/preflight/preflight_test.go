@@ -117,7 +117,7 @@ func TestEachFaultIsFound(t *testing.T) {
 			o.ContainerdState, o.OfThePod = dir+"/state", true
 			assert.NoError(t, os.MkdirAll(o.Bundles(), 0o755))
 		}},
-		{"config", Warning, `/config.yaml: PacemakerConfig "two" has nodeSelector, without effect`, func(_ string, o *Options) {
+		{"file", Warning, `/config.yaml: PacemakerConfig "two" has nodeSelector, without effect`, func(_ string, o *Options) {
 			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {nodeSelector: {canary: 'true'}}\n")
 		}},
 		{"nri", Fault, "/none: NRI is off, its socket is elsewhere, or containerd does not run", func(dir string, o *Options) { o.NRISocket = dir + "/none" }},
