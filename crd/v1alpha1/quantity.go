@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// The form of a Quantity is a pattern and not part of the rule: API servers before 1.34 refuse a rule that matches an amount,
+// for what they estimate that to cost. The rule costs little and says what an amount looks like, for most faults. It has
+// [int] because type(self) == int costs as much as to read 3 MiB.
+
 // Quantity is an amount of a resource as in Kubernetes, of at least 0 and without an exponent: a
-// whole number like 2, or text like "200m", "1.5Gi" or "64M". It is less than 1000Ti. The form is a
-// pattern and not part of the rule: API servers before 1.34 refuse a rule that matches an amount, for
-// what they estimate that to cost. The rule costs little and says what an amount looks like, for most
-// faults. It has [int] because type(self) == int costs as much as to read 3 MiB.
+// whole number like 2, or text like "200m", "1.5Gi" or "64M". It is less than 1000Ti.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString

@@ -75,8 +75,8 @@ pod_pacemaker_config_generation{config="test",origin="File"} 3
 `), "pod_pacemaker_config_generation"))
 }
 
-// Equal samples fail a scrape, and with it all metrics of the daemon. The API server of an older version of the custom
-// resource definition has accepted an entry twice.
+// Equal samples fail a scrape, and with it all metrics of the daemon. Two selectors may be written differently and have one
+// text.
 func TestAnEntryOfStartAfterThatIsThereTwiceFailsNoScrape(t *testing.T) {
 	t.Parallel()
 	_, registry := observing(throttle.New(time.Now(), throttle.Settings{}), func() (s admin.Status) {

@@ -47,7 +47,7 @@ func newStateMetrics(s Scraped) *scrape {
 		for _, reason := range s.Delays {
 			put(registrationWaits, oneIf(reason == s.Delay()), reason)
 		}
-		// Two equal samples would fail the whole scrape. A configuration of an older version may have an entry twice.
+		// Two equal samples would fail the whole scrape. Two selectors may be written differently and have one text.
 		seen := map[[2]string]bool{}
 		for _, a := range now.StartAfter {
 			if labels := [...]string{a.For, a.State}; !seen[labels] {
