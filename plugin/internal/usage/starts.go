@@ -121,20 +121,20 @@ func (s *Start) add(now usage) {
 		s.began = now
 	}
 	if len(s.samples) > 0 {
-		step := now.since(s.samples[len(s.samples)-1])
+		last := s.samples[len(s.samples)-1]
+		step := now.since(last)
+		if !s.busy { // What it waited for a CPU does not count, so the time is as long as on an idle node.
+			s.took.Idle += max(0, now.at.Sub(last.at)-seconds(step.cpu+step.inLine))
+		}
 		s.took.Waited += seconds(step.inLine)
 		s.took.Disk += int64(step.moved)
 	}
 	s.samples = s.samples.add(now, longestWindow)
 	s.took.CPU, s.took.Wall = max(s.took.CPU, seconds(now.cpu-s.began.cpu)), now.at.Sub(s.began.at)
-	burns := false
 	if took, used, full := s.samples.usedIn(peakWindow); full {
 		cores := used.wanted() / took.Seconds() // that it kept busy, or would have
 		s.took.Peak = max(s.took.Peak, cores)
-		burns = cores >= busyCores && used.cpu >= ranCores*took.Seconds()
-	}
-	if !s.busy { // What it waited for a CPU does not count, so the time is as long as on an idle node.
-		s.took.Idle, s.busy = max(0, s.took.Wall-s.took.CPU-s.took.Waited), burns
+		s.busy = s.busy || cores >= busyCores && used.cpu >= ranCores*took.Seconds()
 	}
 }
 

@@ -83,8 +83,12 @@ func TestWhatAStartTook(t *testing.T) {
 		},
 		"wants one CPU, and shares it": {[]use{shares, shares, shares, shares}, costs.Start{CPU: s, Wall: 4 * s, Waited: 3 * s, Peak: 1}},
 		"is ready within a second":     {[]use{{cpu: 0.5}}, costs.Start{CPU: s / 2, Wall: s, Idle: s / 2, Peak: 0.5}},
-		"keeps two busy, and reads":    {[]use{idles, two, two}, costs.Start{CPU: 4010 * time.Millisecond, Wall: 3 * s, Peak: 2, Disk: 8192}},
-		"only sleeps":                  {[]use{idles, idles, idles, idles}, costs.Start{CPU: 40 * time.Millisecond, Wall: 4 * s, Idle: 3960 * time.Millisecond, Peak: 0.01}},
+		"keeps two busy, and reads":    {[]use{idles, two, two}, costs.Start{CPU: 4010 * time.Millisecond, Wall: 3 * s, Idle: 990 * time.Millisecond, Peak: 2, Disk: 8192}},
+		"idles, then keeps eight busy": {
+			[]use{idles, idles, idles, idles, {cpu: 8}, {cpu: 8}},
+			costs.Start{CPU: 16040 * time.Millisecond, Wall: 6 * s, Idle: 3960 * time.Millisecond, Peak: 8},
+		},
+		"only sleeps": {[]use{idles, idles, idles, idles}, costs.Start{CPU: 40 * time.Millisecond, Wall: 4 * s, Idle: 3960 * time.Millisecond, Peak: 0.01}},
 	} {
 		got := course(t, c.seconds...)
 		assert.InDelta(t, c.want.Peak, got.Peak, 1e-9, name)

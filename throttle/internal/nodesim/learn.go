@@ -41,6 +41,13 @@ const lookBack = 2.0
 
 // read takes a reading of a start.
 func (c *course) read(now float64) {
+	last := reading{at: c.began}
+	if n := len(c.readings); n > 0 {
+		last = c.readings[n-1]
+	}
+	if !c.busy {
+		c.idle += max(0, now-last.at-(c.cpu+c.waited-last.wanted))
+	}
 	c.readings = append(c.readings, reading{now, c.disk, c.cpu + c.waited, c.waited})
 	for len(c.readings) > 1 && now-c.readings[1].at >= lookBack-tiny {
 		c.readings = c.readings[1:]
@@ -50,10 +57,7 @@ func (c *course) read(now float64) {
 	}
 	use := c.lately()
 	c.peak = max(c.peak, use.Cores)
-	if !c.busy {
-		c.idle = max(0, now-c.began-c.cpu-c.waited)
-		c.busy = use.Cores >= busyCores && use.Cores-use.Waited >= ranCores
-	}
+	c.busy = c.busy || use.Cores >= busyCores && use.Cores-use.Waited >= ranCores
 }
 
 // full reports whether the readings cover all of lookBack.
