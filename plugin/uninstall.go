@@ -6,6 +6,16 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/uninstall"
 )
 
+// awaitDaemonSet is seeDaemonSet as soon as the API server answers.
+func (d *Daemon) awaitDaemonSet(ctx context.Context) error {
+	select {
+	case <-d.answered():
+		return d.seeDaemonSet(ctx)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // seeDaemonSet learns whether the DaemonSet of the options is there.
 func (d *Daemon) seeDaemonSet(ctx context.Context) error {
 	d.seen.Store(uninstall.See(ctx, d.cluster.kube, d.options.DaemonSet, d.options.Log))

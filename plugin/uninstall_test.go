@@ -1,8 +1,11 @@
 package plugin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -10,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttest "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
@@ -57,6 +62,16 @@ func TestADaemonLooksForItsDaemonSetWhenItBegins(t *testing.T) {
 	t.Parallel()
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "pacing", Name: "pod-pacemaker"}}
 	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.DaemonSet = "pacing/pod-pacemaker" })}, set)
+	var mute atomic.Bool
+	mute.Store(true)
+	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
+		return mute.Load(), nil, errors.New("connection refused")
+	})
 	c.starts()
+	asked := func() bool {
+		return slices.ContainsFunc(c.kube.Actions(), func(a clienttest.Action) bool { return a.Matches("get", "daemonsets") })
+	}
+	assert.False(t, asked(), "it would wait for minutes between two requests")
+	mute.Store(false)
 	c.eventually("the DaemonSet is seen", c.d.seen.Load)
 }

@@ -54,7 +54,7 @@ type Options struct {
 }
 
 // Run removes the files from the host if the DaemonSet was removed or does not select the node. If only the waiting room
-// was switched off, it removes the files of that. It blocks for some seconds if it removes files. All files stay if the API
+// was switched off, or has other folders now, it removes the files of that. It blocks for some seconds if it removes files. All files stay if the API
 // server does not confirm that, or if another daemon has taken over. Call it when the daemon has ended.
 func Run(ctx context.Context, o Options) error {
 	ask, cancel := context.WithTimeout(ctx, askWithin)
@@ -101,6 +101,8 @@ func uninstalled(ctx context.Context, o Options) (gone, roomless bool, err error
 		return set.DeletionTimestamp != nil || excludes(ctx, o.Client, set, o.NodeName), roomless, nil
 	case notFound(err) && o.Seen:
 		return true, true, nil
+	case notFound(err):
+		return false, false, fmt.Errorf("it is not there, and was not seen since this daemon began: %w", err)
 	default:
 		return false, false, err
 	}
