@@ -26,7 +26,7 @@ func (o Options) readyPath() string { return filepath.Join(o.RunDir, "ready.json
 func (o Options) boot() string {
 	id, err := os.ReadFile(filepath.Join(o.ProcRoot, "sys/kernel/random/boot_id"))
 	if err != nil {
-		o.Log.WithError(err).Warn("this boot of the node has no ID: after a restart of the daemon, pods wait again for those in startAfter")
+		o.Log.WithError(err).Warn("this boot of the node has no ID: after a restart of the daemon, pods wait again for those in startAfter, and a boot during a registration counts as an end of the runtime")
 	}
 	return strings.TrimSpace(string(id))
 }

@@ -21,7 +21,8 @@ const (
 	// endsWithin is how long after the end of a connection the end of the runtime shows, at most.
 	endsWithin = time.Second
 	// endsSoon is how soon after the registration a runtime ends that cannot list its pods, at most: it lists them at once,
-	// but after a stop that is under way. Whoever restarts a runtime that such a stop blocks does so later.
+	// but after a stop that is under way. Whoever restarts a runtime that such a stop blocks does so later. An end after such a
+	// stop does not count, and the next one does.
 	endsSoon = 10 * time.Second
 )
 

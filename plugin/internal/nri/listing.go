@@ -130,9 +130,9 @@ func (l *listing) podsOf(bundles []bundle) (pods []string) {
 	for _, b := range bundles {
 		pod := b.pod
 		if pod == "" {
-			owner, ok := l.ownerOf(b.name)
-			if !ok {
-				continue
+			owner, err := l.ownerOf(b.name)
+			if err != nil {
+				continue // its pod is not named
 			}
 			pod = owner.pod
 		}
@@ -147,18 +147,21 @@ func (l *listing) podsOf(bundles []bundle) (pods []string) {
 	return pods
 }
 
-// ownerOf returns the pod of a bundle, or false if the bundle is gone.
-func (l *listing) ownerOf(bundle string) (o owner, ok bool) {
+// ownerOf returns the pod of a bundle. The error wraps [fs.ErrNotExist] if the bundle is gone.
+func (l *listing) ownerOf(bundle string) (o owner, err error) {
 	var config struct{ Annotations map[string]string }
 	content, err := os.ReadFile(l.config(bundle))
-	if err != nil || json.Unmarshal(content, &config) != nil {
-		return owner{}, false
+	if err == nil {
+		err = json.Unmarshal(content, &config)
+	}
+	if err != nil {
+		return owner{}, err
 	}
 	const prefix = "io.kubernetes.cri."
 	return owner{
 		pod: config.Annotations[prefix+"sandbox-namespace"] + "/" + config.Annotations[prefix+"sandbox-name"],
 		uid: config.Annotations[prefix+"sandbox-uid"], container: config.Annotations[prefix+"container-type"] == "container",
-	}, true
+	}, nil
 }
 
 // uidLength is the length of the UIDs that the API server gives. The UID of a static pod, for which the API server may
@@ -172,11 +175,16 @@ func (l *listing) containers() (of map[string]bool) {
 		l.owners = nil
 		return nil // tooLarge logs it
 	}
-	owners, of := make(map[string]owner, len(folders)), map[string]bool{}
+	owners, of, known := make(map[string]owner, len(folders)), map[string]bool{}, true
 	for _, folder := range folders {
 		o, read := l.owners[folder.Name()]
 		if !read {
-			if o, read = l.ownerOf(folder.Name()); !read {
+			o, err = l.ownerOf(folder.Name())
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // it is being made or removed
+				continue
+			case err != nil || o.container && o.uid == "":
+				known = false // it may be of any pod
 				continue
 			}
 		}
@@ -186,6 +194,9 @@ func (l *listing) containers() (of map[string]bool) {
 		}
 	}
 	l.owners = owners
+	if !known {
+		return nil
+	}
 	return of
 }
 

@@ -181,6 +181,19 @@ func TestOnlyAPodWithAContainerIsBeingStopped(t *testing.T) {
 	putBundle(t, c, "container", "container", "runs")
 	require.NoError(t, c.checkTurn(time.Now()))
 	assert.Equal(t, map[string]bool{"runs": true}, stops.running)
+
+	require.NoError(t, os.Mkdir(filepath.Join(c.listing.dir, "gone"), 0o700))
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.Equal(t, map[string]bool{"runs": true}, stops.running, "a bundle that is being removed")
+
+	putBundle(t, c, "old", "container", "")
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.Nil(t, stops.running, "one of an older containerd may be of any pod")
+	require.NoError(t, os.RemoveAll(filepath.Join(c.listing.dir, "old")))
+
+	putBundle(t, c, "broken", "container", `"`)
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.Nil(t, stops.running, "so may one that cannot be read")
 }
 
 // Also after a connection that ended, the daemon does not register during a stop. No runtime listens here, and each attempt
