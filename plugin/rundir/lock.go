@@ -31,18 +31,22 @@ func AwaitLock(ctx context.Context, dir, version string, busy func(holder string
 
 // await is AwaitLock with a function that tries once.
 func await(ctx context.Context, try func() (lock *os.File, holder string, err error), busy func(holder string)) (*os.File, error) {
-	lock, holder, err := try()
-	if lock == nil && err == nil {
-		busy(holder)
-	}
+	var lock *os.File
+	var err error
+	said := false
 	done := func() bool { return lock != nil || err != nil && !errors.Is(err, errReplaced) }
-	if done() {
+	attempt := func(context.Context) (bool, error) {
+		var holder string
+		if lock, holder, err = try(); lock == nil && err == nil && !said {
+			said = true
+			busy(holder)
+		}
+		return done(), nil
+	}
+	if first, _ := attempt(ctx); first {
 		return lock, err
 	}
-	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, func(context.Context) (bool, error) {
-		lock, _, err = try()
-		return done(), nil
-	}) // the only error is that ctx ended: then there is no lock
+	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, attempt) // the only error is that ctx ended: then there is no lock
 	if !done() {
 		err = nil
 	}

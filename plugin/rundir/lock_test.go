@@ -56,6 +56,20 @@ func TestALockWhoseFileIsReplacedIsNoLockYet(t *testing.T) {
 		require.NoError(t, err)
 		assert.Same(t, old, lock)
 	})
+	synctest.Test(t, func(t *testing.T) {
+		tries, holders := 0, []string{}
+		_, err := await(t.Context(), func() (*os.File, string, error) {
+			switch tries++; tries {
+			case 1:
+				return nil, "", fmt.Errorf("lock: %w", replaced)
+			case 2, 3:
+				return nil, "v3", nil
+			}
+			return old, "", nil
+		}, func(holder string) { holders = append(holders, holder) })
+		require.NoError(t, err)
+		assert.Equal(t, []string{"v3"}, holders, "another one took the new file")
+	})
 	require.NoError(t, old.Close())
 }
 
