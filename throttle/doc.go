@@ -54,6 +54,6 @@
 //
 // Fair queuing: Nagle, RFC 970 (1985); Demers, Keshav and Shenker, "Analysis and Simulation of
 // a Fair Queueing Algorithm" (1989); k8s.io/apiserver, pkg/util/flowcontrol/fairqueuing. The
-// pacers are those of straggler (github.com/technicianted/straggler, pkg/pacer), the token
-// bucket is that of golang.org/x/time/rate.
+// pacers come from straggler (github.com/technicianted/straggler, pkg/pacer), the token bucket
+// from golang.org/x/time/rate.
 package throttle

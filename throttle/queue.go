@@ -17,8 +17,8 @@ import (
 //   - arrival.
 //
 // This is fair queuing between flows, as in the API server's Priority and Fairness, with
-// starts under way in place of seats of requests: the next start is that of the flow with the
-// fewest under way. A start that ended Stuck counts against its flow for one more
+// starts under way in place of seats of requests: the flow with the fewest under way has
+// the next start. A start that ended Stuck counts against its flow for one more
 // StartTimeout, so a tenant whose pods never become ready gets no more slots than others. Every
 // tenant may use high priorities, so they order the pods of a flow, and flows with equally many
 // starts under way, but give a flow no more slots.

@@ -29,7 +29,7 @@ type row struct {
 	Y, TextY float64
 	Bars     []bar
 	Kills    []kill
-	Label    *tick // when the pod was ready; nil: it was not
+	Label    *tick // when the pod was ready; it is nil if it was not
 	Inside   bool  // the label stands in the bar
 }
 
