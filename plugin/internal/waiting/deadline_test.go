@@ -65,24 +65,6 @@ func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-func TestMaxWaitAdmitsOnePodOverTheLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
-		n.occupy("holder")
-		first := n.pod("first").runs()
-		c := first.makes("app")
-		a, b := c.hookAsks(), n.pod("second").runs().waits("app")
-		n.passes(time.Second)
-		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, MaxWait: time.Second})
-		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.MaxWait}, a.result(), "the longest wait goes first")
-		assert.False(t, b.over(), "only one pod at a time is over the limit")
-		c.runs()
-		first.getsReady()
-		assert.True(t, b.result().Go)
-	})
-}
-
 func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
 	t.Parallel()
 	const tenth = 45 * time.Second
@@ -108,19 +90,4 @@ func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A hook whose deadline is not known waits until it is told to go.
-func TestAHookWithoutADeadlineWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
-		holder := n.occupy("holder")
-		hook := n.asks(gate.Hello{PodUID: "patient", ContainerID: "c", Name: "default/patient"})
-		n.passes(time.Minute)
-		require.False(t, hook.over())
-		holder.getsReady()
-		n.passes(0)
-		assert.True(t, hook.result().Go)
-	})
 }

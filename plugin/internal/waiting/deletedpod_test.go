@@ -10,33 +10,8 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
-
-// A pod that is deleted by force is gone from the API server at once.
-func TestAPodThatIsDeletedAtTheGateStartsNothing(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(*pod){
-		"deleted":          (*pod).isDeleted,
-		"deleted by force": func(p *pod) { p.n.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: p.uid}, true) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t)
-				n.occupy("holder")
-				p := n.pod("deleted").runs()
-				hook := p.waits("app")
-				end(p)
-				assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, hook.result())
-				waiting, starting := n.names()
-				assert.Empty(t, waiting, "the pod has lost its place")
-				assert.Equal(t, []string{"holder"}, starting)
-			})
-		})
-	}
-}
 
 // kubelet's worker for the pod sees the deletion only after the start of the waiting container has ended. Before that,
 // it may create the container again, or the next one.
@@ -56,24 +31,6 @@ func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
 		}
 		_, starting := n.names()
 		assert.Empty(t, starting, "a free slot starts it neither")
-	})
-}
-
-func TestAStaticPodKeepsItsPlaceWhenItsMirrorIsDeleted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
-		static := func(pod *podwatch.Pod) { pod.Static = true }
-		p := n.pod("static", static).runs()
-		p.starts("app")
-		n.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: p.uid, Static: true}, true)
-		v := p.view()
-		assert.Equal(t, throttle.Starting, v.State)
-		assert.Equal(t, reasons.Exempt, v.Reason)
-		n.pod("static", static) // kubelet makes the mirror again
-		p.getsReady()
-		assert.Equal(t, throttle.Started, p.view().State)
-		assert.Equal(t, reasons.Ready, p.view().Reason)
 	})
 }
 

@@ -109,20 +109,3 @@ func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 		})
 	}
 }
-
-// In the modes in which no pod waits, none is refused.
-func TestNoPodIsRefusedInAModeWithoutWaiting(t *testing.T) {
-	t.Parallel()
-	for name, press := range map[string]func(*starts.Starts, bool){"shutdown": (*starts.Starts).SetShutdown, "shortage": (*starts.Starts).SetPressure} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t)
-				n.configure("spec: {mode: Shadow}", throttle.Settings{MaxConcurrent: 1})
-				n.occupy("holder")
-				press(n.o.Starts, true)
-				n.pod("second").runs().starts("app")
-			})
-		})
-	}
-}

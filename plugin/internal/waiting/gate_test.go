@@ -15,29 +15,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 )
 
-func TestRuntimesThatBarTheGate(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, version string
-		want          string
-	}{
-		{"containerd", "v2.4.2", ""},
-		{"containerd", "2.3.2", ""},
-		{"containerd", "v2.3.1", "holds up statistics"},
-		{"containerd", "1.7.35", "holds up statistics"},
-		{"containerd", "", "not known"},
-		{"containerd", "unknown", "not known"},
-		{"cri-o", "1.35.0", "not known to support"},
-	} {
-		got, _ := RuntimeFaults(c.name, c.version)
-		if c.want == "" {
-			assert.Empty(t, got, "%s %s", c.name, c.version)
-		} else {
-			assert.Contains(t, got, c.want, "%s %s", c.name, c.version)
-		}
-	}
-}
-
 func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	t.Parallel()
 	hook := filepath.Join(t.TempDir(), "hook")
@@ -47,6 +24,8 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 	}
 	ofAJob := pod("OnFailure")
 	ofAJob.Like.Owner = "Job/j"
+	never := pod("Always")
+	never.Containers["c"] = podwatch.Container{Kind: podwatch.App, RestartPolicy: "Never"}
 	for _, c := range []struct {
 		why    string
 		use    GateUse
@@ -57,6 +36,7 @@ func TestPodsThatMayWaitInTheGate(t *testing.T) {
 		{"restarted on failure", GateAuto, pod("OnFailure"), true},
 		{"restarted on failure, which a Job counts", GateAuto, ofAJob, false},
 		{"never restarted", GateAuto, pod("Never"), false},
+		{"a container that is never restarted", GateAuto, never, false},
 		{"not known", GateAuto, podwatch.Pod{}, false},
 		{"not known, but always", GateAlways, podwatch.Pod{}, true},
 		{"never restarted, though always", GateAlways, pod("Never"), false},

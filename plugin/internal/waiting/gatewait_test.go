@@ -42,7 +42,7 @@ func (c *Chooser) enters(uid string) (p starts.Process, gone chan struct{}) {
 	return p, gone
 }
 
-// A deadline and the replacement of the container can come at once, too.
+// A deadline can come together with the replacement of the container, or with the deletion of the pod.
 func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -54,15 +54,9 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, p))
 	assert.Equal(t, throttle.Waiting, p.Look(now).State, "the pod keeps its place")
 	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, there))
-}
-
-// A deadline and the deletion of the pod can come at once, too.
-func TestAHookWhosePodIsDeletedStartsNothingAtItsDeadline(t *testing.T) {
-	t.Parallel()
-	c := aChooser(Options{})
-	p, _ := c.enters("pod")
-	c.o.Starts.PodChanged(time.Now(), podwatch.Pod{UID: "pod"}, true)
-	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(time.Now(), p))
+	deleted, _ := c.enters("deleted")
+	c.o.Starts.PodChanged(now, podwatch.Pod{UID: "deleted"}, true)
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(now, deleted))
 }
 
 func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {
@@ -80,20 +74,6 @@ func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {
 		assert.False(t, hook.over())
 		holder.getsReady()
 		assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, hook.result())
-	})
-}
-
-func TestAContainerThatIsRemovedAtTheGateStartsNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
-		n.occupy("holder")
-		p := n.pod("removed").runs()
-		c := p.makes("app")
-		hook := c.hookAsks()
-		c.isRemoved()
-		assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, hook.result())
-		assert.Equal(t, throttle.Waiting, p.view().State, "the pod keeps its place")
 	})
 }
 

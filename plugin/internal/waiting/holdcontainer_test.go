@@ -72,3 +72,16 @@ func TestALimitThatMayHoldAPodForHoursIsNotWaitedForInAHandler(t *testing.T) {
 		assert.Equal(t, waits, h.bars(throttle.Decision{Reason: reason}) == "", reason)
 	}
 }
+
+// The pod watch may not know the pod yet, and then nothing says that its container is started again.
+func TestAHandlerIsHeldForAMomentUntilThePodIsKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := aNode(t, refuseAt(RefuseContainer))
+		n.occupy("holder")
+		begin := time.Now()
+		_, err := n.stranger("unknown").runs().create("app")
+		require.ErrorIs(t, err, errWaiting)
+		assert.GreaterOrEqual(t, time.Since(begin), n.o.Hold)
+	})
+}

@@ -1,8 +1,6 @@
 package waiting
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 
@@ -12,43 +10,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
-
-func TestWithoutAGatePodsAreRefusedAndNoneFails(t *testing.T) {
-	t.Parallel()
-	text := filepath.Join(t.TempDir(), "hook")
-	require.NoError(t, os.WriteFile(text, []byte("text"), 0o600))
-	path := func(path string) func(*Options) { return func(o *Options) { o.Gate.Path = path } }
-	same := func(*Options) {}
-	for name, c := range map[string]struct {
-		change           func(*Options)
-		runtime, version string
-	}{
-		"never":                  {gateUse(GateNever), "containerd", "2.4.2"},
-		"no path":                {path(""), "containerd", "2.4.2"},
-		"the hook is missing":    {path("/nowhere/pacemaker-gate"), "containerd", "2.4.2"},
-		"the hook is no program": {path(text), "containerd", "2.4.2"},
-		"old containerd":         {same, "containerd", "v2.2.5"},
-		"another runtime":        {same, "cri-o", "1.35.0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t, c.change)
-				fields := n.Connected(c.runtime, c.version, 0)
-				assert.NotEmpty(t, n.Gate.Off())
-				assert.Equal(t, n.Gate.Off(), fields["no_gate"])
-				holder := n.occupy("holder")
-				p := n.pod("refused").runs()
-				made, err := p.create("app")
-				require.ErrorIs(t, err, errWaiting)
-				assert.Nil(t, made.hook)
-				holder.getsReady()
-				p.starts("app")
-				assert.Equal(t, throttle.Starting, p.view().State)
-			})
-		})
-	}
-}
 
 // standalone is a daemon without an API server: it knows no pod, and a pod is gone with its sandbox.
 func standalone(o *Options) { o.Pods = nil }

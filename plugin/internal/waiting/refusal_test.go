@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -81,31 +80,6 @@ func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 	})
 }
 
-func TestContainersThatKubeletWouldNotStartAgainNeverWaitAtTheGate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseContainer))
-		holder := n.occupy("holder")
-		mixed := func(pod *podwatch.Pod) {
-			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, RestartPolicy: "Never"}}
-		}
-		pods := []*pod{n.pod("never", restarted("Never")), n.pod("mixed", mixed), n.stranger("stranger")}
-		for _, p := range pods {
-			_, err := p.runs().create("app")
-			require.ErrorIs(t, err, errWaiting, p.uid)
-			assert.Equal(t, throttle.Waiting, p.view().State, "%s keeps its place", p.uid)
-		}
-		_, refused := n.Refusals.Counts()
-		assert.EqualValues(t, len(pods), refused)
-		holder.getsReady()
-		for _, p := range pods {
-			p.starts("app")
-			assert.Equal(t, reasons.WithinLimits, p.view().Reason, p.uid)
-			n.o.Starts.SandboxStopped(p.sandbox) // ends the start
-		}
-	})
-}
-
 // kubelet counts the refusal of a container that ran before as a crash, and tries again minutes later.
 func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 	t.Parallel()
@@ -132,15 +106,6 @@ func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 				assert.Equal(t, most, inGate)
 			})
 		})
-	}
-}
-
-func TestKubeletHasRecordsOfTheContainersThatRanBefore(t *testing.T) {
-	t.Parallel()
-	g := aChooser(Options{}).Gate
-	for id, recorded := range map[string]bool{"": false, "before-the-reboot": true} {
-		pod := podwatch.Pod{Containers: map[string]podwatch.Container{"app": {ID: id}}}
-		assert.Equal(t, recorded, g.terms(time.Now(), "u", &api.Container{Id: "c", Name: "app"}, pod).Recorded, id)
 	}
 }
 
