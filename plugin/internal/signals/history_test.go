@@ -105,27 +105,6 @@ func TestAReadingIsNeverShort(t *testing.T) {
 	assert.Equal(t, 100*time.Millisecond, span(c.after(time.Millisecond, 50)))
 }
 
-func TestTheWindowCanChange(t *testing.T) {
-	t.Parallel()
-	c := newClock(2 * time.Second)
-	for range 40 {
-		c.after(250*time.Millisecond, 20)
-	}
-	c.h.window = 10 * time.Second
-	assert.GreaterOrEqual(t, span(c.after(250*time.Millisecond, 20)), 2*time.Second, "earlier samples are kept")
-	for range 60 {
-		c.after(250*time.Millisecond, 20)
-	}
-	assert.InDelta(t, 10, span(c.after(250*time.Millisecond, 20)).Seconds(), 1)
-	c.h.window = time.Second
-	for range 8 {
-		c.after(250*time.Millisecond, 80)
-	}
-	r := c.after(250*time.Millisecond, 80)
-	assert.Equal(t, time.Second, span(r))
-	assert.InDelta(t, 80, r.Value, 1e-9)
-}
-
 func TestABlindSignalRecoversWithTheSecondGoodSample(t *testing.T) {
 	t.Parallel()
 	c := newClock(2 * time.Second)

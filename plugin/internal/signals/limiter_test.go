@@ -27,24 +27,13 @@ func start(s throttle.Signals) throttle.Decision {
 	return l.Join(now, throttle.Request{UID: "uid", Name: "default/pod"}).TryStart(now)
 }
 
-// assertThrottled asserts that the pressure alone would hold starts.
-func assertThrottled(t *testing.T, s throttle.Signals) {
-	t.Helper()
-	assert.Greater(t, s[throttle.SignalCPUPressure].Value, 50.0)
-	assert.Less(t, s[throttle.SignalCPU].Value, throttle.Settings{}.WithDefaults().MinUtilization)
-}
-
 func TestAThrottledContainerHoldsNoStart(t *testing.T) {
 	t.Parallel()
-	throttledAsRecorded(t)
-}
-
-func throttledAsRecorded(t *testing.T) {
-	t.Helper()
 	samples := recorded(t, "throttled")
 	require.Len(t, samples, 2)
 	for _, s := range samples {
-		assertThrottled(t, s)
+		assert.Greater(t, s[throttle.SignalCPUPressure].Value, 50.0, "the pressure alone would hold starts")
+		assert.Less(t, s[throttle.SignalCPU].Value, throttle.Settings{}.WithDefaults().MinUtilization)
 		assert.True(t, start(s).Admitted)
 	}
 }

@@ -2,7 +2,6 @@ package signals
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -229,15 +228,6 @@ func TestABlindSignalOpensAloneAndRecovers(t *testing.T) {
 	})
 }
 
-func TestAMissingProcRootIsAbsent(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t)
-	s := New(tr.root+"/later", tr.root, cores.Of(2), &client{}, nil)
-	for _, r := range s.Measure() {
-		require.ErrorIs(t, r.Err, ErrAbsent)
-	}
-}
-
 func TestAMeasurementOnDemandGivesSignals(t *testing.T) {
 	run(t, false, idle, func(t *testing.T, r running) {
 		begin := time.Now()
@@ -269,12 +259,4 @@ func TestMeasurementsOnDemandDoNotDelayTheLimiter(t *testing.T) {
 		}
 		assert.Len(t, r.to.told(), int(time.Since(begin)/(250*time.Millisecond)))
 	})
-}
-
-func BenchmarkSample(b *testing.B) {
-	s := New("/proc", "/sys/fs/cgroup", cores.Of(runtime.NumCPU()), &client{}, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		s.sample()
-	}
 }
