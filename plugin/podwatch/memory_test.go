@@ -3,7 +3,6 @@ package podwatch
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -54,68 +53,6 @@ func realistic(i int) *corev1.Pod {
 		}
 	}
 	return p
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC() // for finalizers and pools that the first run filled
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// BenchmarkMemory measures the memory for one known pod. B/pod is the memory of this package, with index and
-// informer. It is compared with the decoded pod that an informer without transform keeps. 250 pods come from an API
-// server over HTTP.
-func BenchmarkMemory(b *testing.B) {
-	const pods = 250
-	size, decoded := 0, make([]*corev1.Pod, pods)
-	before := heap()
-	for i := range decoded {
-		data, err := json.Marshal(realistic(i))
-		require.NoError(b, err)
-		size = len(data)
-		decoded[i] = new(corev1.Pod)
-		require.NoError(b, json.Unmarshal(data, decoded[i]))
-	}
-	whole := float64(heap()-before) / pods
-	runtime.KeepAlive(decoded)
-
-	kept := 0.0
-	for b.Loop() {
-		kept = measure(b, pods)
-	}
-	b.ReportMetric(0, "ns/op") // the time is not measured here
-	b.ReportMetric(kept, "B/pod")
-	b.ReportMetric(whole, "B/pod-untrimmed")
-	b.ReportMetric(float64(size), "B/pod-json")
-}
-
-func measure(b *testing.B, pods int) float64 {
-	api := newAPIServer(b)
-	for i := range pods {
-		api.set(realistic(i))
-	}
-	client := api.client()
-	before := heap()
-	w, told, _, stop := run(b, client)
-	eventually(b, "healthy", w.Healthy)
-	require.Len(b, told.take(), pods)
-	stop()
-	api.stop()
-	kept := float64(heap()-before) / float64(pods)
-	pod, ok := w.Get("8a9c6a0e-55f1-4f0e-9c39-000000000000")
-	require.True(b, ok && pod.AllRunning && pod.Probed && pod.ContainersReady)
-	return kept
-}
-
-// BenchmarkTrim measures the work for one event.
-func BenchmarkTrim(b *testing.B) {
-	p, w := realistic(0), New(Options{Client: kubetest.Of(fake.NewClientset())})
-	b.ReportAllocs()
-	for b.Loop() {
-		w.keep(p)
-	}
 }
 
 // The informer keeps no API object, from a list or from a watch.
@@ -177,34 +114,6 @@ func TestWhatIsKeptOfAPodIsBounded(t *testing.T) {
 			require.Equal(t, c.whole, pod.Facts != nil)
 			require.Equal(t, string(p.UID), pod.UID)
 			require.True(t, pod.Deleting && pod.StopsBy.Equal(now.Time) && pod.Phase == corev1.PodRunning, "%+v", pod)
-		})
-	}
-}
-
-// Pods that have ended are not listed and not kept. The end of a pod is reported, and its deletion.
-func TestPodsThatHaveEndedAreNotKept(t *testing.T) {
-	t.Parallel()
-	for name, plain := range map[string]bool{"streamed list": false, "plain list": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			api := newAPIServer(t)
-			api.plainLists = plain
-			for n := range 20 {
-				api.set(webPod(named(fmt.Sprint("old-", n)), uid("", types.UID(fmt.Sprint("old-", n))), phase("", corev1.PodFailed)))
-			}
-			api.set(webPod())
-			w, told, _, stop := run(t, api.client())
-			defer stop()
-			eventually(t, "healthy", w.Healthy)
-			require.Equal(t, []string{"set ns/web uid-1 "}, told.take())
-			api.set(webPod(phase("", corev1.PodSucceeded)))
-			api.remove(webPod(phase("", corev1.PodSucceeded)))
-			api.set(webPod(uid("", "uid-2")))
-			_, ok := w.Await(t.Context(), "uid-2")
-			require.True(t, ok)
-			stop()
-			require.Equal(t, []string{"set ns/web uid-1 Succeeded", "deleted ns/web uid-1 Succeeded", "set ns/web uid-2 "}, told.take())
-			require.Len(t, w.pods, 1)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package podwatch
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,112 +10,53 @@ import (
 
 func TestTrimAllRunning(t *testing.T) {
 	t.Parallel()
-	always, never, onFailure := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure
-	proxy := with(container("proxy"), always)
-	ruled := with(container("b"), never)
+	const always, never, onFailure = "Always", "Never", "OnFailure"
+	a, b, c, setup := container("a"), container("b"), container("c"), container("setup")
+	proxy, ends, fails, ruled := with(container("proxy"), always), with(b, never), with(b, onFailure), with(b, never)
 	ruled.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestart}}
-	type statuses = []corev1.ContainerStatus
-	for name, c := range map[string]struct {
-		policy    corev1.RestartPolicy // of the pod, Always when empty
-		init, app []corev1.Container
-		initState statuses
-		appState  statuses
-		want      bool
+	type (
+		all  = []corev1.Container
+		says = []corev1.ContainerStatus
+	)
+	for name, tt := range map[string]struct {
+		policy            corev1.RestartPolicy // of the pod, Always when empty
+		init, app         all
+		initSays, appSays says
+		want              bool
 	}{
-		"no status at all":     {app: []corev1.Container{container("a")}, want: false},
-		"no container":         {want: false},
-		"status of a stranger": {app: []corev1.Container{container("a")}, appState: statuses{running("b", 0)}, want: false},
-		"one of one":           {app: []corev1.Container{container("a")}, appState: statuses{running("a", 3)}, want: true},
-		"one of two reported": {
-			app: []corev1.Container{container("a"), container("b")}, appState: statuses{running("a", 3)}, want: false,
-		},
-		"one of two runs": {
-			app:      []corev1.Container{container("a"), container("b")},
-			appState: statuses{running("a", 3), waiting("b", "ContainerCreating")}, want: false,
-		},
-		"the youngest counts": {
-			app:      []corev1.Container{container("a"), container("b"), container("c")},
-			appState: statuses{running("a", 3), running("b", 9), running("c", 5)}, want: true,
-		},
-		"an empty state is waiting": {
-			app: []corev1.Container{container("a")}, appState: statuses{{Name: "a"}}, want: false,
-		},
-		"app before its sidecar": {
-			init: []corev1.Container{proxy}, app: []corev1.Container{container("a")},
-			initState: statuses{waiting("proxy", "CrashLoopBackOff")}, appState: statuses{running("a", 1)}, want: false,
-		},
-		"sidecar not reported": {
-			init: []corev1.Container{proxy}, app: []corev1.Container{container("a")},
-			appState: statuses{running("a", 1)}, want: false,
-		},
-		"sidecar and app": {
-			init: []corev1.Container{proxy}, app: []corev1.Container{container("a")},
-			initState: statuses{running("proxy", 1)}, appState: statuses{running("a", 4)}, want: true,
-		},
-		"restarted sidecar is the youngest": {
-			init: []corev1.Container{proxy}, app: []corev1.Container{container("a")},
-			initState: statuses{running("proxy", 8)}, appState: statuses{running("a", 4)}, want: true,
-		},
-		"sidecar alone": {
-			init: []corev1.Container{proxy}, app: []corev1.Container{container("a")},
-			initState: statuses{running("proxy", 1)}, appState: statuses{waiting("a", "PodInitializing")}, want: false,
-		},
-		"an ended sidecar starts again": {
-			policy: corev1.RestartPolicyNever,
-			init:   []corev1.Container{proxy}, app: []corev1.Container{container("a")},
-			initState: statuses{ended("proxy", 0)}, appState: statuses{running("a", 1)}, want: false,
-		},
-		"an init container that runs is no start": {
-			init: []corev1.Container{container("setup")}, app: []corev1.Container{container("a")},
-			initState: statuses{running("setup", 1)}, appState: statuses{waiting("a", "PodInitializing")}, want: false,
-		},
-		"an ended init container does not count": {
-			init: []corev1.Container{container("setup")}, app: []corev1.Container{container("a")},
-			initState: statuses{ended("setup", 0)}, appState: statuses{running("a", 1)}, want: true,
-		},
-		"Always: an ended container comes back": {
-			app:      []corev1.Container{container("a"), container("b")},
-			appState: statuses{running("a", 1), ended("b", 0)}, want: false,
-		},
-		"OnFailure: one finished, one runs": {
-			policy: corev1.RestartPolicyOnFailure, app: []corev1.Container{container("a"), container("b")},
-			appState: statuses{running("a", 1), ended("b", 0)}, want: true,
-		},
-		"OnFailure: a failed one comes back": {
-			policy: corev1.RestartPolicyOnFailure, app: []corev1.Container{container("a"), container("b")},
-			appState: statuses{running("a", 1), ended("b", 1)}, want: false,
-		},
-		"Never: one failed, one runs": {
-			policy: corev1.RestartPolicyNever, app: []corev1.Container{container("a"), container("b")},
-			appState: statuses{running("a", 1), ended("b", 1)}, want: true,
-		},
-		"Never: all ended": {
-			policy: corev1.RestartPolicyNever, app: []corev1.Container{container("a")},
-			appState: statuses{ended("a", 0)}, want: false,
-		},
-		"a container's own Never": {
-			app:      []corev1.Container{container("a"), with(container("b"), never)},
-			appState: statuses{running("a", 1), ended("b", 1)}, want: true,
-		},
-		"a container's own OnFailure": {
-			policy: corev1.RestartPolicyNever, app: []corev1.Container{container("a"), with(container("b"), onFailure)},
-			appState: statuses{running("a", 1), ended("b", 1)}, want: false,
-		},
-		"restart rules may bring it back": {
-			app:      []corev1.Container{container("a"), ruled},
-			appState: statuses{running("a", 1), ended("b", 1)}, want: false,
-		},
+		"no status at all":        {app: all{a}},
+		"no container":            {},
+		"status of a stranger":    {app: all{a}, appSays: says{running("b", 0)}},
+		"one of one":              {app: all{a}, appSays: says{running("a", 3)}, want: true},
+		"one of two reported":     {app: all{a, b}, appSays: says{running("a", 3)}},
+		"one of two runs":         {app: all{a, b}, appSays: says{running("a", 3), waiting("b", "ContainerCreating")}},
+		"the youngest counts":     {app: all{a, b, c}, appSays: says{running("a", 3), running("b", 9), running("c", 5)}, want: true},
+		"an empty state":          {app: all{a}, appSays: says{{Name: "a"}}},
+		"app before its sidecar":  {init: all{proxy}, app: all{a}, initSays: says{waiting("proxy", "CrashLoopBackOff")}, appSays: says{running("a", 1)}},
+		"sidecar not reported":    {init: all{proxy}, app: all{a}, appSays: says{running("a", 1)}},
+		"sidecar and app":         {init: all{proxy}, app: all{a}, initSays: says{running("proxy", 1)}, appSays: says{running("a", 4)}, want: true},
+		"the sidecar is youngest": {init: all{proxy}, app: all{a}, initSays: says{running("proxy", 8)}, appSays: says{running("a", 4)}, want: true},
+		"sidecar alone":           {init: all{proxy}, app: all{a}, initSays: says{running("proxy", 1)}, appSays: says{waiting("a", "PodInitializing")}},
+		"an ended sidecar":        {policy: never, init: all{proxy}, app: all{a}, initSays: says{ended("proxy", 0)}, appSays: says{running("a", 1)}},
+		"an init container runs":  {init: all{setup}, app: all{a}, initSays: says{running("setup", 1)}, appSays: says{waiting("a", "PodInitializing")}},
+		"an init container ended": {init: all{setup}, app: all{a}, initSays: says{ended("setup", 0)}, appSays: says{running("a", 1)}, want: true},
+		"Always: one ended":       {app: all{a, b}, appSays: says{running("a", 1), ended("b", 0)}},
+		"OnFailure: one finished": {policy: onFailure, app: all{a, b}, appSays: says{running("a", 1), ended("b", 0)}, want: true},
+		"OnFailure: one failed":   {policy: onFailure, app: all{a, b}, appSays: says{running("a", 1), ended("b", 1)}},
+		"Never: one failed":       {policy: never, app: all{a, b}, appSays: says{running("a", 1), ended("b", 1)}, want: true},
+		"Never: all ended":        {policy: never, app: all{a}, appSays: says{ended("a", 0)}},
+		"its own Never":           {app: all{a, ends}, appSays: says{running("a", 1), ended("b", 1)}, want: true},
+		"its own OnFailure":       {policy: never, app: all{a, fails}, appSays: says{running("a", 1), ended("b", 1)}},
+		"its own restart rules":   {app: all{a, ruled}, appSays: says{running("a", 1), ended("b", 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := trim(webPod(func(p *corev1.Pod) {
-				if c.policy != "" {
-					p.Spec.RestartPolicy = c.policy
-				}
-				p.Spec.InitContainers, p.Spec.Containers = c.init, c.app
-				p.Status.InitContainerStatuses, p.Status.ContainerStatuses = c.initState, c.appState
+				p.Spec.RestartPolicy = cmp.Or(tt.policy, always)
+				p.Spec.InitContainers, p.Spec.Containers = tt.init, tt.app
+				p.Status.InitContainerStatuses, p.Status.ContainerStatuses = tt.initSays, tt.appSays
 			}))
-			require.Equal(t, c.want, pod.AllRunning)
+			require.Equal(t, tt.want, pod.AllRunning)
 		})
 	}
 }

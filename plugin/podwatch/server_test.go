@@ -2,11 +2,13 @@ package podwatch
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // eventually waits for a condition that the watch brings about in real time. Only a failure reaches the limit.
@@ -18,7 +20,7 @@ func eventually(t testing.TB, what string, condition func() bool) {
 func elsewhere(p *corev1.Pod) { p.Spec.NodeName, p.Name, p.UID = "node-b", "far", "uid-far" }
 
 // The watch works over HTTP, with the streamed initial list and with an older server's plain one. It reports each
-// change, and only this node's pods.
+// change, and only this node's pods. Pods that have ended are not listed and not kept, but their end is reported.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	for name, plain := range map[string]bool{"streamed list": false, "plain list": true} {
@@ -28,12 +30,17 @@ func TestServer(t *testing.T) {
 			api.plainLists = plain
 			api.set(webPod())
 			api.set(webPod(elsewhere))
+			for n := range 20 {
+				name := fmt.Sprint("old-", n)
+				api.set(webPod(named(name), uid("", types.UID(name)), phase("", corev1.PodFailed)))
+			}
 			w, told, log, stop := run(t, api.client())
 			defer stop()
 			eventually(t, "healthy", w.Healthy)
 
 			api.set(webPod(elsewhere, phase("", corev1.PodRunning)))
 			api.set(webPod(phase("", corev1.PodRunning)))
+			api.set(webPod(phase("", corev1.PodSucceeded)))
 			api.remove(webPod(phase("", corev1.PodSucceeded)))
 			api.set(webPod(uid("", "uid-2")))
 			_, ok := w.Await(t.Context(), "uid-2")
@@ -42,8 +49,9 @@ func TestServer(t *testing.T) {
 			require.False(t, ok)
 			stop()
 			require.Equal(t, []string{
-				"set ns/web uid-1 ", "set ns/web uid-1 Running", "deleted ns/web uid-1 Succeeded", "set ns/web uid-2 ",
+				"set ns/web uid-1 ", "set ns/web uid-1 Running", "set ns/web uid-1 Succeeded", "deleted ns/web uid-1 Succeeded", "set ns/web uid-2 ",
 			}, told.take())
+			require.Len(t, w.pods, 1)
 			require.Empty(t, messages(log))
 		})
 	}

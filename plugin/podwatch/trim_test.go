@@ -163,23 +163,6 @@ func TestTrimProbed(t *testing.T) {
 	}
 }
 
-func TestTrimProbes(t *testing.T) {
-	t.Parallel()
-	every := func(seconds int32) *corev1.Probe { return &corev1.Probe{PeriodSeconds: seconds} }
-	pod := trim(webPod(func(p *corev1.Pod) {
-		proxy := with(container("proxy"), corev1.ContainerRestartPolicyAlways)
-		proxy.ReadinessProbe = every(0)
-		app := container("app")
-		app.ReadinessProbe, app.StartupProbe, app.LivenessProbe = every(3), every(12), every(40)
-		p.Spec.InitContainers = []corev1.Container{container("setup"), proxy}
-		p.Spec.Containers = []corev1.Container{app, container("other")}
-	}))
-	require.Equal(t, map[string]Container{
-		"setup": {Kind: Init}, "other": {Kind: App, Place: 3},
-		"proxy": {Kind: Sidecar, Place: 1, RestartPolicy: "Always"}, "app": {Kind: App, Place: 2},
-	}, pod.Containers)
-}
-
 func TestTrimCrashLooping(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

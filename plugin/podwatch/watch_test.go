@@ -3,6 +3,7 @@ package podwatch
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +53,11 @@ func run(t testing.TB, client kubernetes.Interface) (w *Watch, told *changes, lo
 	logger, log := logtest.NewNullLogger()
 	told = &changes{}
 	w = New(Options{Client: kubetest.Of(client), NodeName: "node-a", Log: logger})
-	w.OnChange(told.add)
+	w.OnChange(func(pod Pod, deleted bool) {
+		known, ok := w.Get(pod.UID)
+		assert.True(t, deleted != ok && (deleted || reflect.DeepEqual(pod, known)), "Get returns the state that is being reported")
+		told.add(pod, deleted)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -69,12 +75,6 @@ type fakes struct {
 
 func (f fakes) create(p *corev1.Pod) {
 	_, err := f.CoreV1().Pods(p.Namespace).Create(f.t.Context(), p, metav1.CreateOptions{})
-	require.NoError(f.t, err)
-	synctest.Wait()
-}
-
-func (f fakes) update(p *corev1.Pod) {
-	_, err := f.CoreV1().Pods(p.Namespace).Update(f.t.Context(), p, metav1.UpdateOptions{})
 	require.NoError(f.t, err)
 	synctest.Wait()
 }
@@ -114,41 +114,6 @@ func mirror(hash string) func(*corev1.Pod) {
 
 func named(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name = name }
-}
-
-func TestChangesInOrder(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
-		require.True(t, w.Healthy())
-		require.Equal(t, []string{"set ns/web uid-1 "}, told.take(), "pods from before the watch")
-
-		api.update(webPod(phase("2", corev1.PodPending)))
-		api.update(webPod(phase("3", corev1.PodRunning)))
-		pod, ok := w.Get("uid-1")
-		require.True(t, ok)
-		require.Equal(t, corev1.PodRunning, pod.Phase)
-
-		api.remove(webPod())
-		require.Equal(t, []string{
-			"set ns/web uid-1 Pending", "set ns/web uid-1 Running", "deleted ns/web uid-1 Running",
-		}, told.take())
-		_, ok = w.Get("uid-1")
-		require.False(t, ok)
-	}, webPod())
-}
-
-// A StatefulSet's pod comes back with the same name and another uid.
-func TestReplacedPod(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
-		api.remove(webPod())
-		api.create(webPod(uid("2", "uid-2")))
-		require.Equal(t, []string{"set ns/web uid-1 ", "deleted ns/web uid-1 ", "set ns/web uid-2 "}, told.take())
-		_, ok := w.Get("uid-1")
-		require.False(t, ok)
-		_, ok = w.Get("uid-2")
-		require.True(t, ok)
-	}, webPod())
 }
 
 func TestMirrorPod(t *testing.T) {
@@ -239,34 +204,6 @@ func TestAwait(t *testing.T) {
 		_, ok = w.Await(ended, "unknown")
 		require.False(t, ok)
 	}, webPod())
-}
-
-// A callback that asks for its own pod gets the state that is being reported.
-func TestGetInsideOnChange(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := fakes{t, fake.NewClientset(webPod())}
-		logger, _ := logtest.NewNullLogger()
-		calls := 0
-		w := New(Options{Client: kubetest.Of(api), NodeName: "node-a", Log: logger})
-		w.OnChange(func(pod Pod, deleted bool) {
-			calls++
-			known, ok := w.Get(pod.UID)
-			require.Equal(t, !deleted, ok)
-			if ok {
-				require.Equal(t, pod, known)
-			}
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { w.Run(ctx) })
-		synctest.Wait()
-		api.update(webPod(phase("2", corev1.PodRunning)))
-		api.remove(webPod())
-		cancel()
-		running.Wait()
-		require.Equal(t, 3, calls)
-	})
 }
 
 func TestAPanicDoesNotEndTheWatch(t *testing.T) {
