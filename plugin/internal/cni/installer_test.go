@@ -53,6 +53,15 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
+// installed returns a host where the room is installed, with a copy of lab.
+func installed(t *testing.T) *host {
+	t.Helper()
+	h := newHost(t)
+	h.write("10-net.conflist", lab)
+	require.True(t, h.step(0).Installed)
+	return h
+}
+
 func (h *host) step(after time.Duration) State {
 	h.now = h.now.Add(after)
 	h.Step(h.now)
@@ -65,6 +74,14 @@ func (h *host) write(name, text string) {
 }
 
 func (h *host) ours() string { return filepath.Join(h.o.ConfDir, FileName) }
+
+// text returns our configuration.
+func (h *host) text() string {
+	h.t.Helper()
+	text, err := os.ReadFile(h.ours())
+	require.NoError(h.t, err)
+	return string(text)
+}
 
 func (h *host) program() string { return filepath.Join(h.o.BinDir, ProgramName) }
 
@@ -101,11 +118,10 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	h.write("10-net.conflist", lab)
 	h.write("05-readme.txt", "x")
 	assert.Equal(t, State{Installed: true, CopiedFrom: "10-net.conflist"}, h.step(time.Hour))
-	text, err := os.ReadFile(h.ours())
-	require.NoError(t, err)
+	text := h.text()
 	assert.JSONEq(t, `{"cniVersion":"1.0.0","name":"net","extra":[1],"plugins":[
 		{"type":"ptp","ipam":{"type":"host-local"}},
-		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000,"settleMillis":10000}]}`, string(text))
+		{"type":"pacemaker-cni","socket":"/run/gate.sock","confDir":"`+h.o.ConfDir+`","timeoutMillis":200000,"settleMillis":10000}]}`, text)
 	info, err := os.Stat(h.program())
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o755), info.Mode())
@@ -121,9 +137,7 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 
 	h.write("10-net.conflist", `{"cniVersion":"0.4.0","name":"net","plugins":[{"type":"bridge"}]}`)
 	assert.True(t, h.step(time.Hour).Installed, "the copy follows the change")
-	text, err = os.ReadFile(h.ours())
-	require.NoError(t, err)
-	assert.Contains(t, string(text), "bridge")
+	assert.Contains(t, h.text(), "bridge")
 
 	require.NoError(t, os.Chmod(h.program(), 0o644))
 	assert.Contains(t, h.step(time.Hour).WhyNot, "cannot be executed")
@@ -166,9 +180,7 @@ func TestNoPluginComesAfterOurs(t *testing.T) {
 // Two daemons with folders of their own may have been told to use one folder of CNI configurations.
 func TestRemoveLeavesTheRoomOfAnotherDaemon(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	h.write("10-net.conflist", lab)
-	require.True(t, h.step(0).Installed)
+	h := installed(t)
 	other := h.o
 	other.Socket = "/run/other/gate.sock"
 	require.ErrorContains(t, Remove(other, 0), "it is of the daemon at /run/gate.sock, and not of the one at /run/other/gate.sock")
@@ -198,9 +210,7 @@ func TestNothingIsInstalledBeforeTheDaemonAnswers(t *testing.T) {
 	h.write("10-net.conflist", `{"cniVersion":"0.4.0","name":"net","plugins":[{"type":"bridge"}]}`)
 	next.Step(h.now)
 	assert.True(t, next.State().Installed, "what an earlier daemon has installed follows the original")
-	text, err := os.ReadFile(h.ours())
-	require.NoError(t, err)
-	assert.Contains(t, string(text), "bridge")
+	assert.Contains(t, h.text(), "bridge")
 }
 
 func TestTheInstallerDoesNotFightOtherPrograms(t *testing.T) {
@@ -209,9 +219,7 @@ func TestTheInstallerDoesNotFightOtherPrograms(t *testing.T) {
 		"removed": func(h *host) { require.NoError(h.t, os.Rename(h.ours(), h.ours()+".bak")) },
 		"changed": func(h *host) { h.write(FileName, "{}") },
 	} {
-		h := newHost(t)
-		h.write("10-net.conflist", lab)
-		require.True(t, h.step(0).Installed)
+		h := installed(t)
 		other(h)
 		for range 3 {
 			s := h.step(time.Hour)
@@ -237,18 +245,14 @@ func TestARestartedInstallerLeavesWhatAnotherProgramChanged(t *testing.T) {
 			s := h.step(time.Hour)
 			assert.False(t, s.Installed)
 			assert.Contains(t, s.WhyNot, "another program or an administrator removed or changed")
-			text, err := os.ReadFile(h.ours())
-			require.NoError(t, err)
-			assert.Equal(t, changed, string(text))
+			assert.Equal(t, changed, h.text())
 		}
 	}
 	h := newHost(t)
 	h.write("10-net.conflist", lab)
 	h.write(FileName, `{"plugins":[{"type":"bridge"},{"type":"pacemaker-cni"}]}`)
 	require.True(t, h.step(0).Installed, "an earlier daemon wrote it")
-	text, err := os.ReadFile(h.ours())
-	require.NoError(t, err)
-	assert.Contains(t, string(text), "ptp")
+	assert.Contains(t, h.text(), "ptp")
 }
 
 func TestConfigurationsThatCannotBeCopied(t *testing.T) {
@@ -261,9 +265,7 @@ func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 		"older than 0.3.1":       `{"name":"n","plugins":[{"type":"x"}]}`,
 		"names pacemaker-cni al": `{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"x"},{"type":"pacemaker-cni"}]}`,
 	} {
-		h := newHost(t)
-		h.write("10-net.conflist", lab)
-		require.True(t, h.step(0).Installed)
+		h := installed(t)
 		h.write("10-net.conflist", text)
 		assert.Contains(t, h.step(time.Hour).WhyNot, why)
 		assert.NoFileExists(t, h.ours(), "a copy of the earlier configuration must not hide the invalid one")
@@ -272,17 +274,14 @@ func TestConfigurationsThatCannotBeCopied(t *testing.T) {
 	h.write("10-net.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
 	require.True(t, h.step(0).Installed)
 	var list struct{ Plugins []json.RawMessage }
-	text, err := os.ReadFile(h.ours())
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &list))
+	text := h.text()
+	require.NoError(t, json.Unmarshal([]byte(text), &list))
 	assert.Len(t, list.Plugins, 2, "a single plugin is a chain of one")
 }
 
 func TestNothingIsWrittenThatTheRuntimeWouldNotUse(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	h.write("10-net.conflist", lab)
-	require.True(t, h.step(0).Installed)
+	h := installed(t)
 	h.write("00-agent.conf", `{"cniVersion":"0.3.1","name":"n","type":"x"}`)
 	assert.Equal(t, State{WhyNot: "00-agent.conf comes before 00-pod-pacemaker.conflist, so the runtime would not use that"}, h.step(time.Hour))
 	assert.NoFileExists(t, h.ours())
@@ -324,17 +323,12 @@ func (h *host) multus(thick bool) {
 func TestTheCopyDoesNotCallItselfThroughMultus(t *testing.T) {
 	t.Parallel()
 	for _, thick := range []bool{false, true} {
-		h := newHost(t)
-		h.write("10-net.conflist", lab)
-		require.True(t, h.step(0).Installed)
-		before, err := os.ReadFile(h.ours())
-		require.NoError(t, err)
+		h := installed(t)
+		before := h.text()
 		for range 2 {
 			h.multus(thick)
 			assert.Equal(t, State{Installed: true, CopiedFrom: "10-net.conflist"}, h.step(time.Hour), "containerd calls Multus, and that calls the copy")
-			after, err := os.ReadFile(h.ours())
-			require.NoError(t, err)
-			assert.Equal(t, string(before), string(after))
+			assert.Equal(t, before, h.text())
 		}
 
 		h = newHost(t)
@@ -359,34 +353,26 @@ func TestFilesThatAnotherConfigurationNamesStay(t *testing.T) {
 			return h.step(time.Hour).WhyNot
 		},
 	} {
-		h := newHost(t)
-		h.write("10-net.conflist", lab)
-		require.True(t, h.step(0).Installed)
-		before, err := os.ReadFile(h.ours())
-		require.NoError(t, err)
+		h := installed(t)
+		before := h.text()
 		h.multus(true)
 
 		assert.Contains(t, remove(h), " names 00-pod-pacemaker.conflist, which stays: make it use another", name)
 		assert.FileExists(t, h.program(), name)
-		after, err := os.ReadFile(h.ours())
-		require.NoError(t, err)
-		assert.JSONEq(t, strings.Replace(string(before), h.o.Socket, "", 1), string(after), "%s: no pod waits", name)
+		after := h.text()
+		assert.JSONEq(t, strings.Replace(before, h.o.Socket, "", 1), after, "%s: no pod waits", name)
 
 		h.Installer = New(h.o, func(string) {})
 		h.write("10-net.conflist", lab)
 		require.True(t, h.step(time.Hour).Installed, "%s: the room is switched on again", name)
-		again, err := os.ReadFile(h.ours())
-		require.NoError(t, err)
-		assert.Equal(t, string(before), string(again), name)
+		assert.Equal(t, before, h.text(), name)
 	}
 }
 
 func TestAProgramThatAnotherConfigurationNamesStays(t *testing.T) {
 	t.Parallel()
 	for _, thick := range []bool{false, true} {
-		h := newHost(t)
-		h.write("10-net.conflist", lab)
-		require.True(t, h.step(0).Installed)
+		h := installed(t)
 		h.multus(thick)
 		if thick {
 			require.NoError(t, os.Remove(h.ours()))
@@ -413,9 +399,7 @@ func TestAFileThatIsNoConfigurationStaysIfAnotherNamesIt(t *testing.T) {
 
 func TestUnfinishedFilesOfTheRoomGoToo(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	h.write("10-net.conflist", lab)
-	require.True(t, h.step(0).Installed)
+	h := installed(t)
 	unfinished := filepath.Join(h.o.ConfDir, "."+FileName+".123")
 	leave := func() { require.NoError(t, os.WriteFile(unfinished, nil, 0o600)) }
 
@@ -438,9 +422,7 @@ func TestUnfinishedFilesOfTheRoomGoToo(t *testing.T) {
 
 func TestAChainThatHasBegunFindsTheProgram(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	h.write("10-net.conflist", lab)
-	require.True(t, h.step(0).Installed)
+	h := installed(t)
 	synctest.Test(t, func(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- Remove(h.o, time.Second) }()
@@ -511,9 +493,7 @@ func TestAFolderThatCannotBeReadHasChangedOnce(t *testing.T) {
 // An administrator installs new files, and restarts the daemon then.
 func TestANewProgramIsForTheNextDaemon(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	h.write("10-net.conflist", lab)
-	require.True(t, h.step(0).Installed)
+	h := installed(t)
 	installed, err := os.ReadFile(h.program())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(h.o.Program, []byte("#!/b"), 0o600)) // half of it
