@@ -135,10 +135,10 @@ func TestADaemonInAContainerIsInTheFolderOfBundles(t *testing.T) {
 	for _, inContainer := range []bool{false, true} {
 		c, logged := aConnection()
 		c.listing.dir, c.listing.inContainer = t.TempDir(), inContainer
-		stops := &asks{}
+		stops := &apiServer{}
 		c.options.Stops = stops
 		require.NoError(t, c.checkTurn(time.Now()))
-		assert.Equal(t, inContainer, stops.running == nil, "then kubelet's report alone counts")
+		assert.Equal(t, inContainer, stops.asked == nil, "then kubelet's report alone counts")
 		if inContainer {
 			require.Len(t, logged.AllEntries(), 1)
 			err, _ := logged.LastEntry().Data[logrus.ErrorKey].(error)

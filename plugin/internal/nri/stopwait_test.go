@@ -14,24 +14,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stops reports that a pod is being stopped, and that no list of pods came yet.
-type stops struct{}
-
-func (stops) Listed() bool { return false }
-
-func (stops) Healthy() bool { return true }
-
-func (stops) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
-	return "ns/unknown", now.Add(time.Minute), true
+// apiServer is what the daemon knows of pods from the API server.
+type apiServer struct {
+	unlisted bool            // no list of pods came yet
+	away     bool            // it cannot be asked
+	pods     map[string]bool // that it has, by UID
+	asked    map[string]bool // which pods have a container, as Stopping was told last
+	// stops says when the stop that takes longest ends; nil: no pod is being stopped.
+	stops func(now time.Time) (end time.Time, is bool)
 }
 
-func (stops) Known(string) bool { return false }
+func (a *apiServer) Listed() bool          { return !a.unlisted }
+func (a *apiServer) Healthy() bool         { return !a.away }
+func (a *apiServer) Known(uid string) bool { return a.pods[uid] }
+
+func (a *apiServer) Stopping(now time.Time, running map[string]bool) (pod string, end time.Time, is bool) {
+	a.asked = running
+	if a.stops == nil {
+		return "", time.Time{}, false
+	}
+	end, is = a.stops(now)
+	return "ns/slow", end, is
+}
 
 func TestTheWaitForTheListOfPodsIsShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := aConnection()
-		c.options.Stops, c.listBy = stops{}, time.Now().Add(listWithin)
+		stops := func(now time.Time) (time.Time, bool) { return now.Add(time.Minute), true }
+		c.options.Stops, c.listBy = &apiServer{unlisted: true, stops: stops}, time.Now().Add(listWithin)
 		require.ErrorIs(t, c.checkTurn(time.Now()), errNotListed)
 		require.ErrorIs(t, c.Paces(), errNotListed)
 		time.Sleep(listWithin - time.Nanosecond)
@@ -44,19 +55,6 @@ func TestTheWaitForTheListOfPodsIsShort(t *testing.T) {
 	require.NoError(t, standalone.checkTurn(time.Now()))
 }
 
-// stopsUntil reports until a given time that a pod is being stopped.
-type stopsUntil struct{ end time.Time }
-
-func (stopsUntil) Listed() bool { return true }
-
-func (stopsUntil) Healthy() bool { return true }
-
-func (s stopsUntil) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
-	return "ns/slow", s.end, now.Before(s.end)
-}
-
-func (stopsUntil) Known(string) bool { return true }
-
 func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, configured := range map[string]bool{"it answers too late": true, "it is not configured": false} {
@@ -65,7 +63,8 @@ func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const stop, timeout = time.Minute, 2 * time.Second
 				c, _ := aConnection()
-				c.options.Stops = stopsUntil{end: time.Now().Add(stop)}
+				end := time.Now().Add(stop)
+				c.options.Stops = &apiServer{stops: func(now time.Time) (time.Time, bool) { return end, now.Before(end) }}
 				number := c.begin()
 				if configured {
 					require.NoError(t, c.configured(number, "containerd", "2.4.2", Timeouts{Request: timeout}))
@@ -88,35 +87,6 @@ func TestWhileAContainerIsStoppedNoConnectionIsGivenUp(t *testing.T) {
 	}
 }
 
-// stopsWhile reports that a pod is being stopped while a test says so.
-type stopsWhile struct{ atomic.Bool }
-
-func (*stopsWhile) Listed() bool { return true }
-
-func (*stopsWhile) Healthy() bool { return true }
-
-func (s *stopsWhile) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
-	return "ns/slow", now.Add(time.Minute), s.Load()
-}
-
-func (*stopsWhile) Known(string) bool { return true }
-
-// knows reports that no pod is being stopped, and which pods the API server has.
-type knows struct {
-	pods map[string]bool // by UID
-	away bool            // the API server cannot be asked
-}
-
-func (*knows) Listed() bool { return true }
-
-func (k *knows) Healthy() bool { return !k.away }
-
-func (*knows) Stopping(time.Time, map[string]bool) (string, time.Time, bool) {
-	return "", time.Time{}, false
-}
-
-func (k *knows) Known(uid string) bool { return k.pods[uid] }
-
 // putBundle makes the bundle of a container or a sandbox.
 func putBundle(t *testing.T, c *Connection, id, kind, uid string) {
 	t.Helper()
@@ -135,7 +105,7 @@ func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLong
 	putBundle(t, c, "ended", "sandbox", uid)
 	putBundle(t, c, "static", "container", static)
 	putBundle(t, c, "runs", "container", uid)
-	known := &knows{pods: map[string]bool{uid: true}}
+	known := &apiServer{pods: map[string]bool{uid: true}}
 	c.options.Stops = known
 	require.NoError(t, c.checkTurn(time.Now()))
 
@@ -157,43 +127,32 @@ func TestTheDaemonDoesNotRegisterWhileAContainerOfAPodRunsThatTheAPIServerNoLong
 	require.NoError(t, c.checkTurn(now), "a sandbox without a container is not being stopped")
 }
 
-// asks keeps which pods have a container, as Stopping is told.
-type asks struct {
-	knows
-	running map[string]bool
-}
-
-func (a *asks) Stopping(_ time.Time, running map[string]bool) (string, time.Time, bool) {
-	a.running = running
-	return "", time.Time{}, false
-}
-
 func TestOnlyAPodWithAContainerIsBeingStopped(t *testing.T) {
 	t.Parallel()
 	c, _ := aConnection()
-	stops := &asks{}
+	stops := &apiServer{}
 	c.options.Stops = stops
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.Nil(t, stops.running, "without a folder of bundles, kubelet's report counts")
+	assert.Nil(t, stops.asked, "without a folder of bundles, kubelet's report counts")
 
 	c.listing.dir = t.TempDir()
 	putBundle(t, c, "sandbox", "sandbox", "ended")
 	putBundle(t, c, "container", "container", "runs")
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.Equal(t, map[string]bool{"runs": true}, stops.running)
+	assert.Equal(t, map[string]bool{"runs": true}, stops.asked)
 
 	require.NoError(t, os.Mkdir(filepath.Join(c.listing.dir, "gone"), 0o700))
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.Equal(t, map[string]bool{"runs": true}, stops.running, "a bundle that is being removed")
+	assert.Equal(t, map[string]bool{"runs": true}, stops.asked, "a bundle that is being removed")
 
 	putBundle(t, c, "old", "container", "")
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.Nil(t, stops.running, "one of an older containerd may be of any pod")
+	assert.Nil(t, stops.asked, "one of an older containerd may be of any pod")
 	require.NoError(t, os.RemoveAll(filepath.Join(c.listing.dir, "old")))
 
 	putBundle(t, c, "broken", "container", `"`)
 	require.NoError(t, c.checkTurn(time.Now()))
-	assert.Nil(t, stops.running, "so may one that cannot be read")
+	assert.Nil(t, stops.asked, "so may one that cannot be read")
 }
 
 // Also after a connection that ended, the daemon does not register during a stop. No runtime listens here, and each attempt
@@ -202,8 +161,9 @@ func TestNoAttemptToRegisterIsMadeWhileAContainerIsStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, logged := aConnection()
-		stops := &stopsWhile{}
-		c.options.Stops, c.options.Socket = stops, "/nowhere/nri.sock"
+		var stops atomic.Bool
+		c.options.Stops = &apiServer{stops: func(now time.Time) (time.Time, bool) { return now.Add(time.Minute), stops.Load() }}
+		c.options.Socket = "/nowhere/nri.sock"
 		said := func(text string) (count int) {
 			for _, e := range logged.AllEntries() {
 				if strings.Contains(e.Message, text) {
@@ -261,7 +221,9 @@ func TestTheWaitForStopsIsBoundedByWhatTheyCost(t *testing.T) {
 				h := &heard{}
 				conn.handler = h
 				began := time.Now()
-				conn.options.Stops = overlapping{began, c.stopTakes}
+				conn.options.Stops = &apiServer{stops: func(now time.Time) (time.Time, bool) { // each begins at the end of the one before
+					return now.Add(c.stopTakes - now.Sub(began)%c.stopTakes), true
+				}}
 				conn.awaitTurn(t.Context())
 				assert.InDelta(t, c.want.Seconds(), time.Since(began).Seconds(), 1)
 				assert.Equal(t, 1, h.duringStop)
@@ -269,21 +231,4 @@ func TestTheWaitForStopsIsBoundedByWhatTheyCost(t *testing.T) {
 			})
 		})
 	}
-}
-
-// overlapping reports stops that take this long. Each begins at the end of the one before.
-type overlapping struct {
-	began time.Time
-	take  time.Duration
-}
-
-func (overlapping) Listed() bool { return true }
-
-func (overlapping) Healthy() bool { return true }
-
-func (overlapping) Known(string) bool { return true }
-
-func (s overlapping) Stopping(now time.Time, _ map[string]bool) (string, time.Time, bool) {
-	into := now.Sub(s.began) % s.take
-	return "ns/slow", now.Add(s.take - into), true
 }

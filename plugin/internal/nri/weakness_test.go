@@ -144,14 +144,3 @@ func TestAHandlerThatHangsEndsTheConnection(t *testing.T) {
 		assert.InDelta(t, 3*lateMost, time.Since(began), float64(2*stillEvery), "whatever the runtime allows")
 	})
 }
-
-func TestADaemonThatAnswersTooLateAgainGivesTheConnectionUp(t *testing.T) {
-	t.Parallel()
-	late := newLateAnswers(func() time.Duration { return 1 })
-	now := time.Now()
-	late.took(now.Add(-1), 1)
-	late.took(now, 1)
-	c, _ := aConnection()
-	err := c.watch(t.Context(), &watchedConn{closed: make(chan struct{})}, late)
-	require.ErrorIs(t, err, errTooLate)
-}
