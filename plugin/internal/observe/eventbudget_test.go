@@ -33,17 +33,3 @@ func TestEventsOfAllNodesHaveABudget(t *testing.T) {
 		assert.LessOrEqual(t, delay, time.Duration(c.nodes)*latePerNode)
 	}
 }
-
-// 5,000 nodes that start at the same moment do not write at the same moment.
-func TestFirstEventsAreSpreadOverTheNodes(t *testing.T) {
-	t.Parallel()
-	second := map[time.Duration]int{}
-	for range 5000 {
-		second[newEventBudget().inClusterOf(5000).Truncate(time.Second)]++
-	}
-	for s, n := range second {
-		assert.Less(t, n, 400, "in the second %v", s)
-	}
-	assert.Len(t, second, 20)
-	assert.Zero(t, newEventBudget().inClusterOf(1), "a single node does not wait")
-}

@@ -171,38 +171,6 @@ func TestWhetherTheAPIServerIsReachedIsAMetric(t *testing.T) {
 	assert.Equal(t, []float64{1}, values())
 }
 
-func TestEveryMetricHasTheProgramsPrefix(t *testing.T) {
-	t.Parallel()
-	_, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { return throttle.Signals{} })
-	problems, err := testutil.GatherAndLint(registry)
-	require.NoError(t, err)
-	assert.Empty(t, problems)
-	own := 0
-	for _, name := range described(registry) {
-		if strings.HasPrefix(name, "pod_pacemaker_") {
-			own++
-		} else {
-			assert.Regexp(t, "^(go|process)_", name)
-		}
-	}
-	assert.Positive(t, own)
-}
-
-// described returns the names of all metrics, also of those that have no sample.
-func described(r *prometheus.Registry) (names []string) {
-	descs := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descs)
-		r.Describe(descs)
-	}()
-	for d := range descs { // a Desc describes itself by String alone
-		_, name, _ := strings.Cut(d.String(), `fqName: "`)
-		name, _, _ = strings.Cut(name, `"`)
-		names = append(names, name)
-	}
-	return names
-}
-
 func TestAMetricThatPanicsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	o, registry := anObserver(throttle.New(time.Now(), throttle.Settings{}), func() throttle.Signals { panic("broken") })

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -218,21 +217,4 @@ func TestAnAdmissionIsReportedAfterALookThatDoesNotSeeThePodWait(t *testing.T) {
 	s.limiter.Advance(s.now)
 	s.events.look(s.now, &s.heard, s.limiter.Snapshot(s.now))
 	assert.Contains(t, strings.Join(s.passes(0), "\n"), "StartAdmitted default/long")
-}
-
-func TestAnUnpacedStartIsAnEventOfThePod(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // no time passes, in which the budget would grow
-		var heard heardEvents
-		o := New(Options{Log: discard(), Events: &heard, Nodes: func() int { return 1 }})
-		o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: NotAsked})
-		assert.Equal(t, []string{"Warning StartUnpaced default/web: NotAsked: it started without a decision of the daemon; its start counts from now on"}, heard.take())
-		for range 2 * eventBurst {
-			o.Report(Unpaced{Pod: Pod{UID: "uid", Name: "default/web"}, Reason: Panic})
-		}
-		assert.Less(t, len(heard.take()), eventBurst+2)
-	})
-	for _, reason := range []reasons.Reason{NotAsked, Panic} {
-		assert.NotEmpty(t, unpacedTexts[reason])
-	}
 }
