@@ -13,18 +13,23 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
 
+// after returns the usage of a pod of one thread that has used this much more since.
+func (u usage) after(d time.Duration, more use) usage {
+	return usage{
+		at: u.at.Add(d), cpu: u.cpu + more.cpu,
+		inLine: map[thread]float64{{}: u.inLine[thread{}] + more.inLine}, moved: map[thread]float64{{}: u.moved[thread{}] + more.moved},
+	}
+}
+
 func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 	t.Parallel()
 	const window = 5 * time.Second
 	begin := time.Unix(1000, 0)
 	sign := &Start{}
 	s := Meter{stalls: StallOptions{Cores: 0.1, InLine: 0.5, Bytes: 1000}}
-	now := usage{at: begin, inLine: map[thread]float64{}, moved: map[thread]float64{}}
+	now := usage{at: begin}
 	step := func(cpu, inLine, moved float64) time.Time {
-		now.at = now.at.Add(time.Second)
-		now.cpu += cpu
-		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + inLine}
-		now.moved = map[thread]float64{{}: now.moved[thread{}] + moved}
+		now = now.after(time.Second, use{cpu: cpu, inLine: inLine, moved: moved})
 		sign.add(now)
 		return s.StalledSince(sign, 2*window)
 	}
@@ -53,12 +58,10 @@ func TestAStallBeginsWithTheFirstQuietWindow(t *testing.T) {
 func course(t *testing.T, seconds ...use) costs.Start {
 	t.Helper()
 	p := &Start{}
-	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[thread]float64{}}
+	now := usage{at: time.Unix(1000, 0), cpu: 7}
 	p.add(now)
 	for _, u := range seconds {
-		now.at, now.cpu = now.at.Add(time.Second), now.cpu+u.cpu
-		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + u.inLine}
-		now.moved = map[thread]float64{{}: now.moved[thread{}] + u.moved}
+		now = now.after(time.Second, u)
 		p.add(now)
 	}
 	took, known := p.Took()
@@ -105,25 +108,22 @@ func TestWhatAStartUsesSoFar(t *testing.T) {
 	p := &Start{}
 	_, known := p.Use()
 	assert.False(t, known, "the start was not measured")
-	now := usage{at: time.Unix(1000, 0), cpu: 7, inLine: map[thread]float64{}, moved: map[thread]float64{}}
+	now := usage{at: time.Unix(999, 0), cpu: 7}
 	for _, c := range []struct {
-		cpu, inLine, moved float64 // for each second
-		want               adaptive.Use
+		second use
+		want   adaptive.Use
 	}{
-		{0, 0, 0, adaptive.Use{}},
-		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second / 2, Delayed: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
-		{0.5, 0.5, 4096, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, Cores: 1, Reads: 4096, Waited: 0.5, WaitedKnown: true}},
-		{0, 0, 0, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
-		{0, 0, 0, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, WaitedKnown: true}},
+		{use{}, adaptive.Use{}},
+		{use{0.5, 0.5, 4096}, adaptive.Use{CPU: time.Second / 2, Delayed: time.Second / 2, Disk: 4096, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
+		{use{0.5, 0.5, 4096}, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, Cores: 1, Reads: 4096, Waited: 0.5, WaitedKnown: true}},
+		{use{}, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, Cores: 0.5, Reads: 2048, Waited: 0.25, WaitedKnown: true}},
+		{use{}, adaptive.Use{CPU: time.Second, Delayed: time.Second, Disk: 8192, WaitedKnown: true}},
 	} {
-		now.cpu += c.cpu
-		now.inLine = map[thread]float64{{}: now.inLine[thread{}] + c.inLine}
-		now.moved = map[thread]float64{{}: now.moved[thread{}] + c.moved}
+		now = now.after(time.Second, c.second)
 		p.add(now)
 		use, known := p.Use()
 		assert.Equal(t, now.at.After(time.Unix(1000, 0)), known)
 		assert.Equal(t, c.want, use)
-		now.at = now.at.Add(time.Second)
 	}
 	p.failed = true
 	_, known = p.Use()
