@@ -141,18 +141,6 @@ func TestServerAdmitsHooksThatItDoesNotUnderstand(t *testing.T) {
 	assert.Len(t, logged.AllEntries(), 8)
 }
 
-func TestServerIgnoresFieldsOfLaterHooks(t *testing.T) {
-	t.Parallel()
-	b := gatetest.NewBackend()
-	path, _, _ := serve(t, b, unchanged)
-	c, r := dial(t, path)
-	say(t, c, "wait 1 pod=u1 container=c1 colour=blue\n")
-	w := b.Next(t)
-	assert.Equal(t, gate.Hello{PodUID: "u1", ContainerID: "c1"}, w.Hello)
-	w.Decide(gate.Verdict{Go: true})
-	assert.Equal(t, "go \n", hear(t, r))
-}
-
 func TestServerDisconnectsSilentClients(t *testing.T) {
 	t.Parallel()
 	b := gatetest.NewBackend()
@@ -459,31 +447,6 @@ func TestServerContinuesAfterFailures(t *testing.T) {
 	assert.Contains(t, strings.Join(said, "\n"), "too many open files")
 	assert.Contains(t, strings.Join(said, "\n"), "panic: bug in Alive")
 	assert.EqualValues(t, 1, panics.Load())
-}
-
-func TestServerServesManyAtOnce(t *testing.T) {
-	t.Parallel()
-	b := gatetest.NewBackend()
-	path, _, _ := serve(t, b, unchanged)
-	const hooks = 200
-	readers := make([]*bufio.Reader, hooks)
-	for i := range hooks {
-		var c net.Conn
-		c, readers[i] = dial(t, path)
-		say(t, c, hello)
-	}
-	for range hooks {
-		w := b.Next(t)
-		w.SendForecast(time.UnixMicro(1700000000000000), 1, 0)
-		w.Decide(gate.Verdict{Go: true})
-	}
-	for _, r := range readers {
-		line := hear(t, r)
-		if strings.HasPrefix(line, "turn ") {
-			line = hear(t, r)
-		}
-		assert.Equal(t, "go \n", line)
-	}
 }
 
 // A hook takes a daemon for gone that is silent for three times as long.

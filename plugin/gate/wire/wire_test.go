@@ -69,6 +69,9 @@ func TestHelloLine(t *testing.T) {
 	assert.Equal(t, h, got)
 
 	least := wire.Hello{PodUID: "u1", ContainerID: "c1"}
+	later, err := wire.ParseHello("wait 1 pod=u1 container=c1 colour=blue")
+	require.NoError(t, err)
+	assert.Equal(t, least, later, "fields of later hooks are ignored")
 	assert.Equal(t, "wait 1 pod=u1 container=c1 since=0 deadline=0\n", string(wire.AppendHello(nil, least)))
 }
 
