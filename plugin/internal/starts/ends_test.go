@@ -24,8 +24,7 @@ func inPhase(phase corev1.PodPhase) func(*podwatch.Pod) {
 
 func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.occupies("probed")
 		p.reports()
 		n.passes(4 * time.Minute)
@@ -40,8 +39,7 @@ func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
 // A node that was rebooted has kubelet's reports from before.
 func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("rebooted", func(pod *podwatch.Pod) {
 			pod.Phase, pod.ContainersReady, pod.AllRunning, pod.CrashLooping = corev1.PodRunning, true, true, true
 			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, CrashLooping: true, ID: "from-before"}}
@@ -75,8 +73,7 @@ func TestAPodWithoutProbesEndsAfterTheSettleTime(t *testing.T) {
 
 func TestAPodWithoutProbesKeepsItsSlotUntilAllOfItRuns(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, "spec: {settleTime: 0s}", oneSlot)
 		p := n.pod("two", unprobed, containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
 		p.starts("app")
@@ -101,8 +98,7 @@ func TestAPodThatEndsGivesUpItsSlotOrItsPlace(t *testing.T) {
 		{inPhase(corev1.PodFailed), reasons.Failed, throttle.Started, throttle.Gone},
 		{deleted, reasons.Deleted, throttle.Gone, throttle.Gone},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			starts := n.occupies("starts")
 			waits, next := n.pod("waits").runs(), n.pod("next").runs()
 			ticket := waits.waits("app")
@@ -119,8 +115,7 @@ func TestAPodThatEndsGivesUpItsSlotOrItsPlace(t *testing.T) {
 
 func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		stuck := n.occupies("stuck")
 		p := n.pod("next").runs()
 		p.waits("app")

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -21,8 +20,7 @@ func isDaemon(pod *podwatch.Pod) { pod.DaemonSet = true }
 // Which pods are exempt, package pods decides.
 func TestAnExemptPodStartsWithoutASlotWhereNoneIsFree(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		n.occupies("holder")
 		n.pod("waits").runs().waits("app")
@@ -47,8 +45,7 @@ func TestAnExemptPodStartsWithoutASlotWhereNoneIsFree(t *testing.T) {
 
 func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		p := n.pod("daemon", isDaemon).runs()
 		p.starts("app")
@@ -63,8 +60,7 @@ func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
 
 func TestANewConfigurationExemptsPodsThatWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		known, unknown := n.pod("known", isDaemon).runs(), n.stranger("unknown").runs()
 		known.waits("app")
@@ -77,8 +73,7 @@ func TestANewConfigurationExemptsPodsThatWait(t *testing.T) {
 
 func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		holder := n.occupies("holder")
 		exempt := n.stranger("exempt").runs()
@@ -104,8 +99,7 @@ func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 
 func TestAPriorityThatChangesMovesThePlace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		first, second := n.pod("first").runs(), n.pod("second").runs()
 		first.waits("app")
@@ -118,15 +112,14 @@ func TestAPriorityThatChangesMovesThePlace(t *testing.T) {
 
 func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		for i, name := range []string{"first", "second"} {
 			n.Sandbox(time.Now(), NewSandbox{Sandbox: &api.PodSandbox{Id: name, Namespace: "default", Name: name}, Refusable: true})
 			v, _ := n.View(time.Now(), "default/"+name)
 			assert.Equal(t, throttle.Waiting, v.State)
 			assert.Equal(t, i, v.Ahead)
 		}
-	})
+	}, standalone)
 }
 
 // A handler waits for the report of a pod only if the pod may have to wait.
@@ -149,8 +142,7 @@ func TestOnlyAPodThatMayHaveToWaitIsHeldToBecomeKnown(t *testing.T) {
 // It may have become exempt, or known, while no daemon ran.
 func TestAHookOfAnExemptPodDoesNotWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		n.occupies("holder")
 		n.pod("daemon", isDaemon)

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -24,8 +23,7 @@ func crashLoops(pod *podwatch.Pod) {
 
 func TestTheExitOfAllAppContainersEndsTheStart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("crashes", containers(map[string]podwatch.Kind{
 			"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
 		})).runs()
@@ -44,8 +42,7 @@ func TestTheExitOfAllAppContainersEndsTheStart(t *testing.T) {
 // Only a pod that is always restarted is sure to start again.
 func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("job", func(pod *podwatch.Pod) { pod.RestartPolicy = "OnFailure" }).runs()
 		p.starts("app")
 		p.exits("app")
@@ -60,8 +57,7 @@ func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
 
 func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("half", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
 		p.starts("app", "other")
 		p.exits("other")
@@ -98,8 +94,7 @@ func TestATryThatEndedHoldsNoSlot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t)
+			onNode(t, func(t *testing.T, n *node) {
 				p := n.pod("broken", kinds).runs()
 				if c.before != nil {
 					c.before(p)
@@ -131,8 +126,7 @@ func (p *testPod) isRejected() {
 func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 	t.Parallel()
 	for _, crashed := range [][]string{{"app"}, {"app", "other"}} { // the other one is made again later
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			kinds := map[string]podwatch.Kind{}
 			for _, name := range crashed {
 				kinds[name] = podwatch.App
@@ -158,8 +152,7 @@ func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 // The runtime reports the end of a container by its ID alone if it has forgotten the sandbox.
 func TestTheExitOfAContainerWhoseSandboxIsForgotten(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.occupies("crashes")
 		ctr := p.latest["app"]
 		ctr.State = api.ContainerState_CONTAINER_STOPPED

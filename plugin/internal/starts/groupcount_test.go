@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -18,8 +17,7 @@ import (
 // Until then, pacing admits no other pod.
 func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {exponential: {minInitial: 1, multiplier: 4, maxStagger: 10}}}}")
 		p := n.pod("first", factsOf(nil, nil)).hasStarted("app")
 		require.Equal(t, 1, n.usage().Ready)
@@ -42,8 +40,7 @@ func TestAPodThatCrashedIsNotReadyForThePacer(t *testing.T) {
 // The API server may have a report from before the node was rebooted.
 func TestAReportOfAnEarlierContainerMakesNoPodReady(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, t1)
 		p := n.pod("pod1", cpu(100))
 		p.running["app"] = "from-before"
@@ -63,8 +60,7 @@ func TestAReportOfAnEarlierContainerMakesNoPodReady(t *testing.T) {
 // A pod that gets another sandbox has not finished.
 func TestAPodRunsWhileItsSandboxIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, t1)
 		first := n.pod("pod1", cpu(200)).hasStarted("app")
 		first.exits("app")
@@ -90,8 +86,7 @@ func TestAPodThatGetsNoOtherSandboxHasFinishedWithItsSandbox(t *testing.T) {
 		"never restarted": func(pod *podwatch.Pod) { pod.RestartPolicy = "Never" },
 		"deleted":         func(pod *podwatch.Pod) { pod.Deleting = true },
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t)
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
 			n.enforce(t, t1)
 			first := n.pod("pod1", cpu(200)).hasStarted("app")
 			first.reports(change)
@@ -108,8 +103,7 @@ func TestAPodThatGetsNoOtherSandboxHasFinishedWithItsSandbox(t *testing.T) {
 // In the mode Shadow, a policy sees what it would see in the mode Enforce.
 func TestAStartThatContinuedAtOnceCountsWhenItsTurnHasCome(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {pods: 5}}}")
 		holder, p := n.occupies("holder"), n.pod("p", cpu(100)).runs()
@@ -124,8 +118,7 @@ func TestAStartThatContinuedAtOnceCountsWhenItsTurnHasCome(t *testing.T) {
 
 func TestTheModeOffSuspendsPolicies(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, noneRuns)
 		p := n.pod("p", factsOf(nil, nil))
 		require.False(t, p.run().Admitted)
@@ -140,8 +133,7 @@ func TestTheModeOffSuspendsPolicies(t *testing.T) {
 // Without a report of the pod watch, the labels of a pod and its CPU request come from the runtime.
 func TestTheRuntimeKnowsLabelsAndCPU(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t, standalone)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, t1)
 		first, second := n.stranger("pod1"), n.stranger("pod2")
 		for _, p := range []*testPod{first, second} {
@@ -151,15 +143,14 @@ func TestTheRuntimeKnowsLabelsAndCPU(t *testing.T) {
 		first.runs().starts("app")
 		assert.EqualValues(t, 151, n.usage().Running.Requests["cpu"])
 		second.isHeld(reasons.PolicyRunning)
-	})
+	}, standalone)
 }
 
 // While the API server was away, the pod seemed to have started.
 func TestAPodThatOnlySeemedReadyIsNotReadyForThePacer(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t, withProc(root))
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		b := &burner{n: n, root: root}
 		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {linear: {step: 1, maxStagger: 10}}}}")
 		p := n.pod("first", factsOf(nil, nil)).runs()
@@ -172,15 +163,14 @@ func TestAPodThatOnlySeemedReadyIsNotReadyForThePacer(t *testing.T) {
 		p.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning = false, false })
 		assert.Zero(t, n.usage().Ready)
 		assert.Equal(t, reasons.PolicyPacer, n.pod("second", factsOf(nil, nil)).runs().asks("app").Decision.Reason)
-	})
+	}, withProc(root))
 }
 
 // Without an API server nothing reports that a pod is ready. The runtime lists the pods again, to this daemon or another.
 func TestAPodThatTheWatchDoesNotKnowStaysReadyForThePacer(t *testing.T) {
 	t.Parallel()
 	const paced = "{selector: {terms: [{podSelector: {}}]}, limits: {pacer: {linear: {step: 1, maxStagger: 10}}}}"
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t, standalone)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, paced)
 		p := n.stranger("first").runs()
 		p.starts("app")
@@ -200,5 +190,5 @@ func TestAPodThatTheWatchDoesNotKnowStaysReadyForThePacer(t *testing.T) {
 		another.lists([]*testPod{p}, ctr)
 		assert.Equal(t, 1, another.usage().Ready)
 		another.stranger("third").runs().starts("app")
-	})
+	}, standalone)
 }

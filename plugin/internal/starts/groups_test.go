@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -64,8 +63,7 @@ func (p *testPod) isHeld(reason reasons.Reason, why ...string) {
 // the running pod is gone, the held pod starts.
 func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, t1)
 		first, second, third := n.pod("pod1", cpu(200)).hasStarted("app"), n.pod("pod2", cpu(100)), n.pod("pod3", cpu(100))
 		assert.Equal(t, 1, n.usage().Ready)
@@ -89,8 +87,7 @@ func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
 // The next daemon did not admit the pods that run.
 func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		p := n.pod("pod1", cpu(200))
 		p.sandbox.Id, p.sandbox.Pid = "s", 7
 		ctr := p.isMade("app")
@@ -106,8 +103,7 @@ func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
 func TestAPodThatHasEndedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t)
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
 			n.enforce(t, t1)
 			p := n.pod("pod1", cpu(200)).runs()
 			p.starts("app")
@@ -126,8 +122,7 @@ func TestAPodThatHasEndedDoesNotCount(t *testing.T) {
 func TestAPodThatHasEndedIsForgotten(t *testing.T) {
 	t.Parallel()
 	for name, reversed := range map[string]bool{"ended first": false, "removed first": true, "never ran": true} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t)
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
 			n.enforce(t, t1)
 			p := n.pod("pod1", cpu(200))
 			if name != "never ran" {
@@ -157,8 +152,7 @@ func TestAPodThatHasEndedIsForgotten(t *testing.T) {
 // The pod watch may forget the pod after it was asked, and before its last container is removed.
 func TestAPodThatEndsWhileItsLastContainerIsRemovedIsForgotten(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		p := n.pod("pod1").runs()
 		p.starts("app")
 		p.exits("app")
@@ -176,8 +170,7 @@ func TestAPodThatEndsWhileItsLastContainerIsRemovedIsForgotten(t *testing.T) {
 
 func TestADeletedPolicyHoldsNoPod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		p := n.pod("p", factsOf(nil, nil)).runs()
 		n.enforce(t, noneStarts)
 		p.waits("app")

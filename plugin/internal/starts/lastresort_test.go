@@ -95,8 +95,7 @@ func TestTheLastResortStartsOnePodAtATime(t *testing.T) {
 
 func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, noneRuns)
 		running := n.pod("running", factsOf(nil, nil))
 		for range 200 { // kubelet tries again for 50 minutes

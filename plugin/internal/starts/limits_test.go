@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,8 +13,7 @@ import (
 
 func TestALimitThatIsRaisedLetsWaitersGo(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		first, second, third := n.pod("first").runs(), n.pod("second").runs(), n.pod("third").runs()
 		for _, p := range []*testPod{first, second, third} {
@@ -33,8 +31,7 @@ func TestALimitThatIsRaisedLetsWaitersGo(t *testing.T) {
 // No event reports that the rate allows the next start. The loop wakes up by itself.
 func TestTheLoopAdmitsEachStartWhenTheRateAllowsIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		const every = 300 * time.Millisecond
 		n.configured(t, "spec: {}", throttle.Settings{FillEvery: every, Burst: 1})
 		first, second, third := n.pod("first").runs(), n.pod("second").runs(), n.pod("third").runs()

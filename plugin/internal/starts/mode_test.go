@@ -43,8 +43,7 @@ func TestAShutdownExpires(t *testing.T) {
 func TestAHookThatComesWhenAllWaitsEndTakesNoSlot(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *Starts, is bool){"shutdown": (*Starts).SetShutdown, "pressure": (*Starts).SetPressure} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			end(n.Starts, true)
 			comes := func() Process {
 				return n.EnterGate(time.Now(), Identity{UID: "p", Namespace: "default", Name: "p"}, "c", time.Now(), time.Time{})

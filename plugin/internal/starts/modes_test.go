@@ -20,8 +20,7 @@ const (
 func TestWhereNoPodIsHeldNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for config, waits := range map[string]int{shadowMode: 8, offMode: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			n.occupies("holder")
 			limits := oneSlot
 			if config == offMode {
@@ -43,8 +42,7 @@ func TestWhereNoPodIsHeldNoneIsRefused(t *testing.T) {
 // Pods that wait when the mode becomes Shadow start. They count as starts under way when the mode is Enforce again.
 func TestTheModeChangesUnderWay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupies("holder")
 		a, b := n.pod("a").runs(), n.pod("b").runs()
 		ticket := a.waits("app")
@@ -84,8 +82,7 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 
 func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		n.passes(0)
 		for _, name := range []string{"a", "b"} {
@@ -123,8 +120,7 @@ func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 // Starts that continued in the mode Shadow are not admitted by the limits that the mode Disabled lifts.
 func TestFromShadowToOffAStartCountsOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		n.occupies("holder")
 		a := n.pod("a").runs()

@@ -3,6 +3,7 @@ package starts
 import (
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -31,6 +32,18 @@ func newNode(t *testing.T, change ...func(*Options)) *node {
 	n.Starts = aStarts(append([]func(*Options){func(o *Options) { o.Pods = n.watch }}, change...)...)
 	n.configured(t, "spec: {}", oneSlot)
 	return n
+}
+
+// onNode runs a test in a bubble of synctest on a newNode.
+func onNode(t *testing.T, test func(t *testing.T, n *node), change ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newNode(t, change...)) })
+}
+
+// onUnlimitedNode is onNode of a newUnlimitedNode.
+func onUnlimitedNode(t *testing.T, test func(t *testing.T, n *node), change ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newUnlimitedNode(t, change...)) })
 }
 
 // standalone removes the pod watch.

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -39,8 +38,7 @@ func TestAContainerDoesNotStartBeforeOneThatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t)
+			onNode(t, func(t *testing.T, n *node) {
 				holder := n.occupies("holder")
 				p := n.pod("proxied", proxyAndApp).runs()
 				held(n, p)
@@ -69,8 +67,7 @@ func TestAContainerDoesNotWaitForOneThatKubeletDoesNotStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t)
+			onNode(t, func(t *testing.T, n *node) {
 				holder := n.occupies("holder")
 				p := n.pod("proxied", proxyAndApp).runs()
 				p.asks("proxy")
@@ -86,8 +83,7 @@ func TestAContainerDoesNotWaitForOneThatKubeletDoesNotStart(t *testing.T) {
 // A client of the runtime, or a pod that the watch does not know yet: what was asked for first comes first.
 func TestTheOrderOfAnUnknownPodIsThatOfItsContainers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.stranger("holder").runs()
 		holder.starts("app")
 		p := n.stranger("proxied").runs()
@@ -98,5 +94,5 @@ func TestTheOrderOfAnUnknownPodIsThatOfItsContainers(t *testing.T) {
 		n.SandboxStopped(holder.sandbox)
 		assert.Equal(t, gate.Order, p.asks("app").Decision.Reason)
 		p.starts("proxy", "app")
-	})
+	}, standalone)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -24,8 +23,7 @@ import (
 // pods that have already left the group, or that have not yet joined it.
 func TestPodsAreRegroupedInOneStep(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		groupedBy := func(path string) {
 			n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 4}}, groupBy: "+path+"}")
 		}
@@ -76,8 +74,7 @@ const noneOfT1Starts = "{selector: {terms: [{podSelector: {matchLabels: {throttl
 // Without a pod watch, the runtime's list of sandboxes gives the labels of a pod whose hook outlived an earlier daemon.
 func TestAHookThatOutlivedTheDaemonWaitsInItsGroups(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t, standalone)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, noneOfT1Starts)
 		for _, name := range []string{"held", "free"} {
 			p := n.stranger(name)
@@ -89,15 +86,14 @@ func TestAHookThatOutlivedTheDaemonWaitsInItsGroups(t *testing.T) {
 			ticket := n.EnterGate(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: name}, "c", time.Now(), time.Time{})
 			assert.Equal(t, name == "free", ticket.Outlook.State == throttle.Starting, name)
 		}
-	})
+	}, standalone)
 }
 
 // A pod is in the groups of what is known of it last: nothing but its name when it waits in the waiting room, then what
 // its sandbox says, then what the pod watch reports.
 func TestAPodIsInTheGroupsOfWhatIsKnownOfIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, noneOfT1Starts)
 		p := n.stranger("p")
 		arrive := func() {
@@ -144,8 +140,7 @@ func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
 			return process.Ticket, waits
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t)
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
 			n.enforce(t, noneOfT1Starts)
 			p := n.stranger("p")
 			n.watch.pods[p.uid] = podwatch.Pod{UID: p.uid, Namespace: "default", Name: "p", Facts: &startpolicy.Facts{Labels: ofT1}}
@@ -160,15 +155,14 @@ func TestAStartIsInTheGroupsOfWhatIsKnownThen(t *testing.T) {
 // The daemon may not be asked about a start, and the pod watch may not know its pod yet.
 func TestAStartThatWasNotAskedForCountsInItsGroups(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t, standalone)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {starting: {pods: 1}}}")
 		p := n.stranger("p")
 		p.sandbox.Labels = ofT1
 		n.ContainerStarted(p.sandbox, p.isMade("app"))
 		p.is(throttle.Starting, reasons.Adopted)
 		assert.EqualValues(t, 1, n.usage().Starting.Pods)
-	})
+	}, standalone)
 }
 
 // Nothing is lost if policies change while others change.

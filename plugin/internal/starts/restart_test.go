@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -33,8 +32,7 @@ func TestARestartIsPacedUnlessAnotherAppContainerRuns(t *testing.T) {
 		"restarts are not paced":      {lone, app, app, firstPaced, false},
 		"not paced, and not reported": {lone, app, nil, firstPaced, false},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			n.configured(t, c.config, oneSlot)
 			p := n.pod("crashes", containers(c.has)).hasStarted(c.starts...)
 			holder := n.occupies("holder")
@@ -56,8 +54,7 @@ func TestARestartIsPacedUnlessAnotherAppContainerRuns(t *testing.T) {
 // Whoever reads the clock later may come first.
 func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("crashes").hasStarted("app")
 		p.exits("app")
 		n.ledger.limiter.Advance(time.Now().Add(10 * time.Millisecond))
@@ -69,8 +66,7 @@ func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
 
 func TestARestartBesideARunningContainerIsOverWhenItIsReady(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("pair", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).hasStarted("app", "other")
 		p.exits("other")
 		p.mayStart("other")
@@ -88,8 +84,7 @@ func TestARestartBesideARunningContainerIsOverWhenItIsReady(t *testing.T) {
 // often.
 func TestARepeatedCrashGoesBehindFirstStarts(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		storm, once := n.pod("storm").runs(), n.pod("once").runs()
 		for _, p := range []*testPod{storm, storm, once} {
 			p.starts("app")
@@ -117,8 +112,7 @@ func TestARepeatedCrashGoesBehindFirstStarts(t *testing.T) {
 func TestANewSandboxIsAFirstStart(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			n.configured(t, "spec: {restarts: {pace: false}}", oneSlot)
 			p := n.pod("crashed").runs()
 			p.starts("app")
@@ -136,8 +130,7 @@ func TestANewSandboxIsAFirstStart(t *testing.T) {
 // The runtime may report an exit after kubelet has started the container again.
 func TestALateReportOfAnExitChangesNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("crashed").hasStarted("app")
 		late := p.latest["app"]
 		holder := n.occupies("holder")

@@ -3,7 +3,6 @@ package starts
 import (
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,8 +16,7 @@ import (
 // An image that cannot be pulled is not being pulled.
 func TestAPodThatCannotPullGivesItsPullPermitBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 2, MaxPulling: 1})
 		bad := n.pod("bad").runs()
 		good := n.pod("good")
@@ -34,8 +32,7 @@ func TestAPodThatCannotPullGivesItsPullPermitBack(t *testing.T) {
 // A pod that is never restarted has its slot before its image is pulled.
 func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		bad := n.pod("bad")
 		d, _ := n.Sandbox(time.Now(), NewSandbox{Sandbox: bad.sandbox, Refusable: true, SlotFirst: true})
 		require.True(t, d.Admitted)
@@ -51,8 +48,7 @@ func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
 // kubelet's report that it cannot pull an image reaches the daemon after the container that kubelet made from it since.
 func TestAnOldReportThatAnImageCannotBePulledEndsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		old := func(pod *podwatch.Pod) { pod.CannotMake = true }
 		first := n.pod("first").runs()
 		first.mayStart("app")
@@ -67,8 +63,7 @@ func TestAnOldReportThatAnImageCannotBePulledEndsNothing(t *testing.T) {
 
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.occupies("restarted")
 		n.SandboxStopped(p.sandbox)
 		p.is(throttle.Gone, reasons.SandboxGone)
@@ -82,8 +77,7 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]func(*Options){"with a pod watch": func(*Options) {}, "standalone": standalone} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t, option)
+		onNode(t, func(t *testing.T, n *node) {
 			p := n.stranger("moved").runs()
 			older := p.sandbox
 			p.runs().starts("app")
@@ -91,14 +85,13 @@ func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 			n.SandboxRemoved(older)
 			n.passes(0)
 			p.is(throttle.Starting, reasons.WithinLimits, name)
-		})
+		}, option)
 	}
 }
 
 func TestAWaitingPodKeepsItsPlaceWhenItsSandboxEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupies("holder")
 		p := n.pod("restarted").runs()
 		p.waits("app")
@@ -117,8 +110,7 @@ func TestAWaitingPodKeepsItsPlaceWhenItsSandboxEnds(t *testing.T) {
 // The next pod may pull its images instead.
 func TestAPodWhoseSandboxEndsGivesItsReservationBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		first := n.pod("first").runs()
 		refused := n.crowd()
@@ -130,8 +122,7 @@ func TestAPodWhoseSandboxEndsGivesItsReservationBack(t *testing.T) {
 
 func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.stranger("holder").runs()
 		holder.starts("app")
 		p := n.stranger("removed").runs()
@@ -145,13 +136,12 @@ func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 		})
 		n.ContainerRemoved(holder.sandbox, holder.latest["app"])
 		n.nothingIsLeft()
-	})
+	}, standalone)
 }
 
 func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsRemoved(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.stranger("restarted").runs()
 		p.starts("app")
 		old := p.sandbox
@@ -162,13 +152,12 @@ func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsRemoved(t *testin
 		assert.False(t, p.run().Admitted)
 		n.SandboxRemoved(old)
 		p.is(throttle.Waiting, "")
-	})
+	}, standalone)
 }
 
 func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		starts, waits := n.occupies("starts"), n.pod("waits").runs()
 		waits.waits("app")
 		for _, p := range []*testPod{starts, waits} {
@@ -201,8 +190,7 @@ func (n *node) nothingIsLeft() {
 // A pod whose images take long to pull asks for nothing.
 func TestAPodWithASandboxKeepsItsPlaceHoweverLongItPulls(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		pulls := n.pod("pulls").runs()
 		refused := n.crowd()
@@ -217,8 +205,7 @@ func TestAPodWithASandboxKeepsItsPlaceHoweverLongItPulls(t *testing.T) {
 // It takes long to get a sandbox, and the gate fills meanwhile.
 func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 1, MaxPulling: 1})
 		n.occupies("holder")
 		p := n.pod("p")

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -17,8 +16,7 @@ import (
 // In the mode Shadow the queue moves as in Enforce, and no pod waits for it.
 func TestShadowHoldsNothingAndShowsTheWaits(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder := n.occupies("holder")
 		second := n.pod("second", containers(map[string]podwatch.Kind{"app": podwatch.App, "beside": podwatch.App})).runs()
@@ -53,8 +51,7 @@ func TestShadowHoldsNothingAndShowsTheWaits(t *testing.T) {
 // It is under way once its process runs.
 func TestAShadowWithoutAProcessWaitsForNothingAfterwards(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
 		p.mayStart("app")
@@ -71,8 +68,7 @@ func TestAShadowWithoutAProcessWaitsForNothingAfterwards(t *testing.T) {
 // A start that did not wait leaves nothing behind when its pod is deleted.
 func TestAShadowEndsWithItsPod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
 		p.starts("app")
@@ -90,8 +86,7 @@ func TestAShadowEndsWithItsPod(t *testing.T) {
 // A handler has just seen the mode Shadow.
 func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
 		n.configured(t, "spec: {}", oneSlot)
@@ -112,8 +107,7 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 // Where pods do not get ready, a change of the mode gives none of them a slot for longer than a start may take.
 func TestAnOldShadowThatIsNotReadyIsStuckInEnforce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		timeout := throttle.Settings{}.WithDefaults().StartTimeout
 		n.configured(t, shadowMode, oneSlot)
 		n.occupies("holder")
@@ -132,8 +126,7 @@ func TestAnOldShadowThatIsNotReadyIsStuckInEnforce(t *testing.T) {
 // The loop may look for starts that take too long at any moment of the change.
 func TestAnOldShadowThatIsReadyIsNotStuckInEnforce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		timeout := throttle.Settings{}.WithDefaults().StartTimeout
 		n.configured(t, shadowMode, oneSlot)
 		n.occupies("holder")
@@ -153,8 +146,7 @@ func TestAnOldShadowThatIsReadyIsNotStuckInEnforce(t *testing.T) {
 
 func TestAShadowWaitsThoughTheRuntimeListsItsPod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
 		p.starts("app")
@@ -174,8 +166,7 @@ func TestAShadowWaitsThoughTheRuntimeListsItsPod(t *testing.T) {
 func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
 	t.Parallel()
 	for phase, took := range map[corev1.PodPhase]time.Duration{corev1.PodSucceeded: time.Second, corev1.PodFailed: 6 * time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t)
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
 			n.configured(t, shadowMode, throttle.Settings{})
 			n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
 			first, second := n.pod("first", factsOf(nil, nil)).runs(), n.pod("second", factsOf(nil, nil)).runs()
@@ -201,8 +192,7 @@ func TestAShadowWhosePodHasEndedDoesNotCountAsRunning(t *testing.T) {
 func TestAShadowWithoutAProbeIsLearnedWhenItHasSettled(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, withProc(root))
+	onNode(t, func(t *testing.T, n *node) {
 		b := &burner{n: n, root: root}
 		b.idles(1)
 		n.configured(t, shadowMode, oneSlot)
@@ -217,15 +207,14 @@ func TestAShadowWithoutAProbeIsLearnedWhenItHasSettled(t *testing.T) {
 		learned := n.o.Memory.Costs()["default/images=web"]
 		assert.Equal(t, 1, learned.Count)
 		assert.InDelta(t, 5, learned.CPU.Mean, 2)
-	})
+	}, withProc(root))
 }
 
 // As in Enforce, the container that follows begins another start.
 func TestAShadowThatAProbeKilledIsLearnedAsKilled(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, withProc(root))
+	onNode(t, func(t *testing.T, n *node) {
 		b := &burner{n: n, root: root}
 		b.idles(1)
 		n.configured(t, shadowMode, oneSlot)
@@ -241,14 +230,13 @@ func TestAShadowThatAProbeKilledIsLearnedAsKilled(t *testing.T) {
 		learned := n.o.Memory.Costs()["default/images=web"]
 		assert.Zero(t, learned.Count)
 		assert.InDelta(t, 20, learned.CPU.Mean, 2)
-	})
+	}, withProc(root))
 }
 
 // Whatever becomes of the pod afterwards, its turn takes as long as its start took.
 func TestAShadowOfAPodThatIsNoLongerReadyGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder, p := n.occupies("holder"), n.pod("p").runs()
 		p.starts("app")
@@ -266,8 +254,7 @@ func TestAShadowOfAPodThatIsNoLongerReadyGivesItsSlotBack(t *testing.T) {
 
 func TestAShadowWhoseTicketIsOverIsFollowedNoMore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		holder := n.occupies("holder")
 		never, killed := n.pod("never").runs(), n.pod("killed").runs()
@@ -288,8 +275,7 @@ func TestAShadowWhoseTicketIsOverIsFollowedNoMore(t *testing.T) {
 // The container of a pod that is deleted meanwhile starts nothing that would have waited.
 func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		p := n.pod("p").hasStarted("app")
 		p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
@@ -303,8 +289,7 @@ func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
 // It was over, though its ticket waited.
 func TestAShadowThatWasReadyOnceIsOverInEnforce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, shadowMode, oneSlot)
 		n.occupies("holder")
 		p := n.pod("p").runs()

@@ -3,7 +3,6 @@ package starts
 import (
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -55,8 +54,7 @@ func TestWithoutTheKubeletsReportAStartEndsWhenThePodIsQuiet(t *testing.T) {
 		"the API server is away": {func(*Options) {}, func(n *node) *testPod { n.watch.away = true; return n.pod("jvm") }},
 	} {
 		root := t.TempDir()
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t, c.option, withProc(root))
+		onNode(t, func(t *testing.T, n *node) {
 			b := &burner{n: n, root: root}
 			b.idles(1)
 			p := c.pod(n).runs()
@@ -67,14 +65,13 @@ func TestWithoutTheKubeletsReportAStartEndsWhenThePodIsQuiet(t *testing.T) {
 			p.is(throttle.Starting, reasons.WithinLimits, name+": it was quiet for a second")
 			b.idles(2)
 			p.is(throttle.Started, reasons.Inferred, name)
-		})
+		}, c.option, withProc(root))
 	}
 }
 
 func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.stranger("blind").runs()
 		p.mayStart("app")
 		n.passes(time.Minute)
@@ -84,14 +81,13 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 		p.is(throttle.Starting, reasons.WithinLimits)
 		n.passes(1)
 		p.is(throttle.Started, reasons.Inferred)
-	})
+	}, standalone)
 }
 
 // Between two containers of a pod, nothing of it may run for a moment.
 func TestAPodOfWhichNothingRunsAnyMoreFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.stranger("job").runs()
 		p.starts("app")
 		p.exits("app")
@@ -99,13 +95,12 @@ func TestAPodOfWhichNothingRunsAnyMoreFreesItsSlot(t *testing.T) {
 		p.is(throttle.Starting, reasons.WithinLimits)
 		n.passes(1)
 		p.is(throttle.Started, reasons.Completed)
-	})
+	}, standalone)
 }
 
 func TestAnEarlierExitDoesNotEndARestart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.stranger("crashes").runs()
 		p.starts("app")
 		p.exits("app")
@@ -117,14 +112,13 @@ func TestAnEarlierExitDoesNotEndARestart(t *testing.T) {
 		p.begins("app")
 		n.passes(time.Minute)
 		p.is(throttle.Started, reasons.Inferred)
-	})
+	}, standalone)
 }
 
 func TestAStartThatOnlyWaitsLendsItsSlot(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, withProc(root))
+	onNode(t, func(t *testing.T, n *node) {
 		b := &burner{n: n, root: root}
 		b.idles(1)
 		p, next := n.occupies("jvm"), n.pod("next").runs()
@@ -138,15 +132,14 @@ func TestAStartThatOnlyWaitsLendsItsSlot(t *testing.T) {
 		b.idles(5)
 		next.is(throttle.Starting, "", "ten seconds without progress")
 		p.is(throttle.Starting, reasons.WithinLimits)
-	})
+	}, withProc(root))
 }
 
 // Where only a policy holds pods, too.
 func TestAStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t, withProc(root))
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}")
 		b := &burner{n: n, root: root}
 		b.idles(1)
@@ -158,15 +151,14 @@ func TestAStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
 		b.idles(20)
 		database.is(throttle.Starting, "", "ten seconds without progress")
 		client.is(throttle.Starting, reasons.WithinLimits)
-	})
+	}, withProc(root))
 }
 
 // A start without a slot counts for the policies as well.
 func TestAnExemptStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, withProc(root))
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		n.enforce(t, "{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {starting: {pods: 1}}}")
 		b := &burner{n: n, root: root}
@@ -180,15 +172,14 @@ func TestAnExemptStartThatOnlyWaitsLendsTheStartOfItsGroup(t *testing.T) {
 		next.is(throttle.Waiting, reasons.PolicyStarting)
 		b.idles(20)
 		next.is(throttle.Starting, "", "ten seconds without progress")
-	})
+	}, withProc(root))
 }
 
 // Progress counts also while no pod waits.
 func TestAStallEndsWhileNoPodWaits(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, withProc(root))
+	onNode(t, func(t *testing.T, n *node) {
 		b := &burner{n: n, root: root}
 		b.idles(1)
 		p, first := n.occupies("jvm"), n.pod("first").runs()
@@ -202,5 +193,5 @@ func TestAStallEndsWhileNoPodWaits(t *testing.T) {
 		n.pod("second").runs().waits("app")
 		b.idles(1)
 		assert.WithinRange(t, p.view().StalledSince, last.Add(-time.Second), last.Add(time.Second))
-	})
+	}, withProc(root))
 }

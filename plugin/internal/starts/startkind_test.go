@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -16,8 +15,7 @@ import (
 
 func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("many", containers(map[string]podwatch.Kind{
 			"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
 		})).runs()
@@ -34,8 +32,7 @@ func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
 
 func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupies("holder")
 		p := n.pod("initial", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
 		p.waits("init")
@@ -52,8 +49,7 @@ func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
 func TestAnEphemeralContainerNeverWaitsAndIsNoStart(t *testing.T) {
 	t.Parallel()
 	for _, reported := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			p := n.pod("debugged").hasStarted("app")
 			n.occupies("holder")
 			if reported {
@@ -76,8 +72,7 @@ func TestAnEphemeralContainerNeverWaitsAndIsNoStart(t *testing.T) {
 func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T) {
 	t.Parallel()
 	for end, lasts := range map[reasons.Reason]time.Duration{reasons.Completed: 0, reasons.Inferred: time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t, standalone)
+		onNode(t, func(t *testing.T, n *node) {
 			p := n.stranger("with-init").runs()
 			p.starts("init")
 			n.passes(lasts)
@@ -89,7 +84,7 @@ func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T
 			require.False(t, d.Admitted)
 			assert.Equal(t, reasons.Concurrency, d.Reason)
 			p.is(throttle.Waiting, reasons.Concurrency)
-		})
+		}, standalone)
 	}
 }
 
@@ -97,8 +92,7 @@ func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T
 func TestNoInitContainerEndsAStartWhileTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	for name, lasts := range map[string]time.Duration{"it ends at once": 0, "it is quiet for a minute": time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			p := n.pod("with-init", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
 			n.watch.away = true
 			p.starts("init")
@@ -115,8 +109,7 @@ func TestNoInitContainerEndsAStartWhileTheAPIServerIsAway(t *testing.T) {
 
 func TestAPodThatEndsWhileTheAPIServerIsAwayGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("job", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App}), func(pod *podwatch.Pod) {
 			pod.RestartPolicy = "Never"
 		}).runs()
@@ -130,8 +123,7 @@ func TestAPodThatEndsWhileTheAPIServerIsAwayGivesItsSlotBack(t *testing.T) {
 
 func TestAnAppBesideARunningContainerBelongsToTheStartThatSeemedToBeOver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.stranger("pair").runs()
 		p.starts("sidecar")
 		n.passes(time.Minute)
@@ -139,14 +131,13 @@ func TestAnAppBesideARunningContainerBelongsToTheStartThatSeemedToBeOver(t *test
 		n.stranger("holder").runs().mayStart("app")
 		p.starts("app")
 		p.is(throttle.Started, reasons.Inferred)
-	})
+	}, standalone)
 }
 
 // The runtime reports the stop of a process that ends at once before its start.
 func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("brief").runs()
 		p.mayStart("app")
 		p.exits("app")
@@ -163,8 +154,7 @@ func TestAContainerThatStopsBeforeItsStartIsReported(t *testing.T) {
 // A hook may leave by itself, and a container may have none.
 func TestAStartWithoutARequestIsCounted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		waits := n.pod("waits").runs()
 		waits.waits("app")
@@ -185,8 +175,7 @@ func TestAStartWithoutARequestIsCounted(t *testing.T) {
 // containerd reports the stop of a container that it could not make, but not that it exited.
 func TestAContainerThatCouldNotBeMadeIsPacedWhenItIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("misspelt").runs()
 		p.mayStart("app")
 		n.ContainerStopped(p.sandbox, p.latest["app"])
@@ -210,8 +199,7 @@ func withInit(pod *podwatch.Pod) {
 // Init containers of a whole herd may wait for longer than startTimeout for the same thing.
 func TestTheAppOfAStuckStartIsAStartOfItsOwn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("slow", withInit).runs()
 		p.starts("init")
 		p.told(func(pod *podwatch.Pod) { pod.AllRunning, pod.ContainersReady = false, false })
@@ -242,8 +230,7 @@ func (n *node) lends(idle string) {
 // Slots are lent while starts do nothing, as while images are pulled after an init container. The apps may come together.
 func TestTheAppOfAStartWithALentSlotIsAStartOfItsOwn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		first, second, third := n.pod("first", withInit).runs(), n.pod("second", withInit).runs(), n.pod("third").runs()
 		first.starts("init")
 		second.waits("init")
@@ -272,8 +259,7 @@ func TestTheAppOfAStartWithALentSlotIsAStartOfItsOwn(t *testing.T) {
 
 func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		first, second := n.pod("first", withInit).runs(), n.pod("second", withInit).runs()
 		first.starts("init")
 		second.waits("init")
@@ -302,8 +288,7 @@ func (n *node) comesFromTheRoom(name string, changes ...func(*podwatch.Pod)) *te
 
 func TestAPodWithoutInitContainersKeepsTheSlotThatItWasLentInTheRoom(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		n.comesFromTheRoom("never").runs().starts("app")
 	})
@@ -312,8 +297,7 @@ func TestAPodWithoutInitContainersKeepsTheSlotThatItWasLentInTheRoom(t *testing.
 // The first app of a start has run, so its second does not wait for a slot of its own.
 func TestTheSecondAppOfAStartWithALentSlotContinuesIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		p := n.comesFromTheRoom("two", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App, "init": podwatch.Init})).runs()
 		p.mayStart("init")
@@ -335,8 +319,7 @@ func TestTheSecondAppOfAStartWithALentSlotContinuesIt(t *testing.T) {
 
 func TestASidecarThatRestartsDoesNotAdmitTheAppThatWaits(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, "spec: {restarts: {pace: false}}", oneSlot)
 		n.occupies("holder")
 		p := n.pod("mesh", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App})).runs()
@@ -352,8 +335,7 @@ func TestASidecarThatRestartsDoesNotAdmitTheAppThatWaits(t *testing.T) {
 
 func TestAnInitContainerThatBeganWithoutTheDaemonIsAStartUnderWay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupies("holder")
 		p := n.pod("init", withInit).runs()
 		p.waits("init")
@@ -371,8 +353,7 @@ func TestAnInitContainerThatBeganWithoutTheDaemonIsAStartUnderWay(t *testing.T) 
 // The runtime lists a pod whose sidecar runs while its app waits, as after a lost connection.
 func TestAnAppThatWaitsBesideASidecarIsNotTakenForAdmitted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupies("holder")
 		p := n.pod("mesh", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App})).runs()
 		p.waits("proxy")

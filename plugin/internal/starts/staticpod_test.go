@@ -2,7 +2,6 @@ package starts
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,8 +16,7 @@ import (
 func TestAStaticPodIsForgottenWithItsLastPart(t *testing.T) {
 	t.Parallel()
 	for _, mirrorFirst := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			n := newUnlimitedNode(t)
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
 			p := n.pod("static", func(pod *podwatch.Pod) { pod.Static = true }, factsOf(ofT1, nil)).runs()
 			p.starts("app")
 			isGrouped := func(is bool, why string) {

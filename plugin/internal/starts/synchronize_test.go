@@ -3,7 +3,6 @@ package starts
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -35,8 +34,7 @@ func (n *node) lists(pods []*testPod, ctrs ...*api.Container) {
 // A sidecar of the pod has just begun to run, and its app crashed and waits in the gate.
 func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		began := time.Now()
 		time.Sleep(time.Minute)
 		var all []*testPod
@@ -66,8 +64,7 @@ func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing
 
 func TestASandboxThatWasReplacedWhileTheRuntimeWasAwayIsAFirstStart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		moved := n.pod("moved").hasStarted("app")
 		holder := n.occupies("holder")
 		moved.sandbox = &api.PodSandbox{Id: "another", Uid: moved.uid, Namespace: "default", Name: moved.uid, Pid: 9}
@@ -80,8 +77,7 @@ func TestASandboxThatWasReplacedWhileTheRuntimeWasAwayIsAFirstStart(t *testing.T
 
 func TestASandboxThatIsReplacedWhileTheRuntimeIsAwayEndsTheStart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.occupies("p")
 		p.sandbox = &api.PodSandbox{Id: "another", Uid: p.uid, Namespace: "default", Name: p.uid, Pid: 9}
 		n.lists([]*testPod{p})
@@ -91,8 +87,7 @@ func TestASandboxThatIsReplacedWhileTheRuntimeIsAwayEndsTheStart(t *testing.T) {
 
 func TestAPodThatStartedLongAgoWhileTheRuntimeWasAwayWaitsNoMore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configured(t, "spec: {startTimeout: 30s}", throttle.Settings{MaxConcurrent: 1, StartTimeout: 30 * time.Second})
 		holder := n.occupies("holder")
 		p := n.pod("p").runs()
@@ -110,8 +105,7 @@ func TestAPodThatStartedLongAgoWhileTheRuntimeWasAwayWaitsNoMore(t *testing.T) {
 
 func TestARestartWhileTheRuntimeWasAwayCounts(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("p").hasStarted("app")
 		ready := p.latest["app"]
 		ready.State, ready.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().Add(-time.Second).UnixNano()
@@ -130,8 +124,7 @@ func TestARestartWhileTheRuntimeWasAwayCounts(t *testing.T) {
 // Another pod waits until the running one is gone, which has a new sandbox and runs on.
 func TestASandboxThatWasReplacedFreesNoPlaceOfItsRunningPod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newUnlimitedNode(t)
+	onUnlimitedNode(t, func(t *testing.T, n *node) {
 		moved, next := n.pod("moved").hasStarted("app"), n.pod("next").runs()
 		n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
 		next.waits("app")
@@ -150,8 +143,7 @@ func TestASandboxThatWasReplacedFreesNoPlaceOfItsRunningPod(t *testing.T) {
 // The runtime tells by the wall clock since when a container runs.
 func TestAfterTheClockWasSetBackAPodThatRunsOnIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("p").hasStarted("app")
 		ctr := p.latest["app"]
 		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().Add(time.Hour).UnixNano()
@@ -164,8 +156,7 @@ func TestAfterTheClockWasSetBackAPodThatRunsOnIsNotStartedAgain(t *testing.T) {
 // An app beside a young sidecar crashed, and kubelet holds it back.
 func TestAfterARestartOfTheDaemonAPodThatCrashLoopsIsNotStarting(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		p := n.pod("p", containers(map[string]podwatch.Kind{"sidecar": podwatch.Sidecar, "app": podwatch.App}))
 		p.sandbox.Id, p.sandbox.Pid = "sandbox", 7
 		sidecar := p.runsSince("sidecar", time.Now())

@@ -3,7 +3,6 @@ package waiting
 import (
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -125,8 +124,7 @@ func TestThePodsOfOneNamespaceKeepNoOtherOutOfTheGate(t *testing.T) {
 // kubelet says why: another hook or a mount failed, or another plugin rejected the container.
 func TestAFailureThatIsNotTheHooksDoesNotCount(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 4})
 		for _, name := range []string{"a", "b", "c", "d"} {
 			n.occupy(name)
@@ -211,8 +209,7 @@ func TestHooksThatDoNotFindTheDaemonTripTheBreaker(t *testing.T) {
 
 func TestTheBreakerForgetsAPodThatIsGone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		p := n.pod("gone").runs()
 		p.makes("app").isRemoved()

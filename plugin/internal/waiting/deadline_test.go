@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,8 +16,7 @@ import (
 
 func TestAWaitThatEndsIsNotAdmittedOverTheLimit(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateTimeout(100*time.Second))
+	onNode(t, func(t *testing.T, n *node) {
 		n.longest(time.Minute)
 		holder := n.occupy("holder")
 		p := n.pod("expired").runs()
@@ -40,14 +38,13 @@ func TestAWaitThatEndsIsNotAdmittedOverTheLimit(t *testing.T) {
 		holder.getsReady()
 		p.starts("app")
 		assert.Equal(t, arrived, p.view().Arrived)
-	})
+	}, gateTimeout(100*time.Second))
 }
 
 // A clock that is set back between CreateContainer and the hook moves the deadline of the hook away.
 func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateTimeout(100*time.Second))
+	onNode(t, func(t *testing.T, n *node) {
 		n.longest(time.Minute)
 		n.occupy("holder")
 		p := n.pod("p").runs()
@@ -62,7 +59,7 @@ func TestAHookWaitsNoLongerThanTheGateAllowsIfTheClockWasSetBack(t *testing.T) {
 		for _, told := range hook.told() {
 			assert.False(t, told.leaveAt.After(time.Now()), "without a daemon, too, it leaves in time")
 		}
-	})
+	}, gateTimeout(100*time.Second))
 }
 
 func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
@@ -79,8 +76,7 @@ func TestAPodWaitsAtMostATenthOfItsDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t)
+			onNode(t, func(t *testing.T, n *node) {
 				n.occupy("holder")
 				hook := p(n).runs().waits("app")
 				n.passes(tenth - time.Second)

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,8 +16,7 @@ import (
 // it may create the container again, or the next one.
 func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		p := n.pod("deleted", has(podwatch.App, "second")).runs()
 		hook := p.waits("app")
@@ -38,8 +36,7 @@ func TestNoContainerOfADeletedPodIsMade(t *testing.T) {
 // pod while a process waits for it.
 func TestAPodThatWasDeletedBeforeItCameDoesNotWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		deleted := func(pod *podwatch.Pod) { pod.Deleting = true }
 		hook := n.asks(gate.Hello{PodUID: n.pod("a", deleted).uid, ContainerID: "c", Name: "default/a", Since: time.Now(), Deadline: time.Now().Add(time.Minute)})

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,8 +16,7 @@ import (
 // node is shut down.
 func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		waits := n.pod("waits").runs()
 		hook, made, up := waits.waits("app"), n.pod("made").runs().makes("app"), n.pod("up").runs()
@@ -45,8 +43,7 @@ func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 // A pod that need not wait starts on this node as on any other. So does a container of an admitted start.
 func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		half := n.pod("half", has(podwatch.App, "beside")).runs()
 		half.starts("app")
 		n.o.Starts.SetShutdown(true)
@@ -64,8 +61,7 @@ func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 // containers of the pod.
 func TestNoPodWaitsInTheGateOfANodeWithAShortage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		p := n.pod("waits", has(podwatch.App, "second", "third")).runs()
 		hook, made := p.waits("app"), p.makes("second")
@@ -92,8 +88,7 @@ func TestPodsWaitAgainOnceTheNodeHasRecovered(t *testing.T) {
 	for name, press := range map[string]func(*starts.Starts, bool){"shutdown": (*starts.Starts).SetShutdown, "shortage": (*starts.Starts).SetPressure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t)
+			onNode(t, func(t *testing.T, n *node) {
 				holder := n.occupy("holder")
 				p := n.pod("waits").runs()
 				hook := p.waits("app")

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -61,8 +60,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 
 func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		p := n.pod("twice").runs()
 		older := p.waits("app")
@@ -80,8 +78,7 @@ func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {
 // A hook may end before its answer reaches it. Then no process starts, and the slot is free once the container is removed.
 func TestALostGoGivesTheSlotToTheNextPod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		p := n.pod("lost").runs()
 		c := p.makes("app")
@@ -99,8 +96,7 @@ func TestALostGoGivesTheSlotToTheNextPod(t *testing.T) {
 
 func TestAHookIsGivenAllThatItNeeds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		c := n.pod("waits").runs().makes("app")
 		socket, hello, turn, cgroup, err := wire.ParseArgv(c.hook.Args[1:])

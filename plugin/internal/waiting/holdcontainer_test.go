@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -21,8 +20,7 @@ func (p *pod) makesLate() (c container, held time.Duration, err error) {
 
 func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseContainer))
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		p := n.pod("job", restarted("Never")).runs()
 		time.AfterFunc(n.o.Hold/2, holder.getsReady)
@@ -34,7 +32,7 @@ func TestAContainerWhoseTurnIsNextIsHeldForAMoment(t *testing.T) {
 		_, refused := n.Refusals.Counts()
 		assert.Zero(t, refused)
 		assert.InDelta(t, held.Seconds(), n.counted("handler_hold_seconds_total")[""], 1e-9)
-	})
+	}, refuseAt(RefuseContainer))
 }
 
 func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
@@ -50,8 +48,7 @@ func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t, refuseAt(RefuseContainer))
+			onNode(t, func(t *testing.T, n *node) {
 				n.occupy("holder")
 				c.before(n)
 				p := n.pod("job", restarted("Never")).runs()
@@ -59,7 +56,7 @@ func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
 				require.ErrorIs(t, err, errWaiting)
 				assert.Equal(t, c.held, held)
 				assert.False(t, p.view().Present, "it no longer waits")
-			})
+			}, refuseAt(RefuseContainer))
 		})
 	}
 }
@@ -76,12 +73,11 @@ func TestALimitThatMayHoldAPodForHoursIsNotWaitedForInAHandler(t *testing.T) {
 // The pod watch may not know the pod yet, and then nothing says that its container is started again.
 func TestAHandlerIsHeldForAMomentUntilThePodIsKnown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseContainer))
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		begin := time.Now()
 		_, err := n.stranger("unknown").runs().create("app")
 		require.ErrorIs(t, err, errWaiting)
 		assert.GreaterOrEqual(t, time.Since(begin), n.o.Hold)
-	})
+	}, refuseAt(RefuseContainer))
 }

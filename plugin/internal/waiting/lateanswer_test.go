@@ -3,7 +3,6 @@ package waiting
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -23,8 +22,7 @@ func givenUp(t *testing.T) context.Context {
 
 func TestAHookOfALateAnswerIsNotMissed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		for _, name := range []string{"a", "b"} {
 			p := n.pod(name).runs()
@@ -42,8 +40,7 @@ func TestAHookOfALateAnswerIsNotMissed(t *testing.T) {
 
 func TestASandboxThatIsRefusedTooLateIsThere(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		p := n.pod("refused", restarted("Never"))
 		p.sandbox.Id = "first"

@@ -37,6 +37,12 @@ func aNode(t *testing.T, changes ...func(*Options)) *node {
 	return n
 }
 
+// onNode runs a test in a bubble of synctest on aNode.
+func onNode(t *testing.T, test func(t *testing.T, n *node), changes ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, aNode(t, changes...)) })
+}
+
 // longWait is so long that twelve starts at the start timeout end within it: a few pods get a place in the gate before a
 // start has ended.
 const longWait = time.Hour

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,21 +15,19 @@ func standalone(o *Options) { o.Pods = nil }
 
 func TestTheGateIsUsedWithAnUnknownRuntimeWhenAlwaysIsAsked(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateUse(GateAlways), standalone)
+	onNode(t, func(t *testing.T, n *node) {
 		n.Connected("cri-o", "1.35.0", 0)
 		first := n.stranger("first").runs()
 		first.starts("app")
 		hook := n.stranger("second").runs().waits("app") // though its restart policy is unknown
 		n.o.Starts.SandboxRemoved(first.sandbox)
 		assert.True(t, hook.result().Go)
-	})
+	}, gateUse(GateAlways), standalone)
 }
 
 func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		vm := n.pod("vm")
 		vm.sandbox.RuntimeHandler = "kata-qemu"
@@ -43,8 +40,7 @@ func TestTheGateIsNotUsedInVirtualMachines(t *testing.T) {
 // A hook that waits there would hold up the sidecar.
 func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateUse(GateAlways))
+	onNode(t, func(t *testing.T, n *node) {
 		n.Connected("containerd", "2.2.5", 0)
 		p := n.pod("crashed", has(podwatch.Sidecar, "sidecar")).runs()
 		p.starts("sidecar")
@@ -56,14 +52,13 @@ func TestAnOldSandboxBarsTheGateBesideASidecarAlsoWithAlways(t *testing.T) {
 		app.exits()
 		_, err := p.create("app")
 		require.ErrorIs(t, err, errWaiting)
-	})
+	}, gateUse(GateAlways))
 }
 
 // It may be the same runtime again, which rejects hooks.
 func TestANewConnectionDoesNotUseTheGateAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		for _, name := range []string{"first", "of-another"} {
 			n.inAnother(name).runs().makes("app").isRemoved() // the runtime rejects the hook

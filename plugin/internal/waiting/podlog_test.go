@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -25,8 +24,7 @@ func (n *node) story(uid string) (lines []*logrus.Entry) {
 // The log lines of one pod are enough to understand what happened to it.
 func TestTheLogTellsOnePodsStory(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		first := n.pod("ahead").runs()
 		ahead := first.waits("app")
@@ -58,8 +56,7 @@ func TestTheLogTellsOnePodsStory(t *testing.T) {
 
 func TestARefusalIsLoggedOnceInAWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseContainer))
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		job := n.pod("job", restarted("Never")).runs()
 		for range 2 {
@@ -75,13 +72,12 @@ func TestARefusalIsLoggedOnceInAWait(t *testing.T) {
 		assert.EqualValues(t, RefuseContainer, lines[0].Data["at"])
 		assert.Equal(t, map[string]float64{string(reasons.Concurrency): 2}, n.counted("refusals_total"))
 		assert.InDelta(t, 2*containerRefusalCPU.Seconds(), n.counted("refusal_cpu_seconds_total")[""], 1e-9)
-	})
+	}, refuseAt(RefuseContainer))
 }
 
 func TestAPodThatWaitsInTheRoomIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		n.pod("inside", restarted("Never")).entersRoom()
 		n.passes(time.Minute)

@@ -3,7 +3,6 @@ package waiting
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -31,8 +30,7 @@ func (n *node) fillGate() (waiting []container, hooks []*asker, refused *pod) {
 
 func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		holder := n.occupy("holder")
 		waiting, hooks, refused := n.fillGate()
 		require.NotEmpty(t, waiting)
@@ -63,8 +61,7 @@ func TestARefusedSandboxKeepsItsPlace(t *testing.T) {
 // kubelet writes the text of a refusal to the API server, once more for each new text.
 func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateUse(GateNever), refuseAt(RefuseContainer))
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		first, second := n.pod("first").runs(), n.pod("second").runs()
 		_, err := first.create("app")
@@ -77,7 +74,7 @@ func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 		_, held := second.create("app")
 		require.Equal(t, err, held)
 		assert.Equal(t, map[string]float64{string(reasons.Concurrency): 2, string(reasons.Rate): 1}, n.counted("refusals_total"))
-	})
+	}, gateUse(GateNever), refuseAt(RefuseContainer))
 }
 
 // kubelet counts the refusal of a container that ran before as a crash, and tries again minutes later.
@@ -86,8 +83,7 @@ func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 	for ran, most := range map[bool]int{false: 2, true: 12} { // starts of 48 s in 100 s, or of 4 s in 50 s
 		t.Run(fmt.Sprint(ran), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t, refuseAt(RefuseContainer), gateTimeout(100*time.Second))
+			onNode(t, func(t *testing.T, n *node) {
 				n.longest(48 * time.Second)
 				n.observed(4 * time.Second)
 				n.occupy("holder")
@@ -104,15 +100,14 @@ func TestMoreContainersThatRanBeforeWaitInTheGate(t *testing.T) {
 					}
 				}
 				assert.Equal(t, most, inGate)
-			})
+			}, refuseAt(RefuseContainer), gateTimeout(100*time.Second))
 		})
 	}
 }
 
 func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		n.fillGate()
 		refused := 1
@@ -138,8 +133,7 @@ func TestRefusalsMoveToTheContainerWhenTheyCostTooMuch(t *testing.T) {
 
 func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseSandbox))
+	onNode(t, func(t *testing.T, n *node) {
 		fields := n.Connected("containerd", "2.2.5", 0)
 		assert.Contains(t, fields["no_refusal_at_sandbox"], "containerd 2.2.5 keeps what is left")
 		assert.Contains(t, fields["no_gate"], "holds up statistics")
@@ -151,7 +145,7 @@ func TestNothingIsRefusedAtTheSandboxWhereTheRuntimeKeepsIt(t *testing.T) {
 		sandboxes, containers := n.Refusals.Counts()
 		assert.Equal(t, []uint64{0, 4}, []uint64{sandboxes, containers})
 		assert.Empty(t, n.Connected("containerd", "2.4.2", 0))
-	})
+	}, refuseAt(RefuseSandbox))
 }
 
 // A controller may give up a pod that shows the error of a container, and a pod that is not restarted may be lost.
@@ -163,8 +157,7 @@ func TestAPodThatMayNotFailGetsItsSandboxTogetherWithASlot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t)
+			onNode(t, func(t *testing.T, n *node) {
 				holder := n.occupy("holder")
 				p := n.pod("once", shape)
 				for range SandboxRefusals / 2 { // far more than auto allows other pods
@@ -188,8 +181,7 @@ func TestAPodThatMayNotFailGetsItsSandboxTogetherWithASlot(t *testing.T) {
 // Each refused sandbox has used up an address for a while.
 func TestRefusalsOfSandboxesAreBoundedByCount(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseSandbox))
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		_, _, always := n.fillGate()
 		for n.Refusals.SandboxesLeft(time.Now()) >= SandboxRefusals/2 {
@@ -206,5 +198,5 @@ func TestRefusalsOfSandboxesAreBoundedByCount(t *testing.T) {
 
 		n.passes(time.Minute)
 		assert.Equal(t, SandboxRefusals, n.Refusals.SandboxesLeft(time.Now()))
-	})
+	}, refuseAt(RefuseSandbox))
 }

@@ -2,7 +2,6 @@ package waiting
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -28,8 +27,7 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := aNode(t, tt.option)
+			onNode(t, func(t *testing.T, n *node) {
 				holder := n.occupy("holder")
 				p := n.pod("first", tt.change)
 				first, second := p.entersRoom(), n.pod("second", tt.change).entersRoom()
@@ -43,7 +41,7 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 				assert.Equal(t, []string{"first"}, starting, "it leaves the room with its slot")
 				assert.False(t, second.over())
 				p.runs().starts("app")
-			})
+			}, tt.option)
 		})
 	}
 }
@@ -51,8 +49,7 @@ func TestAPodThatCannotUseTheGateWaitsInTheRoomForItsSlot(t *testing.T) {
 // Pods in the room are the only ones that can show that hooks work again.
 func TestPodsLeaveTheRoomForTheGateAgainAfterHooksFailed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.observed(time.Second)
 		holder := n.occupy("holder")
 		failed := n.pod("failed").runs()
@@ -77,8 +74,7 @@ func TestPodsLeaveTheRoomForTheGateAgainAfterHooksFailed(t *testing.T) {
 
 func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		one := throttle.Settings{MaxConcurrent: 1}
 		n.configure("spec: {exemptions: {namespaces: [kube-system], daemonSets: {namespaces: [default]}}}", one)
 		n.occupy("holder")
@@ -105,8 +101,7 @@ func TestPodsThatNeverWaitInTheRoom(t *testing.T) {
 
 func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		never := restarted("Never")
 		late := n.pod("late", never)
@@ -139,8 +134,7 @@ func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
 // The pod watch may not know the pod yet. No handler of the runtime is held meanwhile.
 func TestTheRoomWaitsAMomentForThePodWatch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		p := n.stranger("unknown")
 		w := p.entersRoom()
@@ -154,8 +148,7 @@ func TestTheRoomWaitsAMomentForThePodWatch(t *testing.T) {
 
 func TestAPodThatBecomesExemptLeavesTheRoom(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		isDaemon := func(pod *podwatch.Pod) { pod.DaemonSet = true }
 		known := n.pod("known", restarted("Never"), isDaemon).entersRoom()
@@ -178,8 +171,7 @@ func TestAPodThatBecomesExemptLeavesTheRoom(t *testing.T) {
 // The API server may be away, or have no mirror of the pod yet.
 func TestAStaticPodThatIsNotKnownDoesNotWaitInTheRoom(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.occupy("holder")
 		static := n.stranger("8e54bc8f2b8f0cf1a3a8a4a2f2f4d5c1").entersRoom()
 		n.passes(roomKnownWithin)

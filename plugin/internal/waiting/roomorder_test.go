@@ -3,7 +3,6 @@ package waiting
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -27,8 +26,7 @@ func (n *node) thaw() {
 
 func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateTimeout(100*time.Second))
+	onNode(t, func(t *testing.T, n *node) {
 		n.observed(2800 * time.Millisecond)
 		n.longest(34 * time.Second) // three in 100 s: at once, after 34 s and after 68 s
 		names, all := []string{"a", "b", "c", "d", "e", "f"}, map[string]*asker{}
@@ -62,7 +60,7 @@ func TestPodsLeaveTheRoomInTheirOrderWhenTheirTurnIsNear(t *testing.T) {
 		}
 		assert.Greater(t, len(out()), 3)
 		assert.Equal(t, names[:len(out())], out())
-	})
+	}, gateTimeout(100*time.Second))
 }
 
 // Right after a change of its folder, no process may wait in the room, and kubelet warns of each that it sends away. So
@@ -71,8 +69,7 @@ func TestMorePodsLeaveTheRoomWhileNoneMayWaitThere(t *testing.T) {
 	t.Parallel()
 	left := map[bool]int{}
 	for _, brief := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			n := aNode(t)
+		onNode(t, func(t *testing.T, n *node) {
 			for _, name := range []string{"1", "2", "3", "4", "5"} { // the daemon learns what a start takes
 				p := n.pod(name)
 				p.runs().starts("app")
@@ -99,8 +96,7 @@ func TestMorePodsLeaveTheRoomWhileNoneMayWaitThere(t *testing.T) {
 // Without a process that waits, a pod loses its place when kubelet has not retried it for ten minutes.
 func TestAPodKeepsItsPlaceAsLongAsItIsInTheRoom(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 1, MaxWait: 24 * time.Hour})
 		n.freeze()
 		a := n.pod("p").entersRoom()
@@ -117,8 +113,7 @@ func TestAPodKeepsItsPlaceAsLongAsItIsInTheRoom(t *testing.T) {
 // Pods that waited during a restart of the daemon ask again in any order.
 func TestTheRoomKeepsItsOrderOverARestart(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t)
+	onNode(t, func(t *testing.T, n *node) {
 		n.freeze()
 		began := time.Now().Add(-time.Minute)
 		all := map[string]*asker{}
@@ -142,8 +137,7 @@ func TestTheRoomKeepsItsOrderOverARestart(t *testing.T) {
 // that have ended.
 func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, gateTimeout(100*time.Second))
+	onNode(t, func(t *testing.T, n *node) {
 		n.observed(2 * time.Second)
 		n.longest(26 * time.Second) // three in 100 s: after 26 s, 52 s and 78 s
 		n.occupy("holder")
@@ -158,14 +152,13 @@ func TestAPodLeavesTheRoomThoughAnEarlierProcessIsGone(t *testing.T) {
 		assert.False(t, lives.over())
 		n.configure("spec: {}", throttle.Settings{MaxConcurrent: 20})
 		assert.Equal(t, gate.TurnNear, lives.result().Reason)
-	})
+	}, gateTimeout(100*time.Second))
 }
 
 // The pods that came before it meanwhile wait for longer.
 func TestAPodFromTheRoomIsNotRefusedAtTheGate(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := aNode(t, refuseAt(RefuseSandbox), gateTimeout(100*time.Second))
+	onNode(t, func(t *testing.T, n *node) {
 		n.observed(2 * time.Second)
 		n.longest(26 * time.Second) // three in 100 s
 		n.occupy("holder")
@@ -180,5 +173,5 @@ func TestAPodFromTheRoomIsNotRefusedAtTheGate(t *testing.T) {
 		assert.Zero(t, sandboxes+containers)
 		other := n.pod("other")
 		assert.Error(t, other.run(), "a pod that was not in the room is refused")
-	})
+	}, refuseAt(RefuseSandbox), gateTimeout(100*time.Second))
 }
