@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 )
@@ -35,28 +33,4 @@ func TestAWaitingPluginIsSmallAndSleeps(t *testing.T) {
 	assert.Less(t, used, most, "CPUs")
 	// The kernel maps some pages around each used page, as many as are cached: seven runs took 2016 to 2100 KiB.
 	assert.LessOrEqual(t, gatetest.PSS(t, pid), int64(2200))
-}
-
-func BenchmarkWaitingPSS(b *testing.B) {
-	for _, pods := range []int{1, 20} {
-		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
-			var total int64
-			rounds := 0
-			for b.Loop() {
-				backend, path := gatetest.NewBackend(), gatetest.Socket(b)
-				stop := gatetest.Serve(b, path, backend)
-				all := waiting(b, backend, path, pods)
-				for _, p := range all {
-					total += gatetest.PSS(b, p.Process.Pid)
-				}
-				for _, p := range all {
-					require.NoError(b, p.Process.Kill())
-					<-p.ended
-				}
-				rounds++
-				stop()
-			}
-			b.ReportMetric(float64(total)/float64(rounds*pods), "KiB-PSS/pod")
-		})
-	}
 }

@@ -17,8 +17,4 @@ func TestAliveReportsByItsExitCode(t *testing.T) {
 	assert.Equal(t, exitFailure, code)
 	assert.Empty(t, stdout)
 	assert.Contains(t, stderr, "the limiter is stuck")
-
-	code, _, stderr = call(t, "alive", "--run-dir", shortDir(t))
-	assert.Equal(t, exitFailure, code)
-	assert.Contains(t, stderr, "no daemon runs on this node")
 }

@@ -96,21 +96,6 @@ func TestCheckNamesEveryFault(t *testing.T) {
 	assert.Equal(t, 4, strings.Count(stderr, "\n"), stderr)
 }
 
-func TestCheckFindsWhatTheLibraryFinds(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../../../crd/testdata/invalid/*.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
-		code, stdout, stderr := call(t, "check", path)
-		assert.Equal(t, exitInvalid, code, path)
-		assert.Empty(t, stdout, path)
-		for line := range strings.Lines(stderr) {
-			assert.True(t, strings.HasPrefix(line, "pod-pacemaker: "+path+": "), line)
-		}
-	}
-}
-
 func TestCheckReportsTheFaultsOfAllDocumentsOfAllFiles(t *testing.T) {
 	t.Parallel()
 	const policy = "---\napiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: z}\nspec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: -1}}}\n"
@@ -139,13 +124,6 @@ func TestCheckReportsTheFaultsOfAllDocumentsOfAllFiles(t *testing.T) {
 		assert.Contains(t, stderr, want)
 	}
 	assert.Equal(t, 8, strings.Count(stderr, "\n"), stderr)
-}
-
-func TestCheckOfAFileThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	code, _, stderr := call(t, "check", "/nowhere/config.yaml")
-	assert.Equal(t, exitInvalid, code)
-	assert.Equal(t, "pod-pacemaker: read configuration: open /nowhere/config.yaml: no such file or directory\n", stderr)
 }
 
 func TestOneSignalEndsACheckOfStandardInput(t *testing.T) {

@@ -30,9 +30,3 @@ func TestHuman(t *testing.T) {
 		assert.Equal(t, want, human(d), d.String())
 	}
 }
-
-func TestPlural(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, "1 core", plural(1, "core"))
-	assert.Equal(t, "2 cores", plural(2, "core"))
-}

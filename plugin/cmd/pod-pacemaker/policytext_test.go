@@ -39,18 +39,6 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 	assert.Contains(t, stderr, "spec.limits: Required value")
 }
 
-func TestCheckRefusesAnOverrideWithAWrongDate(t *testing.T) {
-	t.Parallel()
-	path := file(t, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n"+
-		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3}},"+
-		" temporaryOverrides: [{begin: tomorrow, end: \"2099-01-01T00:00:00Z\", limits: {running: {pods: 1}}}]}\n")
-	code, stdout, stderr := call(t, "check", path)
-	assert.Equal(t, exitInvalid, code)
-	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "pod-pacemaker: "+path+": spec.temporaryOverrides[0].begin: Invalid value: \"tomorrow\": must be a moment")
-	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
-}
-
 func TestCheckWarnsOfAGroupByThatFindsNothing(t *testing.T) {
 	t.Parallel()
 	path := file(t, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n"+

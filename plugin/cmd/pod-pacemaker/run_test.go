@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,28 +24,17 @@ import (
 
 // puppet is a daemon that runs until it is stopped, or fails at once.
 type puppet struct {
-	options plugin.Options
-	fails   error
-	running chan struct{}
-
-	mu    sync.Mutex
-	ready bool
-	stuck bool
+	options      plugin.Options
+	fails        error
+	running      chan struct{}
+	ready, stuck atomic.Bool
 }
 
 func (p *puppet) Alive(context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stuck {
+	if p.stuck.Load() {
 		return errors.New("stuck")
 	}
 	return nil
-}
-
-func (p *puppet) sticks(stuck bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stuck = stuck
 }
 
 func (p *puppet) Run(ctx context.Context) error {
@@ -58,24 +47,10 @@ func (p *puppet) Run(ctx context.Context) error {
 }
 
 func (p *puppet) Ready() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ready {
+	if !p.ready.Load() {
 		return errors.New("not yet")
 	}
 	return nil
-}
-
-func (p *puppet) becomesReady() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ready = true
-}
-
-func (p *puppet) becomesUnready() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ready = false
 }
 
 // stage is a program whose daemon is a puppet.
@@ -180,56 +155,44 @@ func programs(t *testing.T) string {
 	return filepath.Dir(self)
 }
 
-func TestTheFlagOfTheRoom(t *testing.T) {
-	t.Parallel()
-	for arg, use := range map[string]cni.Use{"--cni": cni.UseOn, "--cni=on": cni.UseOn, "--cni=off": cni.UseOff, "--cni=auto": cni.UseAuto} {
-		assert.Equal(t, use, newStage(nil).options(t, arg).CNI, arg)
-	}
-}
-
-func TestAnInstanceHasARunFolderOfItsOwn(t *testing.T) {
-	t.Parallel()
-	o := newStage(nil).options(t, "--instance", "canary")
-	assert.Equal(t, "canary", o.Instance)
-	assert.Equal(t, "/run/pod-pacemaker/canary", o.RunDir)
-
-	o = newStage(nil).options(t, "--instance", "canary", "--run-dir", "/r")
-	assert.Equal(t, "/r", o.RunDir)
-}
-
-func TestRunInAPodTakesTheServiceAccount(t *testing.T) {
-	t.Parallel()
-	o := newStage(map[string]string{
-		"NODE_NAME": "worker-3", "POD_NAMESPACE": "kube-pace", "KUBERNETES_SERVICE_HOST": "10.0.0.1",
-	}).options(t)
-	assert.Equal(t, "kube-pace", o.Namespace)
-	assert.True(t, o.InCluster)
-	assert.Equal(t, "worker-3", o.NodeName)
-	assert.False(t, o.Standalone())
-}
-
-// A host has its name when the daemon starts, but not yet when systemd loads the daemon's unit.
-func TestOutsideAPodTheNodeHasTheHostsName(t *testing.T) {
-	t.Parallel()
-	host, err := os.Hostname()
-	require.NoError(t, err)
-	assert.Equal(t, strings.ToLower(host), newStage(nil).options(t, "--kubeconfig=/k").NodeName)
-	assert.Equal(t, "worker-3", newStage(map[string]string{"NODE_NAME": "worker-3"}).options(t, "--kubeconfig=/k").NodeName)
-}
-
 // An administrator may copy the host's name to NODE_NAME as it is. kubelet registers the node in lower case.
-func TestTheNodesNameIsInLowerCase(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, "worker-3", newStage(map[string]string{"NODE_NAME": "Worker-3"}).options(t).NodeName)
-}
-
-func TestGateTimeoutComesFromKubeletUnlessSet(t *testing.T) {
+func TestWhatOneFlagOrVariableSets(t *testing.T) {
 	t.Parallel()
 	kubelet := file(t, "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nruntimeRequestTimeout: 15m\n")
-	assert.Equal(t, 12*time.Minute, newStage(nil).options(t, "--kubelet-config", kubelet).GateTimeout)
-	assert.Equal(t, 10*time.Second, newStage(nil).options(t, "--kubelet-config", kubelet, "--gate-timeout", "10s").GateTimeout)
 	patient := file(t, "kind: KubeletConfiguration\nruntimeRequestTimeout: 24h\n")
-	assert.Equal(t, time.Hour, newStage(nil).options(t, "--kubelet-config", patient).GateTimeout)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	inPod := "NODE_NAME=worker-3 POD_NAMESPACE=kube-pace KUBERNETES_SERVICE_HOST=10.0.0.1"
+	room := func(o plugin.Options) any { return o.CNI }
+	runDir := func(o plugin.Options) any { return o.Instance + " " + o.RunDir }
+	node := func(o plugin.Options) any { return o.NodeName }
+	timeout := func(o plugin.Options) any { return o.GateTimeout }
+	for _, c := range []struct {
+		env, args string
+		of        func(plugin.Options) any
+		want      any
+	}{
+		{"", "--cni", room, cni.UseOn},
+		{"", "--cni=on", room, cni.UseOn},
+		{"", "--cni=auto", room, cni.UseAuto},
+		{"", "--instance canary", runDir, "canary /run/pod-pacemaker/canary"},
+		{"", "--instance canary --run-dir /r", runDir, "canary /r"},
+		{inPod, "", node, "worker-3"},
+		{inPod, "", func(o plugin.Options) any { return o.Namespace }, "kube-pace"},
+		{inPod, "", func(o plugin.Options) any { return o.InCluster && !o.Standalone() }, true},
+		{"", "--kubeconfig=/k", node, strings.ToLower(host)}, // it may have none yet when systemd loads the daemon's unit
+		{"NODE_NAME=Worker-3", "--kubeconfig=/k", node, "worker-3"},
+		{"", "--kubelet-config " + kubelet, timeout, 12 * time.Minute},
+		{"", "--gate-timeout 10s --kubelet-config " + kubelet, timeout, 10 * time.Second},
+		{"", "--kubelet-config " + patient, timeout, time.Hour},
+	} {
+		env := map[string]string{}
+		for variable := range strings.FieldsSeq(c.env) {
+			name, value, _ := strings.Cut(variable, "=")
+			env[name] = value
+		}
+		assert.Equal(t, c.want, c.of(newStage(env).options(t, strings.Fields(c.args)...)), "%s %s", c.env, c.args)
+	}
 }
 
 func TestRunRefusesWrongConfiguration(t *testing.T) {

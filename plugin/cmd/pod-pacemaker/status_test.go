@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
@@ -77,21 +75,22 @@ func TestStatusDrawsAHerd(t *testing.T) {
 	assertGolden(t, "status", stdout)
 }
 
-// This status has every fault at once.
 func TestStatusSaysThatNoPodIsHeld(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[v1alpha1.Mode]string{
-		v1alpha1.ModeShadow:   "\n  mode      Shadow: no pod is held back; the tables show what the mode Enforce would do\n",
-		v1alpha1.ModeDisabled: "\n  mode      Disabled: no limit is in force, and no pod is held back\n",
+	s := herd()
+	off := s.Time.Add(42 * time.Minute)
+	for want, c := range map[string]admin.Config{
+		"Shadow: no pod is held back; the tables show what the mode Enforce would do":                              {Mode: v1alpha1.ModeShadow},
+		"Disabled: no limit is in force, and no pod is held back":                                                  {Mode: v1alpha1.ModeDisabled},
+		"Disabled: switched off on this node for 42m more, whatever the config says; 'pod-pacemaker on' ends that": {Mode: v1alpha1.ModeDisabled, OffUntil: off},
 	} {
-		s := herd()
-		s.Config.Mode, s.Standalone = mode, true
-		_, stdout, _ := call(t, "status", "--run-dir", serve(t, &fixed{status: s}))
-		assert.Contains(t, stdout, want)
-		assert.Contains(t, stdout, ", standalone, up ")
+		s.Config, s.Standalone = c, true
+		assert.Contains(t, statusText(s), "\n  mode      "+want+"\n")
+		assert.Contains(t, statusText(s), ", standalone, up ")
 	}
 }
 
+// This status has every fault at once.
 func TestStatusShowsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := herd()
@@ -136,21 +135,10 @@ func TestStatusShowsLentSlots(t *testing.T) {
 	assert.Regexp(t, `default/database +1s +11s +SlotLent +yes +-\n`, stdout)
 }
 
-func TestStatusAsJSON(t *testing.T) {
-	t.Parallel()
-	want := herd()
-	code, stdout, _ := call(t, "status", "-o", "json", "--run-dir", serve(t, &fixed{status: want}))
-	assert.Zero(t, code)
-	var got admin.Status
-	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	want.Ready = true
-	assert.Equal(t, want, got)
-}
-
 func TestNoDaemonIsOneClearSentence(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	for _, args := range [][]string{{"status"}, {"why", "default/web-0"}} {
+	for _, args := range [][]string{{"status"}, {"why", "default/web-0"}, {"costs"}, {"alive"}} {
 		code, stdout, stderr := call(t, append(args, "--run-dir", dir)...)
 		assert.Equal(t, exitFailure, code)
 		assert.Empty(t, stdout)

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
 func TestOffAndOn(t *testing.T) {
@@ -29,15 +27,6 @@ func TestOffAndOn(t *testing.T) {
 	assert.Equal(t, exitOK, code, stderr)
 	assert.Equal(t, "on: the configuration is in force\n", stdout)
 	assert.Zero(t, *f.off)
-}
-
-func TestStatusSaysThatTheNodeIsSwitchedOff(t *testing.T) {
-	t.Parallel()
-	s := herd()
-	s.Config.Mode, s.Config.OffUntil = v1alpha1.ModeDisabled, s.Time.Add(42*time.Minute)
-	assert.Contains(t, statusText(s), "  mode      Disabled: switched off on this node for 42m more, whatever the config says; 'pod-pacemaker on' ends that\n")
-	s.Config.OffUntil = time.Time{}
-	assert.Contains(t, statusText(s), "  mode      Disabled: no limit is in force, and no pod is held back\n")
 }
 
 func TestStatusSaysThatStartsSettleWhileTheyBurn(t *testing.T) {

@@ -34,6 +34,20 @@ func told(t *testing.T, conn *net.UnixConn) string {
 	return string(buf[:n])
 }
 
+// serves tells systemd about a daemon, each time within a short time, until stop is called.
+func serves(t *testing.T, d daemon, within time.Duration) (stop func()) {
+	t.Helper()
+	log, _ := logtest.NewNullLogger()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	u := &systemdUnit{daemon: d, log: log, readyMost: within, statusEvery: within}
+	go func() { u.serve(ctx); close(done) }()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 func TestSystemdIsNotifiedOfReadyAndStop(t *testing.T) {
 	conn := notifySocket(t)
 	s := newStage(nil)
@@ -42,7 +56,7 @@ func TestSystemdIsNotifiedOfReadyAndStop(t *testing.T) {
 	code := make(chan int, 1)
 	go func() { code <- s.run(ctx, []string{"run"}) }()
 	<-s.puppet.running
-	s.puppet.becomesReady()
+	s.puppet.ready.Store(true)
 	assert.Equal(t, "READY=1\nSTATUS=paces the pods of this node", told(t, conn))
 	cancel()
 	assert.Equal(t, "STOPPING=1", told(t, conn))
@@ -77,42 +91,25 @@ func TestSystemdThatDoesNotListenIsLogged(t *testing.T) {
 // again.
 func TestSystemdDoesNotWaitForTheRuntimeForLong(t *testing.T) {
 	conn := notifySocket(t)
-	log, _ := logtest.NewNullLogger()
-	ctx, cancel := context.WithCancel(t.Context())
-	u := &systemdUnit{daemon: &puppet{}, log: log, readyMost: time.Millisecond, statusEvery: time.Millisecond}
-	done := make(chan struct{})
-	go func() { u.serve(ctx); close(done) }()
+	stop := serves(t, &puppet{}, time.Millisecond)
 	assert.Equal(t, "READY=1\nSTATUS=pods start unpaced: not yet", told(t, conn))
-	cancel()
+	stop()
 	assert.Equal(t, "STOPPING=1", told(t, conn))
-	<-done
 }
 
 func TestSystemdIsNotifiedWhenTheStatusChanges(t *testing.T) {
 	conn := notifySocket(t)
-	log, _ := logtest.NewNullLogger()
 	d := &puppet{}
-	u := &systemdUnit{daemon: d, log: log, readyMost: time.Millisecond, statusEvery: time.Millisecond}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { u.serve(ctx); close(done) }()
+	defer serves(t, d, time.Millisecond)()
 	told(t, conn)
-	d.becomesReady()
+	d.ready.Store(true)
 	assert.Equal(t, "STATUS=paces the pods of this node", told(t, conn))
-	cancel()
-	<-done
 }
 
 func TestSystemdIsNotifiedOfAStandby(t *testing.T) {
 	conn := notifySocket(t)
-	log, _ := logtest.NewNullLogger()
-	ctx, cancel := context.WithCancel(t.Context())
-	u := &systemdUnit{daemon: standby{}, log: log, readyMost: time.Hour, statusEvery: time.Hour}
-	done := make(chan struct{})
-	go func() { u.serve(ctx); close(done) }()
+	defer serves(t, standby{}, time.Hour)()
 	assert.Equal(t, "READY=1\nSTATUS=standby: another daemon paces the pods of this node", told(t, conn), "the units after this one need not wait")
-	cancel()
-	<-done
 }
 
 // standby is a daemon that stands by.
@@ -126,7 +123,7 @@ func TestTheWatchdogPingStopsWithTheDecisions(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "60000")
 	log, logged := logtest.NewNullLogger()
 	d := &puppet{}
-	d.becomesReady()
+	d.ready.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	u := &systemdUnit{daemon: d, log: log, readyMost: time.Hour, statusEvery: time.Millisecond}
@@ -135,15 +132,15 @@ func TestTheWatchdogPingStopsWithTheDecisions(t *testing.T) {
 	for range 3 {
 		assert.Equal(t, "WATCHDOG=1", told(t, conn))
 	}
-	d.sticks(true)
+	d.stuck.Store(true)
 	require.Eventually(t, func() bool { return len(logged.AllEntries()) > 1 }, time.Minute, time.Millisecond)
-	d.becomesUnready()
+	d.ready.Store(false)
 	next := told(t, conn)
 	for next == "WATCHDOG=1" { // pings that were already on their way
 		next = told(t, conn)
 	}
 	assert.Equal(t, "STATUS=pods start unpaced: not yet", next, "no further ping comes")
-	d.sticks(false)
+	d.stuck.Store(false)
 	assert.Equal(t, "WATCHDOG=1", told(t, conn))
 	cancel()
 	for told(t, conn) != "STOPPING=1" { // the unit waits while its socket is full

@@ -80,11 +80,6 @@ func TestVersion(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		code, stdout, _ := call(t, "completion", shell)
-		assert.Zero(t, code, shell)
-		assert.Contains(t, stdout, "pod-pacemaker", shell)
-	}
 	_, stdout, _ := call(t, "__complete", "run", "--refuse-at", "s")
 	assert.Contains(t, stdout, "sandbox\n")
 }
