@@ -20,10 +20,7 @@ import (
 )
 
 func TestASlotIsTakenForAStartAndGivenBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+	twoNodes(t, func(t *testing.T, api *fakeAPI, a, b *claiming) {
 		first := a.join("1")
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"a"}, api.held())
@@ -61,9 +58,7 @@ func TestAWakeGetsAPodItsSlotAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string]time.Duration{"long after a look": mostPass / 2, "right after a look": leastPass / 2} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				a := startClaiming(t, newFakeAPI(), "a", 1)
+			oneNode(t, 1, func(t *testing.T, _ *fakeAPI, a *claiming) {
 				time.Sleep(mostPass + since) // the first look is at zero
 				a.join("1")
 				time.Sleep(leastInterval / 2)
@@ -75,10 +70,7 @@ func TestAWakeGetsAPodItsSlotAtOnce(t *testing.T) {
 
 // A daemon that is killed leaves its Leases; other nodes take them 30 s later.
 func TestTheSlotsOfADeadNodeExpire(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+	twoNodes(t, func(t *testing.T, api *fakeAPI, a, b *claiming) {
 		a.join("1")
 		time.Sleep(time.Second)
 		b.join("2")
@@ -127,10 +119,7 @@ func TestPodsOfTwoPoliciesGetTheirSlots(t *testing.T) {
 
 // The node's next daemon takes over the Leases of its starts.
 func TestTheNextDaemonFindsItsLeases(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+	twoNodes(t, func(t *testing.T, api *fakeAPI, a, b *claiming) {
 		ticket := a.join("1")
 		time.Sleep(time.Second)
 		b.join("2")
@@ -148,10 +137,7 @@ func TestTheNextDaemonFindsItsLeases(t *testing.T) {
 
 // A user who may create Leases could otherwise take a slot from all nodes.
 func TestALeaseOfAStrangeNameTakesNoSlot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a := startClaiming(t, api, "a", 1)
+	oneNode(t, 1, func(t *testing.T, api *fakeAPI, a *claiming) {
 		first := a.join("1")
 		time.Sleep(time.Second)
 		leases, err := api.List(t.Context(), metav1.ListOptions{LabelSelector: SlotLabel})
@@ -207,10 +193,7 @@ func TestAPolicyOpensWhenTheAPIServerIsAway(t *testing.T) {
 		"overload":  apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "create", leaseResource, "", "busy", 1, true),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				api := newFakeAPI()
-				a := startClaiming(t, api, "a", 1)
+			oneNode(t, 1, func(t *testing.T, api *fakeAPI, a *claiming) {
 				ticket := a.join("1")
 				time.Sleep(time.Second)
 				require.Equal(t, 1, a.starting())
@@ -246,10 +229,7 @@ func TestAFaultThatIsOverOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, runs := range map[string]bool{"no pod is left": false, "a pod runs": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				api := newFakeAPI()
-				a := startClaiming(t, api, "a", 1)
+			oneNode(t, 1, func(t *testing.T, api *fakeAPI, a *claiming) {
 				if runs {
 					a.runs("0")
 				}
@@ -299,10 +279,7 @@ func TestAFaultThatLastsHoldsEachHerdForOpenAfter(t *testing.T) {
 // A failed write does not open the policy while other nodes hold all slots, because there is nothing to write. A
 // write that fails while slots are free opens it.
 func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+	twoNodes(t, func(t *testing.T, api *fakeAPI, a, b *claiming) {
 		api.denied = "b"
 		b.join("2")
 		time.Sleep(3 * time.Second)
@@ -319,10 +296,7 @@ func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
 
 // Another holder takes the Lease of a start.
 func TestAClaimThatAnotherHolderTakesIsLost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a := startClaiming(t, api, "a", 1)
+	oneNode(t, 1, func(t *testing.T, api *fakeAPI, a *claiming) {
 		a.join("1")
 		time.Sleep(time.Second)
 		api.mu.Lock()
@@ -343,10 +317,7 @@ func TestAClaimThatAnotherHolderTakesIsLost(t *testing.T) {
 
 // A deleted policy needs no slots. A lower limit is in force for new starts.
 func TestALimitIsLoweredAndThePolicyDeleted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		a := startClaiming(t, api, "a", 3)
+	oneNode(t, 3, func(t *testing.T, api *fakeAPI, a *claiming) {
 		var tickets []*throttle.Ticket
 		for i := range 6 {
 			tickets = append(tickets, a.join(fmt.Sprint(i)))
@@ -415,10 +386,7 @@ func TestSlotsCanBeTakenAfterTheStoreWasRestored(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				api := newFakeAPI()
-				a, b := startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1)
+			twoNodes(t, func(t *testing.T, api *fakeAPI, a, b *claiming) {
 				first := c.backup(a)
 				time.Sleep(time.Second)
 				backup := api.backup()
@@ -525,9 +493,7 @@ func TestAPodThatOnlyRunsMakesNoWork(t *testing.T) {
 }
 
 func TestAClaimerThatRunsAgainTakesBackWhatItOffered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a := startClaiming(t, newFakeAPI(), "a", 2)
+	oneNode(t, 2, func(t *testing.T, _ *fakeAPI, a *claiming) {
 		first := a.join("first")
 		time.Sleep(time.Second)
 		a.runs("first")
@@ -545,10 +511,7 @@ func TestAnAPIServerThatIsAwayIsAskedRarelyForWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, runsOn := range map[string]bool{"the pod runs on": true, "the pod is gone": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				api := newFakeAPI()
-				a := startClaiming(t, api, "a", 2)
+			oneNode(t, 2, func(t *testing.T, api *fakeAPI, a *claiming) {
 				first := a.join("first")
 				time.Sleep(time.Second)
 				if runsOn {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -177,6 +178,12 @@ func (f *fakeAPI) restore(b backup) {
 	f.version, f.leases = b.version, maps.Clone(b.leases)
 }
 
+func (f *fakeAPI) written() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writes
+}
+
 // held returns the holders of the Leases.
 func (f *fakeAPI) held() (holders []string) {
 	f.mu.Lock()
@@ -234,6 +241,26 @@ func startClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claimi
 	c := newClaiming(t, api, holder, slots)
 	c.run()
 	return c
+}
+
+// oneNode runs test with a node that claims, in a bubble.
+func oneNode(t *testing.T, slots int, test func(t *testing.T, api *fakeAPI, a *claiming)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		test(t, api, startClaiming(t, api, "a", slots))
+	})
+}
+
+// twoNodes runs test with two nodes that share one slot.
+func twoNodes(t *testing.T, test func(t *testing.T, api *fakeAPI, a, b *claiming)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		test(t, api, startClaiming(t, api, "a", 1), startClaiming(t, api, "b", 1))
+	})
 }
 
 func newClaiming(t *testing.T, api *fakeAPI, holder string, slots int) *claiming {
@@ -316,10 +343,4 @@ func (c *claiming) end(ticket *throttle.Ticket) {
 func (c *claiming) gone(ticket *throttle.Ticket, reason reasons.Reason) {
 	c.limiter.locked(func(now time.Time, _ *throttle.Limiter) { ticket.End(now, reason) })
 	c.Wake()
-}
-
-func (f *fakeAPI) written() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.writes
 }

@@ -59,6 +59,16 @@ func (w *world) react(f clienttest.ReactionFunc) {
 	w.api.PrependReactor("*", "pacemakernodes", f)
 }
 
+// away lets no request succeed until back is called.
+func (w *world) away() (back func()) {
+	var away atomic.Bool
+	away.Store(true)
+	w.react(func(clienttest.Action) (bool, runtime.Object, error) {
+		return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
+	})
+	return func() { away.Store(false) }
+}
+
 func (w *world) now() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,34 +285,27 @@ func TestAConditionSaysSinceWhenItIsSo(t *testing.T) {
 	})
 }
 
+// If its own last write failed, it does not know that the next daemon has written the status since.
 func TestAStoppedDaemonLeavesTheReportOfTheNextOne(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.pass(leastWrite)
-		next := New(w.r.Options)
-		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second), w.given()))
-		w.stop()
-		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionConnected))
-	})
-}
-
-// The same if its own last write failed: the next daemon may have written the status since.
-func TestAStoppedDaemonThatCouldNotWriteLeavesTheReportOfTheNextOne(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.pass(leastWrite)
-		var away atomic.Bool
-		away.Store(true)
-		w.react(func(clienttest.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
+	t.Parallel()
+	for name, fails := range map[string]bool{"its last write succeeded": false, "its last write failed": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.pass(leastWrite)
+				if fails {
+					back := w.away()
+					w.set(func(f *facts) { f.status.Waiting++ })
+					w.pass(2 * leastWrite)
+					assert.Len(t, w.logged(), 1)
+					back()
+				}
+				next := New(w.r.Options)
+				require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second), w.given()))
+				w.stop()
+				assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionConnected))
+			})
 		})
-		w.set(func(f *facts) { f.status.Waiting++ })
-		w.pass(2 * leastWrite)
-		assert.Len(t, w.logged(), 1)
-		away.Store(false)
-		next := New(w.r.Options)
-		require.NoError(t, next.report(t.Context(), time.Now().Add(time.Second), w.given()))
-		w.stop()
-		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionConnected))
-	})
+	}
 }
 
 // An administrator who removes everything may delete the PacemakerNodes before the daemons.
@@ -321,18 +324,14 @@ func TestAStoppedDaemonLeavesNoEmptyObject(t *testing.T) {
 func TestANodeTriesAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.r.setNodes(0)
-		var away atomic.Bool
-		away.Store(true)
-		w.react(func(clienttest.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
-		})
+		back := w.away()
 		w.pass(time.Hour)
 		assert.Len(t, w.logged(), 1)
 		tries := w.writes()
 		assert.Less(t, tries, 30, "the tries become less frequent")
 		assert.Greater(t, tries, 10)
 
-		away.Store(false)
+		back()
 		w.pass(heartbeat)
 		assert.Equal(t, []string{"info: this node's PacemakerNode is written again"}, w.logged())
 		assert.True(t, meta.IsStatusConditionTrue(w.told().Status.Conditions, v1alpha1.ConditionReady))

@@ -2,7 +2,6 @@ package report
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -47,17 +46,12 @@ func TestTheStatusOfAConfigSaysWhereItIsInForce(t *testing.T) {
 		withConfig("a", "a", 3, "b", "c"), withConfig("b", "a", 2), withConfig("c", "b", 1, "c"), withConfig("d", "", 0), file, stopped, disk,
 	}
 	status := sumConfig(now, knownConfig("a", 3), nodes, v1alpha1.PacemakerConfigStatus{})
-	assert.EqualValues(t, 3, status.ObservedGeneration)
-	assert.EqualValues(t, 3, status.Nodes)
-	assert.EqualValues(t, 2, status.UpdatedNodes)
-	assert.EqualValues(t, 6, status.ReportingNodes)
+	assert.Equal(t, []any{int64(3), int32(3), int32(2), int32(6)}, []any{status.ObservedGeneration, status.Nodes, status.UpdatedNodes, status.ReportingNodes})
 	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted))
-	conflict := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionConflicting)
-	assert.Equal(t, metav1.ConditionTrue, conflict.Status)
-	assert.Equal(t, "SamePriority", conflict.Reason)
-	assert.Equal(t, "of the same priority on 1 nodes (a), where the first by name is in force: b, c", conflict.Message)
-	assert.EqualValues(t, 3, conflict.ObservedGeneration)
-	assert.True(t, conflict.LastTransitionTime.Time.Equal(now))
+	assert.Equal(t, &metav1.Condition{
+		Type: v1alpha1.ConditionConflicting, Status: metav1.ConditionTrue, Reason: "SamePriority", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(now),
+		Message: "of the same priority on 1 nodes (a), where the first by name is in force: b, c",
+	}, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionConflicting))
 
 	loser := sumConfig(now, knownConfig("c", 1), nodes, v1alpha1.PacemakerConfigStatus{})
 	assert.Zero(t, loser.Nodes)
@@ -83,9 +77,7 @@ func TestAnInvalidConfigIsNotAccepted(t *testing.T) {
 
 // Every write of a config goes to the watches of all nodes.
 func TestTheStatusOfAConfigIsWrittenOnlyWhenItChanges(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "uid-of-config", "generation": int64(3)}}}
 		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 		configs := w.api.Resource(v1alpha1.Resource)

@@ -62,6 +62,7 @@ type summing struct {
 	log  *logtest.Hook
 	s    *Reporter
 
+	known   []crd.KnownPolicy
 	configs []crd.KnownConfig
 }
 
@@ -73,7 +74,17 @@ func newSumming(t *testing.T) *summing {
 	_, err := w.api.Resource(v1alpha1.PolicyResource).Create(t.Context(), u, metav1.CreateOptions{})
 	require.NoError(t, err)
 	w.s = w.daemon("a")
+	known := knownPolicy(t, t1)
+	known.UID = "uid-of-t1"
+	w.known = []crd.KnownPolicy{known, {ObjectMeta: metav1.ObjectMeta{Name: "deleted", UID: "x"}}}
 	return w
+}
+
+// inSumming runs test with such a cluster, in a bubble.
+func inSumming(t *testing.T, test func(t *testing.T, w *summing)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, newSumming(t)) })
 }
 
 // daemon returns the reporter of another daemon. From then on, w has the log of that daemon.
@@ -89,17 +100,11 @@ func (w *summing) daemon(name string) *Reporter {
 // wroteNow is what RunNode does when it has written this daemon's PacemakerNode.
 func (r *Reporter) wroteNow() { r.reported.Store(new(metav1.Now())) }
 
-func (w *summing) policies() []crd.KnownPolicy {
-	known := knownPolicy(w.t, t1)
-	known.UID = "uid-of-t1"
-	return []crd.KnownPolicy{known, {ObjectMeta: metav1.ObjectMeta{Name: "deleted", UID: "x"}}}
-}
-
 func noConfigs() []crd.KnownConfig { return nil }
 
 // all are the objects that are summed up.
 func (w *summing) all() Summed {
-	return Summed{w.policies, func() []crd.KnownConfig { return w.configs }}
+	return Summed{func() []crd.KnownPolicy { return w.known }, func() []crd.KnownConfig { return w.configs }}
 }
 
 // runs lets these daemons sum up until stop is called.
@@ -157,9 +162,7 @@ func (w *summing) counts(verb string) (n int) {
 }
 
 func TestTheSumIsWrittenWhenItChanges(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		w.creates(usedOn("a", 1))
 		w.creates(usedOn("b", 2))
 		others := usedOn("other-instance", 4)
@@ -212,9 +215,7 @@ func TestADaemonThatIsBehindWritesNoStatus(t *testing.T) {
 
 // Three daemons together sum up as often as one, even if one of them ends. All know the number of nodes.
 func TestDaemonsTakeTurns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		w.creates(usedOn("a", 1))
 		b, c := w.daemon("b"), w.daemon("c")
 		stopFirst, stopOthers := w.runs(w.s), w.runs(b, c)
@@ -263,9 +264,7 @@ func TestOnlyOneOfTwoSumsUp(t *testing.T) {
 
 // Without its own PacemakerNode, a daemon does not know which of the others are old, and another daemon sums up.
 func TestADaemonThatHasNotReportedTakesNoTurn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		w.s.Object = "a"
 		w.s.reported.Store(nil)
 		w.creates(usedOn("b", 1))
@@ -295,9 +294,7 @@ func TestADaemonThatHasNotReportedTakesNoTurn(t *testing.T) {
 
 // A list of many PacemakerNodes takes seconds, in which the daemons of other nodes look at the Lease.
 func TestWhileOneListsTheSumIsNotDue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		w.creates(usedOn("a", 1))
 		other := w.daemon("b")
 		for _, s := range []*Reporter{w.s, other} {
@@ -321,9 +318,7 @@ func TestWhileOneListsTheSumIsNotDue(t *testing.T) {
 
 // A daemon has the Lease, but cannot list. It must not take each turn.
 func TestAfterAFailedListAnotherDaemonSumsUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		w.creates(usedOn("a", 1))
 		failing, api := w.daemon("b"), fakeAPI()
 		failing.API = api
@@ -392,9 +387,7 @@ func TestADaemonThatCannotReadTheLeaseTriesEverLessOften(t *testing.T) {
 
 // A node whose daemon is silent for long does not count. The node's own clock does not matter.
 func TestSilentNodesDoNotCount(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		behind := func() *unstructured.Unstructured {
 			u := nodeObject(t, usedOn("behind", 1))
 			require.NoError(t, unstructured.SetNestedField(u.Object, "2001-01-01T00:00:00Z", "status", "lastReportTime"))
@@ -479,10 +472,8 @@ func TestAFailedSumIsLoggedOnce(t *testing.T) {
 
 // With many policies, or a slow API server, the time of a sum is not enough for all of them.
 func TestEachPolicyIsSummedUpAtSomeTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inSumming(t, func(t *testing.T, w *summing) {
 		const policies, inTime = 12, 5
-		w := newSumming(t)
 		w.creates(usedOn("a", 1))
 		left, summed := 0, map[string]bool{}
 		w.api.PrependReactor("list", "pacemakernodes", func(clienttest.Action) (bool, runtime.Object, error) {
@@ -506,24 +497,17 @@ func TestEachPolicyIsSummedUpAtSomeTime(t *testing.T) {
 			known.Name = fmt.Sprint("t", i)
 			all = append(all, known)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			w.s.RunSummary(ctx, Summed{func() []crd.KnownPolicy { return all }, noConfigs})
-		}()
+		w.known = all
+		stop := w.runs(w.s)
 		w.passes(20 * time.Minute)
-		cancel()
-		<-done
+		stop()
 		assert.Len(t, summed, policies)
 	})
 }
 
 // The daemon supervises the summary, and must learn of a panic.
 func TestASummaryThatPanicsEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newSumming(t)
+	inSumming(t, func(t *testing.T, w *summing) {
 		policies := func() []crd.KnownPolicy { panic("of a policy") }
 		assert.PanicsWithValue(t, "of a policy", func() { w.s.RunSummary(t.Context(), Summed{policies, noConfigs}) })
 	})
