@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -12,8 +11,7 @@ import (
 // Each alert has a section of its name in the manual, which says what to do.
 func TestEachAlertHasItsSectionInTheManual(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("alerts/pod-pacemaker.yaml")
-	require.NoError(t, err)
+	text := read(t, "alerts/pod-pacemaker.yaml")
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -22,10 +20,9 @@ func TestEachAlertHasItsSectionInTheManual(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, yaml.Unmarshal(text, &rules))
-	manual, err := os.ReadFile("operate.md")
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(manual), "\n## Alerts\n")
+	require.NoError(t, yaml.Unmarshal([]byte(text), &rules))
+	manual := read(t, "operate.md")
+	_, section, found := strings.Cut(manual, "\n## Alerts\n")
 	require.True(t, found)
 	described := map[string]bool{}
 	for _, part := range strings.Split(section, "\n### ")[1:] {

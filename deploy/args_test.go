@@ -38,5 +38,5 @@ func TestCommandTakesTheArgumentsOfTheUnit(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), words[1])
 	out, err = exec.CommandContext(t.Context(), daemon, "run", "--no-such-flag", "--help").CombinedOutput()
-	require.Error(t, err, "%s", out)
+	require.EqualError(t, err, "exit status "+readUnit(t)["RestartPreventExitStatus"][0], "%s", out)
 }

@@ -23,13 +23,20 @@ func documents(t *testing.T) []string {
 	return append(pages, "../README.md")
 }
 
+// read returns the text of a file.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
 // commands returns the lines of the code blocks without a language. Of a block with prompts it returns only the lines
 // with a prompt.
 func commands(t *testing.T, document string) (lines []string) {
 	t.Helper()
-	text, err := os.ReadFile(document)
-	require.NoError(t, err)
-	for i, block := range strings.Split(string(text), "```") {
+	text := read(t, document)
+	for i, block := range strings.Split(text, "```") {
 		language, content, _ := strings.Cut(block, "\n")
 		if i%2 == 0 || language != "" {
 			continue // between blocks, or in a block with a language
@@ -53,8 +60,7 @@ var checkable = []string{
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	daemon := buildDaemon(t)
-	makefile, err := os.ReadFile("../Makefile")
-	require.NoError(t, err)
+	makefile := read(t, "../Makefile")
 	path := regexp.MustCompile(`(?:deploy|bin)/[-./\w]+`)
 	seen := 0
 	for _, document := range documents(t) {
@@ -69,7 +75,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 			}
 			switch {
 			case words[0] == "make":
-				require.Regexp(t, `(?m)^`+words[1]+`:.*##`, string(makefile), "%s: %s", document, line)
+				require.Regexp(t, `(?m)^`+words[1]+`:.*##`, makefile, "%s: %s", document, line)
 			case words[0] == "pod-pacemaker":
 				requireParses(t, daemon, words[1:])
 			case words[0] == "kubectl" && strings.Contains(line, " -- pod-pacemaker "):
@@ -84,16 +90,14 @@ func TestDocumentedCommandsExist(t *testing.T) {
 // The scenario that runs the manual's commands takes minutes, on a node. This test checks that it has each of them.
 func TestTheManualsScenarioHasEachCommand(t *testing.T) {
 	t.Parallel()
-	scenario, err := os.ReadFile("../integration/e2e/manual_test.go")
-	require.NoError(t, err)
+	scenario := read(t, "../integration/e2e/manual_test.go")
 	inCluster := regexp.MustCompile(`^(?:kubectl|helm|pod-pacemaker) [^.]`)
 	inSentence := regexp.MustCompile("`([^`\n]+)`")
 	seen := 0
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
+		text := read(t, document)
 		lines := commands(t, document)
-		for i, block := range strings.Split(string(text), "```") {
+		for i, block := range strings.Split(text, "```") {
 			for _, m := range inSentence.FindAllStringSubmatch(block, -1) {
 				if i%2 == 0 {
 					lines = append(lines, m[1])
@@ -103,7 +107,7 @@ func TestTheManualsScenarioHasEachCommand(t *testing.T) {
 		for _, line := range lines {
 			if inCluster.MatchString(line) {
 				seen++
-				require.Regexp(t, "[\"`]"+regexp.QuoteMeta(line)+"[\"`]", string(scenario), "%s: the scenario does not run it", document)
+				require.Regexp(t, "[\"`]"+regexp.QuoteMeta(line)+"[\"`]", scenario, "%s: the scenario does not run it", document)
 			}
 		}
 	}
@@ -127,9 +131,8 @@ func TestDocumentedTestsExist(t *testing.T) {
 	}))
 	named, seen := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`"), 0
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+		text := read(t, document)
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			seen++
 			if !strings.Contains(tests.String(), " "+m[1]) { // the message would contain all tests
 				t.Errorf("%s: there is no test %s", document, m[1])
@@ -161,9 +164,8 @@ func TestDocumentedLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+		text := read(t, document)
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.HasPrefix(m[1], "http") {
 				continue
 			}
@@ -184,9 +186,8 @@ func TestDocumentedLinksLeadSomewhere(t *testing.T) {
 // headings returns the anchors of a document's headings.
 func headings(t *testing.T, document string) (anchors []string) {
 	t.Helper()
-	text, err := os.ReadFile(document)
-	require.NoError(t, err)
-	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+	text := read(t, document)
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
 		anchors = append(anchors, strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(h[1])))
 	}
 	return anchors
@@ -197,9 +198,8 @@ func TestTheManualSaysWhatOurNamesMean(t *testing.T) {
 	t.Parallel()
 	var manual strings.Builder
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		manual.Write(text)
+		text := read(t, document)
+		manual.WriteString(text)
 	}
 	name, seen := regexp.MustCompile(`"(pod-pacemaker\.io/[a-z0-9-]+)"`), 0
 	for _, folder := range []string{"../crd", "../plugin"} {
@@ -223,19 +223,16 @@ func TestTheManualSaysWhatOurNamesMean(t *testing.T) {
 // The manual shows the output of status that a test expects.
 func TestTheManualShowsWhatStatusPrints(t *testing.T) {
 	t.Parallel()
-	printed, err := os.ReadFile("../plugin/cmd/pod-pacemaker/testdata/status.golden")
-	require.NoError(t, err)
-	page, err := os.ReadFile("operate.md")
-	require.NoError(t, err)
-	require.Contains(t, string(page), string(printed))
+	printed := read(t, "../plugin/cmd/pod-pacemaker/testdata/status.golden")
+	page := read(t, "operate.md")
+	require.Contains(t, page, printed)
 }
 
 // The manual says what check refuses in a groupBy, and of what it warns.
 func TestCheckParsesGroupBy(t *testing.T) {
 	t.Parallel()
 	daemon := buildDaemon(t)
-	page, err := os.ReadFile("policies.md")
-	require.NoError(t, err)
+	page := read(t, "policies.md")
 	for groupBy, valid := range map[string]bool{".spec.containers[0": false, ".spec.containres": true, ".metadata.labels.app.kubernetes.io/name": true} {
 		cmd := exec.CommandContext(t.Context(), daemon, "check", "-")
 		cmd.Stdin = strings.NewReader(`{apiVersion: pod-pacemaker.io/v1alpha1, kind: StartPolicy, metadata: {name: p},
@@ -243,7 +240,7 @@ func TestCheckParsesGroupBy(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		require.Equal(t, valid, err == nil, "%s: %s", groupBy, out)
 		if valid {
-			require.Contains(t, string(page), "`"+groupBy+"`", "the manual names paths that check accepts, and that find nothing")
+			require.Contains(t, page, "`"+groupBy+"`", "the manual names paths that check accepts, and that find nothing")
 			require.Contains(t, string(out), "Warning: no pod has ")
 		} else {
 			require.Contains(t, string(out), "must be a JSONPath")
@@ -255,9 +252,8 @@ func TestCheckParsesGroupBy(t *testing.T) {
 func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
 	t.Parallel()
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		for i, block := range strings.Split(string(text), "```") {
+		text := read(t, document)
+		for i, block := range strings.Split(text, "```") {
 			for line := range strings.Lines(block) {
 				require.True(t, i%2 == 1 || strings.Count(line, "`")%2 == 0, "%s: %s", document, line)
 			}
@@ -268,14 +264,12 @@ func TestNoCodeIsBrokenAcrossLines(t *testing.T) {
 // The README says the same of its two herds as its picture.
 func TestTheReadmeSaysWhatItsPictureShows(t *testing.T) {
 	t.Parallel()
-	picture, err := os.ReadFile("herd.svg")
-	require.NoError(t, err)
-	readme, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	require.Contains(t, string(readme), "](deploy/herd.svg)")
-	sentences := regexp.MustCompile(`class="sentence"[^>]*>([^<]+)<`).FindAllStringSubmatch(string(picture), -1)
+	picture := read(t, "herd.svg")
+	readme := read(t, "../README.md")
+	require.Contains(t, readme, "](deploy/herd.svg)")
+	sentences := regexp.MustCompile(`class="sentence"[^>]*>([^<]+)<`).FindAllStringSubmatch(picture, -1)
 	require.Len(t, sentences, 2, "one sentence for the herd without pod-pacemaker, one for the herd with it")
 	for _, s := range sentences {
-		require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), html.UnescapeString(s[1]))
+		require.Contains(t, strings.Join(strings.Fields(readme), " "), html.UnescapeString(s[1]))
 	}
 }

@@ -46,6 +46,7 @@ func TestUnitStandsBetweenContainerdAndKubelet(t *testing.T) {
 	} {
 		require.Equal(t, []string{want}, values[name], name)
 	}
+	require.NotRegexp(t, `(?m)^[^#].*(NODE_NAME|--node-name)`, read(t, "systemd/pod-pacemaker.service"), "at a node's first boot, systemd loads it before the host has its name")
 	require.NotContains(t, values, "Requires", "the daemon must outlive containerd: hooks wait for its answer")
 	require.NotContains(t, values, "BindsTo", "BindsTo would end the daemon, too")
 }
@@ -53,10 +54,9 @@ func TestUnitStandsBetweenContainerdAndKubelet(t *testing.T) {
 // The version line is missing on purpose. The file says why.
 func TestContainerdDropInEnablesNRI(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("containerd/nri.toml")
-	require.NoError(t, err)
+	data := read(t, "containerd/nri.toml")
 	var got map[string]any
-	require.NoError(t, toml.Unmarshal(data, &got))
+	require.NoError(t, toml.Unmarshal([]byte(data), &got))
 	require.Equal(t, map[string]any{
 		"plugins": map[string]any{
 			"io.containerd.nri.v1.nri": map[string]any{

@@ -53,9 +53,8 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile("reference.md", []byte(out.String()), 0o644))
 	}
-	have, err := os.ReadFile("reference.md")
-	require.NoError(t, err)
-	require.Equal(t, out.String(), string(have), "run `make generate`")
+	have := read(t, "reference.md")
+	require.Equal(t, out.String(), have, "run `make generate`")
 }
 
 // cell is text in a cell of a table.
@@ -65,8 +64,7 @@ func cell(text string) string {
 
 func writeFields(t *testing.T, out *strings.Builder, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := read(t, file)
 	var crd struct {
 		Spec struct {
 			Names    struct{ Kind string }
@@ -75,7 +73,7 @@ func writeFields(t *testing.T, out *strings.Builder, file string) {
 			}
 		}
 	}
-	require.NoError(t, yaml.Unmarshal(text, &crd))
+	require.NoError(t, yaml.Unmarshal([]byte(text), &crd))
 	require.Len(t, crd.Spec.Versions, 1)
 	fmt.Fprintf(out, "\n## Fields of %s\n\n| field of `spec` | type | default | meaning |\n|---|---|---|---|\n", crd.Spec.Names.Kind)
 	writeProperties(out, "", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties)

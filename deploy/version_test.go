@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -16,10 +15,9 @@ var ownVersion = regexp.MustCompile(`(?:VERSION=|pod-pacemaker[: ]|appVersion: |
 // The chart has the version of the next release. All other files have the same.
 func TestOneVersionEverywhere(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("chart/pod-pacemaker/Chart.yaml")
-	require.NoError(t, err)
+	text := read(t, "chart/pod-pacemaker/Chart.yaml")
 	var chart struct{ Version, AppVersion string }
-	require.NoError(t, yaml.Unmarshal(text, &chart))
+	require.NoError(t, yaml.Unmarshal([]byte(text), &chart))
 	require.Equal(t, "v"+chart.Version, chart.AppVersion)
 
 	files := append(documents(t), "../CHANGELOG.md", "../Containerfile", "chart/pod-pacemaker/Chart.yaml")
@@ -31,14 +29,13 @@ func TestOneVersionEverywhere(t *testing.T) {
 	}
 	named := 0
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for i, m := range ownVersion.FindAllSubmatch(text, -1) {
+		text := read(t, file)
+		for i, m := range ownVersion.FindAllStringSubmatch(text, -1) {
 			if file == "../CHANGELOG.md" && i > 0 {
 				break // the rest is about earlier releases
 			}
 			named++
-			require.Contains(t, []string{chart.Version, chart.AppVersion}, string(m[1]), "%s: %s", file, m[0])
+			require.Contains(t, []string{chart.Version, chart.AppVersion}, m[1], "%s: %s", file, m[0])
 		}
 	}
 	require.GreaterOrEqual(t, named, 6)
