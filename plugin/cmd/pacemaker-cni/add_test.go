@@ -20,8 +20,7 @@ import (
 
 func TestAddWaitsForTheDaemon(t *testing.T) {
 	t.Parallel()
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	began := time.Now()
 	p := call(t, room(t, path))
 	w := b.Next(t)
@@ -37,8 +36,7 @@ func TestAddWaitsForTheDaemon(t *testing.T) {
 
 func TestAddFailsWithTheDaemonsReason(t *testing.T) {
 	t.Parallel()
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	p := call(t, room(t, path))
 	b.Next(t).Decide(gate.Verdict{Reason: "Other: words"})
 	code, msg := p.fails(t)
@@ -79,8 +77,7 @@ func TestAChangeInTheFolderEmptiesTheRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, path := gatetest.NewBackend(), gatetest.Socket(t)
-			gatetest.Serve(t, path, b)
+			b, path := gatetest.Serving(t)
 			a := room(t, path)
 			p := call(t, a)
 			w := b.Next(t)
@@ -230,8 +227,7 @@ func TestNoPodWaitsForADaemonThatIsGoneForGood(t *testing.T) {
 
 func TestTheNextProcessOfAPodKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	since := time.Now().Add(-time.Minute).Truncate(time.Microsecond)
 	noteOf(path, "u1").leave(noted(since), wire.Answer{Kind: wire.Forecast, LeaveAt: time.Now().Add(time.Hour), Pace: time.Second})
 	p := call(t, room(t, path))
@@ -289,8 +285,7 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 	}
 	t.Run("the daemon admits the pod", func(t *testing.T) {
 		t.Parallel()
-		b, path := gatetest.NewBackend(), gatetest.Socket(t)
-		gatetest.Serve(t, path, b)
+		b, path := gatetest.Serving(t)
 		p := inTime(t, func() *plugin {
 			p := call(t, changed(path))
 			b.Next(t).Decide(gate.Verdict{Go: true})
@@ -300,8 +295,7 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 	})
 	t.Run("the daemon makes the pod wait", func(t *testing.T) {
 		t.Parallel()
-		b, path := gatetest.NewBackend(), gatetest.Socket(t)
-		gatetest.Serve(t, path, b)
+		b, path := gatetest.Serving(t)
 		p := inTime(t, func() *plugin {
 			p := call(t, changed(path))
 			b.Next(t).SendForecast(time.Now().Add(time.Hour), 2, time.Second)
@@ -352,8 +346,7 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 		a.settleMillis = 3600_000
 		return a
 	}
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	p := inTime(t, func() *plugin {
 		p := call(t, soonAfter(path))
 		w := b.Next(t)

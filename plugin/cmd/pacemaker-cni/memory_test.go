@@ -25,8 +25,7 @@ func waiting(tb testing.TB, b *gatetest.Backend, path string, pods int) []*plugi
 func TestAWaitingPluginIsSmallAndSleeps(t *testing.T) {
 	t.Parallel()
 	const waits, most = 3 * time.Second, 0.005
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	pid := waiting(t, b, path, 1)[0].Process.Pid
 	used := gatetest.CPUShare(t, pid, waits)
 	t.Logf("%d KiB, %.5f CPUs", gatetest.PSS(t, pid), used)

@@ -23,8 +23,7 @@ func waiting(tb testing.TB, b *gatetest.Backend, path string, n int) []*hook {
 }
 
 func TestWaitingHookIsSmall(t *testing.T) {
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	t.Setenv("GOMAXPROCS", "64") // as on a node with as many CPUs
 	h := waiting(t, b, path, 1)[0]
 	assert.LessOrEqual(t, gatetest.PSS(t, h.Process.Pid), int64(2048))
@@ -36,8 +35,7 @@ func TestWaitingHookIsSmall(t *testing.T) {
 func TestWaitingHookSleeps(t *testing.T) {
 	t.Parallel()
 	const waits, most = 3 * time.Second, 0.001
-	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	gatetest.Serve(t, path, b)
+	b, path := gatetest.Serving(t)
 	pid := waiting(t, b, path, 1)[0].Process.Pid
 	assert.Less(t, gatetest.CPUShare(t, pid, waits), most, "CPUs")
 }

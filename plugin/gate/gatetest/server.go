@@ -33,6 +33,14 @@ func Quiet() logrus.FieldLogger {
 	return log
 }
 
+// Serving returns a backend, and the socket at which it is served until tb ends.
+func Serving(tb testing.TB) (b *Backend, path string) {
+	tb.Helper()
+	b, path = NewBackend(), Socket(tb)
+	Serve(tb, path, b)
+	return b, path
+}
+
 // Serve serves b at path, until stop is called or tb ends.
 func Serve(tb testing.TB, path string, b gate.Backend) (stop func()) {
 	tb.Helper()
