@@ -42,15 +42,23 @@ func TestHealthAndMetrics(t *testing.T) {
 	srv := httptest.NewServer(httpHandler(n, reg))
 	defer srv.Close()
 
+	standby := fmt.Errorf("%w: process 7", ErrStandby)
 	for _, c := range []struct {
-		path string
-		code int
-		body string
+		unready, stuck error
+		path           string
+		code           int
+		body           string
 	}{
-		{"/healthz", http.StatusOK, "ok\n"},
-		{"/readyz", http.StatusServiceUnavailable, "not connected to containerd\n"},
-		{"/nothing", http.StatusNotFound, "404 page not found\n"},
+		{unready: n.unready, path: "/healthz", code: http.StatusOK, body: "ok\n"},
+		{unready: n.unready, path: "/readyz", code: http.StatusServiceUnavailable, body: "not connected to containerd\n"},
+		{unready: n.unready, path: "/nothing", code: http.StatusNotFound, body: "404 page not found\n"},
+		// On standby, pods are paced, too.
+		{unready: standby, path: "/readyz", code: http.StatusOK, body: "standby: another daemon paces the pods of this node: process 7\n"},
+		// A restart may help.
+		{stuck: errors.New("the limiter is stuck"), path: "/healthz", code: http.StatusServiceUnavailable, body: "the limiter is stuck\n"},
+		{path: "/readyz", code: http.StatusOK, body: "ok\n"},
 	} {
+		n.set(func() { n.unready, n.stuck = c.unready, c.stuck })
 		code, body, err := get(t, srv.URL+c.path)
 		require.NoError(t, err)
 		assert.Equal(t, c.code, code, c.path)
@@ -60,29 +68,6 @@ func TestHealthAndMetrics(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, "pod_pacemaker_starts_total 1\n")
-
-	n.mu.Lock()
-	n.unready = fmt.Errorf("%w: process 7", ErrStandby)
-	n.mu.Unlock()
-	code, body, err = get(t, srv.URL+"/readyz")
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, code, "on standby, pods are paced, too")
-	assert.Equal(t, "standby: another daemon paces the pods of this node: process 7\n", body)
-
-	n.mu.Lock()
-	n.stuck = errors.New("the limiter is stuck")
-	n.mu.Unlock()
-	code, body, err = get(t, srv.URL+"/healthz")
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, code, "a restart may help")
-	assert.Equal(t, "the limiter is stuck\n", body)
-
-	n.mu.Lock()
-	n.unready = nil
-	n.mu.Unlock()
-	code, _, err = get(t, srv.URL+"/readyz")
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, code)
 }
 
 // hosts is the number of addresses that unused has returned.

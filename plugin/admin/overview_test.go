@@ -51,12 +51,6 @@ func TestOverviewCounts(t *testing.T) {
 	assert.Contains(t, string(text), `"ended":{}`)
 }
 
-func TestReasonsAreCounted(t *testing.T) {
-	t.Parallel()
-	pods := []Pod{{Reason: reasons.Rate}, {Reason: reasons.Queued}, {Reason: reasons.Queued}, {Reason: reasons.Concurrency}}
-	assert.Equal(t, map[reasons.Reason]int{reasons.Queued: 2, reasons.Concurrency: 1, reasons.Rate: 1}, countReasons(pods))
-}
-
 // Every client that reaches the address can read the page. A user who may not list pods must not learn their names
 // there.
 func TestOverviewNamesNoPod(t *testing.T) {

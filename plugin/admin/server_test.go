@@ -35,6 +35,13 @@ type node struct {
 	off     time.Duration
 }
 
+// set changes n while it is served.
+func (n *node) set(change func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change()
+}
+
 func (n *node) SwitchOff(span time.Duration) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -191,9 +198,7 @@ func TestAFaultInTheAnswerIsAnErrorWithItsText(t *testing.T) {
 	_, err := ask[Status](t.Context(), client, http.MethodGet, "/v9/future")
 	require.EqualError(t, err, "the daemon answers: 404 page not found")
 
-	n.mu.Lock()
-	n.stuck = errors.New("out of order")
-	n.mu.Unlock()
+	n.set(func() { n.stuck = errors.New("out of order") })
 	require.EqualError(t, client.Alive(t.Context()), "the daemon answers: out of order")
 }
 

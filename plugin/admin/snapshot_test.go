@@ -119,12 +119,8 @@ func TestWhy(t *testing.T) {
 	}
 
 	waiting := why("web-4")
-	assert.Equal(t, throttle.Waiting, waiting.State)
-	assert.Equal(t, reasons.Concurrency, waiting.Reason)
-	assert.Equal(t, "2 of 2 starting", waiting.Held.Detail)
-	assert.Equal(t, []int{2, 2}, []int{waiting.Place, waiting.Of})
-	assert.False(t, waiting.Present)
-	assert.True(t, waiting.PaceObserved)
+	assert.Equal(t, []any{throttle.Waiting, reasons.Concurrency, "2 of 2 starting", 2, 2, false, true},
+		[]any{waiting.State, waiting.Reason, waiting.Held.Detail, waiting.Place, waiting.Of, waiting.Present, waiting.PaceObserved})
 	assert.InDelta(t, 11, float64(waiting.WaitedSeconds), 0)
 	assert.Positive(t, waiting.ExpectedSeconds)
 
