@@ -34,15 +34,14 @@ func TestKeptConfigsComeBack(t *testing.T) {
 	_, err := f.load()
 	require.ErrorIs(t, err, fs.ErrNotExist, "no file exists yet")
 
-	for _, said := range []remembered{{everything(t)}, {}} {
-		require.NoError(t, f.save(said.configs()))
-		again := keeper(path)
-		found, err := again.load()
+	for _, said := range [][]*v1alpha1.PacemakerConfig{{everything(t)}, {}} {
+		require.NoError(t, f.save(said))
+		found, err := keeper(path).load()
 		require.NoError(t, err)
-		require.Len(t, found, len(said.configs()))
-		for _, c := range found {
-			assert.Equal(t, []any{said.config.Name, types.UID("uid"), int64(7)}, []any{c.Name, c.UID, c.Generation})
-			assert.Equal(t, said.config.Spec, c.Spec)
+		require.Len(t, found, len(said))
+		for i, c := range found {
+			assert.Equal(t, []any{said[i].Name, types.UID("uid"), int64(7)}, []any{c.Name, c.UID, c.Generation})
+			assert.Equal(t, said[i].Spec, c.Spec)
 		}
 	}
 }

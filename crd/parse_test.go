@@ -79,14 +79,24 @@ func TestParseRefusesOtherFiles(t *testing.T) {
 
 func TestParseAcceptsEveryValidFile(t *testing.T) {
 	t.Parallel()
-	for name, content := range files(t, "valid") {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			found, err := Parse([]byte(content))
-			require.NoError(t, err)
-			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), found.Config.Name)
-			assert.Empty(t, found.Policies)
-		})
+	for _, dir := range []string{"valid", "startpolicy/valid"} {
+		for name, content := range files(t, dir) {
+			t.Run(dir+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				found, err := Parse([]byte(content))
+				require.NoError(t, err)
+				names := []string{}
+				if found.Config != nil {
+					names = append(names, found.Config.Name)
+				}
+				for _, policy := range found.Policies {
+					names = append(names, policy.Name)
+					requireUsable(t, policy)
+				}
+				assert.Equal(t, []string{strings.TrimSuffix(name, ".yaml")}, names)
+				assert.Equal(t, dir == "valid", found.Config != nil)
+			})
+		}
 	}
 }
 

@@ -8,21 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseAcceptsEveryValidPolicy(t *testing.T) {
-	t.Parallel()
-	for name, content := range files(t, "startpolicy/valid") {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			found, err := Parse([]byte(content))
-			require.NoError(t, err)
-			require.Nil(t, found.Config)
-			require.Len(t, found.Policies, 1)
-			assert.Equal(t, strings.TrimSuffix(name, ".yaml"), found.Policies[0].Name)
-			requireUsable(t, found.Policies[0])
-		})
-	}
-}
-
 const (
 	aConfig = "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: default}\n"
 	aPolicy = "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n" +

@@ -58,17 +58,6 @@ func inPolicedWorld(t *testing.T, fallback []*v1alpha1.StartPolicy, test func(w 
 	})
 }
 
-func (w *policing) put(u *unstructured.Unstructured) {
-	w.t.Helper()
-	api := w.configs.Resource(v1alpha1.PolicyResource)
-	_, err := api.Create(w.t.Context(), u, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = api.Update(w.t.Context(), u, metav1.UpdateOptions{})
-	}
-	require.NoError(w.t, err)
-	synctest.Wait()
-}
-
 // now returns the policies that were reported last.
 func (w *policing) now() []string { return w.inForce[len(w.inForce)-1] }
 
@@ -84,9 +73,7 @@ func TestPoliciesThatSelectTheNodeAreInForce(t *testing.T) {
 		assert.Equal(t, []string{"a", "b"}, w.now())
 		<-w.source.PoliciesReady()
 
-		_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), node(map[string]string{"size": "small"}), metav1.UpdateOptions{})
-		require.NoError(t, err)
-		synctest.Wait()
+		w.relabel(map[string]string{"size": "small"})
 		assert.Equal(t, []string{"a", "small"}, w.now(), "a change of the node's labels counts")
 
 		require.NoError(t, w.configs.Resource(v1alpha1.PolicyResource).Delete(t.Context(), "a", metav1.DeleteOptions{}))
@@ -138,17 +125,6 @@ func TestPoliciesOfTheFileAreTheFallback(t *testing.T) {
 	})
 }
 
-func TestAnAPIServerWithoutStartPoliciesHasAnswered(t *testing.T) {
-	inPolicedWorld(t, nil, func(w *policing) {
-		w.configs.PrependReactor("list", "startpolicies", func(clienttest.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "startpolicies"}, "")
-		})
-		w.run()
-		<-w.source.PoliciesReady()
-		assert.Empty(t, w.now())
-	})
-}
-
 // The objects of one kind stay in force though the other kind cannot be read. Each fault is logged for its own kind.
 func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 	refusing := func(resource string) (string, error) {
@@ -174,7 +150,7 @@ func TestPoliciesAndConfigsAreReadSeparately(t *testing.T) {
 						return true, nil, err
 					})
 					w.put(testPolicy("a", 1, 1, map[string]any{"size": "big"}))
-					w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
+					w.put(testObject("big", 1, 1, map[string]any{"size": "big"}))
 					w.run()
 					w.hour()
 					assert.Equal(t, 1, w.count(fmt.Sprintf(c.said, kinds[0])))

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,23 +23,11 @@ import (
 )
 
 // onDisk writes what an earlier daemon was told, and returns the file's path.
-func onDisk(t *testing.T, said remembered) string {
+func onDisk(t *testing.T, said ...*v1alpha1.PacemakerConfig) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
-	require.NoError(t, keeper(path).save(said.configs()))
+	require.NoError(t, keeper(path).save(said))
 	return path
-}
-
-// remembered is what an earlier daemon was told.
-type remembered struct {
-	config *v1alpha1.PacemakerConfig // nil: none selected the node
-}
-
-func (r remembered) configs() []*v1alpha1.PacemakerConfig {
-	if r.config == nil {
-		return nil
-	}
-	return []*v1alpha1.PacemakerConfig{r.config}
 }
 
 // writeFile is a SourceOptions.Write that no power cut interrupts.
@@ -69,17 +58,10 @@ func (w *world) refuse(err error) (relent func()) {
 }
 
 // isReady reports whether the node's config is known and in force.
-func (w *world) isReady() bool {
-	select {
-	case <-w.source.Ready():
-		return true
-	default:
-		return false
-	}
-}
+func (w *world) isReady() bool { return closed(w.source.Ready()) }
 
 func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
-	path := onDisk(t, remembered{config: disk("a", 3, 5)})
+	path := onDisk(t, disk("a", 3, 5))
 	inWorld(t, nil, func(w *world) {
 		relent := w.refuse(errors.New("the API server is away"))
 		w.source.configs.path = path
@@ -92,7 +74,7 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 		relent()
 		b := testObject("b", 1, 2, nil)
 		b.SetLabels(map[string]string{"not": "kept"})
-		w.create(b)
+		w.put(b)
 		w.hour()
 		w.inForce("b", OriginAPI, 1)
 		kept, err := keeper(path).load()
@@ -109,7 +91,7 @@ func TestSourceRemembersUntilTheAPIServerAnswers(t *testing.T) {
 }
 
 func TestSourceRemembersThatThereWasNone(t *testing.T) {
-	path := onDisk(t, remembered{})
+	path := onDisk(t)
 	inWorld(t, config("from-file", 0, nil), func(w *world) {
 		w.refuse(errors.New("the API server is away"))
 		assert.False(t, w.isReady())
@@ -121,7 +103,7 @@ func TestSourceRemembersThatThereWasNone(t *testing.T) {
 }
 
 func TestSourceForgetsTheRememberedConfigIfThereIsNone(t *testing.T) {
-	path := onDisk(t, remembered{config: disk("gone", 1, 1)})
+	path := onDisk(t, disk("gone", 1, 1))
 	inWorld(t, nil, func(w *world) {
 		w.source.configs.path = path
 		w.run()
@@ -155,11 +137,11 @@ func TestSourceRecallsTheLastGoodVersionOfABadObject(t *testing.T) {
 		"another of the same name": {"another", "", OriginNone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := onDisk(t, remembered{config: disk("a", 3, 5)})
+			path := onDisk(t, disk("a", 3, 5))
 			inWorld(t, nil, func(w *world) {
 				bad := testObject("a", 4, 0, nil)
 				bad.SetUID(c.uid)
-				w.create(bad)
+				w.put(bad)
 				w.source.configs.path = path
 				w.run()
 				w.inForce(c.name, c.origin, c.gen)
@@ -177,7 +159,8 @@ func TestSourceIsReadyIfTheAPIServerRefuses(t *testing.T) {
 		err  error
 		told bool
 	}{
-		"no CRD":   {apierrors.NewNotFound(what, ""), true},
+		// The API server's answer for a resource that it does not have.
+		"no CRD":   {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", what, "", "404 page not found", 0, true), true},
 		"no right": {apierrors.NewForbidden(what, "", errors.New("RBAC")), true},
 		"away":     {errors.New("connection refused"), false},
 		"starting": {apierrors.NewServiceUnavailable("starting"), false},
@@ -196,7 +179,7 @@ func TestSourceIsReadyIfTheAPIServerRefuses(t *testing.T) {
 					assert.NotContains(t, w.logged(), said)
 				}
 				relent()
-				w.create(testObject("a", 1, 2, nil))
+				w.put(testObject("a", 1, 2, nil))
 				w.hour()
 				w.inForce("a", OriginAPI, 1)
 			})
@@ -211,7 +194,7 @@ func TestSourceSaysOnceThatItCannotKeep(t *testing.T) {
 		w.source.configs.path = filepath.Join(path, "config.json")
 		w.logged()
 		w.run()
-		w.create(testObject("a", 1, 2, nil))
+		w.put(testObject("a", 1, 2, nil))
 		w.delete("a")
 		n := 0
 		for _, line := range w.logged() {
@@ -226,7 +209,7 @@ func TestSourceSaysOnceThatItCannotKeep(t *testing.T) {
 // A daemon that may read the configs but not its Node does not know its labels. It says so, and uses what it can.
 func TestSourceWithoutTheRightToReadItsNode(t *testing.T) {
 	t.Parallel()
-	path := onDisk(t, remembered{config: disk("kept", 3, 5)})
+	path := onDisk(t, disk("kept", 3, 5))
 	for name, c := range map[string]struct {
 		path, inForce string
 		origin        Origin
@@ -243,10 +226,10 @@ func TestSourceWithoutTheRightToReadItsNode(t *testing.T) {
 					return refused.Load(), nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("RBAC"))
 				})
 				w.source.configs.path = c.path
-				w.create(testObject("any", 1, 2, nil))
+				w.put(testObject("any", 1, 2, nil))
 				big := testObject("big", 1, 7, map[string]any{"size": "big"})
 				require.NoError(t, unstructured.SetNestedField(big.Object, int64(9), "spec", "priority"))
-				w.create(big)
+				w.put(big)
 				w.run()
 				w.hour()
 				assert.True(t, w.isReady())

@@ -3,8 +3,6 @@ package crd
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
@@ -110,14 +107,14 @@ func testObject(name string, generation, value int64, selector map[string]any) *
 	return u
 }
 
-func (w *world) create(u *unstructured.Unstructured) {
-	_, err := w.configs.Resource(v1alpha1.Resource).Create(w.t.Context(), u, metav1.CreateOptions{})
-	require.NoError(w.t, err)
-	synctest.Wait()
-}
-
-func (w *world) update(u *unstructured.Unstructured) {
-	_, err := w.configs.Resource(v1alpha1.Resource).Update(w.t.Context(), u, metav1.UpdateOptions{})
+// put creates or updates an object of either kind.
+func (w *world) put(u *unstructured.Unstructured) {
+	w.t.Helper()
+	api := w.configs.Resource(map[string]schema.GroupVersionResource{v1alpha1.Kind: v1alpha1.Resource, v1alpha1.PolicyKind: v1alpha1.PolicyResource}[u.GetKind()])
+	_, err := api.Create(w.t.Context(), u, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = api.Update(w.t.Context(), u, metav1.UpdateOptions{})
+	}
 	require.NoError(w.t, err)
 	synctest.Wait()
 }
@@ -158,27 +155,31 @@ func (w *world) logged() (lines []string) {
 
 func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
+		none := []string{"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'"}
 		w.run()
 		w.inForce("", OriginNone, 0)
-		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'"}, w.logged())
+		assert.Equal(t, none, w.logged())
 
-		w.create(testObject("everywhere", 1, 4, nil))
+		w.put(testObject("everywhere", 1, 4, nil))
 		w.inForce("everywhere", OriginAPI, 1)
 		assert.EqualValues(t, 4, *w.source.current.Load().Spec.ThrottleConfig.MaxConcurrent.Value)
 
 		small := testObject("small", 1, 1, map[string]any{"size": "small"})
 		require.NoError(t, unstructured.SetNestedField(small.Object, int64(5), "spec", "priority"))
-		w.create(small)
+		w.put(small)
 		w.inForce("everywhere", OriginAPI, 1)
 
 		w.relabel(map[string]string{"size": "small"})
 		w.inForce("small", OriginAPI, 1)
 
-		w.update(testObject("small", 2, 2, map[string]any{"size": "tiny"}))
+		w.put(testObject("small", 2, 2, map[string]any{"size": "tiny"}))
 		w.inForce("everywhere", OriginAPI, 1)
 
 		w.delete("everywhere")
 		w.inForce("", OriginNone, 0)
+		w.relabel(map[string]string{"size": "smaller"})
+		w.hour()
+		assert.Equal(t, none, w.logged(), "once")
 		assert.Len(t, w.told, 5, "each change is reported once")
 	})
 }
@@ -187,37 +188,18 @@ func TestSourceFollowsConfigsAndLabels(t *testing.T) {
 func TestSourceFollowsItsInstance(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.source.configs.Instance = "canary"
-		w.create(testObject("for-all-others", 1, 4, nil))
+		w.put(testObject("for-all-others", 1, 4, nil))
 		w.run()
 		w.inForce("", OriginNone, 0)
 
 		canary := testObject("for-canary", 1, 1, nil)
 		require.NoError(t, unstructured.SetNestedField(canary.Object, "canary", "spec", "instance"))
-		w.create(canary)
+		w.put(canary)
 		w.inForce("for-canary", OriginAPI, 1)
 
 		away := testObject("for-canary", 2, 1, nil)
-		w.update(away)
+		w.put(away)
 		w.inForce("", OriginNone, 0)
-	})
-}
-
-// When no config selects the node any more, this is logged once, and no pod is held.
-func TestSourceSaysOnceThatNoneSelectsTheNode(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
-		w.run()
-		w.inForce("big", OriginAPI, 1)
-		w.logged()
-
-		w.relabel(map[string]string{"size": "small"})
-		w.inForce("", OriginNone, 0)
-		w.relabel(map[string]string{"size": "smaller"})
-		w.hour()
-		assert.Equal(t, []string{"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'"}, w.logged())
-
-		w.relabel(map[string]string{"size": "big"})
-		w.inForce("big", OriginAPI, 1)
 	})
 }
 
@@ -226,7 +208,7 @@ func TestSourceFallsBackToTheFile(t *testing.T) {
 	inWorld(t, fallback, func(w *world) {
 		w.run()
 		w.inForce("from-file", OriginFile, 0)
-		w.create(testObject("a", 3, 1, nil))
+		w.put(testObject("a", 3, 1, nil))
 		w.inForce("a", OriginAPI, 3)
 		w.delete("a")
 		w.inForce("from-file", OriginFile, 0)
@@ -236,11 +218,11 @@ func TestSourceFallsBackToTheFile(t *testing.T) {
 func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.run()
-		w.create(testObject("a", 1, 2, nil))
+		w.put(testObject("a", 1, 2, nil))
 		w.logged()
 
 		bad := testObject("a", 2, 0, nil)
-		w.update(bad)
+		w.put(bad)
 		w.inForce("a", OriginAPI, 1)
 		assert.Equal(t, []string{
 			"error: PacemakerConfig a is invalid: its generation 1 stays in force: " +
@@ -248,10 +230,10 @@ func TestSourceKeepsTheLastGoodVersion(t *testing.T) {
 		}, w.logged())
 
 		bad.SetLabels(map[string]string{"touched": ""})
-		w.update(bad)
+		w.put(bad)
 		assert.Empty(t, w.logged(), "the same fault is logged once")
 
-		w.update(testObject("a", 3, 3, nil))
+		w.put(testObject("a", 3, 3, nil))
 		w.inForce("a", OriginAPI, 3)
 		assert.Equal(t, []string{"info: PacemakerConfig a is valid again"}, w.logged())
 		assert.Len(t, w.told, 3)
@@ -267,15 +249,15 @@ func TestSourceTreatsAVersionThatItFailsToReadAsInvalid(t *testing.T) {
 			return rules.Config(object)
 		}
 		w.run()
-		w.create(testObject("a", 1, 2, nil))
+		w.put(testObject("a", 1, 2, nil))
 		w.logged()
-		w.update(testObject("a", 2, 3, nil))
+		w.put(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 1)
 		assert.Equal(t, []string{"crd decode: unforeseen map[config:a]"}, w.panics)
 		assert.Equal(t, []string{
 			"error: PacemakerConfig a is invalid: its generation 1 stays in force: this version of pod-pacemaker fails to read it: unforeseen",
 		}, w.logged())
-		w.update(testObject("a", 3, 4, nil))
+		w.put(testObject("a", 3, 4, nil))
 		w.inForce("a", OriginAPI, 3)
 	})
 }
@@ -291,22 +273,22 @@ func TestSourceContinuesAfterAPanic(t *testing.T) {
 			told(e)
 		}
 		w.run()
-		w.create(testObject("a", 1, 2, nil))
+		w.put(testObject("a", 1, 2, nil))
 		synctest.Wait()
 		assert.Equal(t, []string{"crd decide: unforeseen map[]"}, w.panics)
-		w.update(testObject("a", 2, 3, nil))
+		w.put(testObject("a", 2, 3, nil))
 		w.inForce("a", OriginAPI, 2)
 	})
 }
 
 func TestSourceLeavesOutConfigsThatWereNeverValid(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.create(testObject("bad", 1, -1, nil))
+		w.put(testObject("bad", 1, -1, nil))
 		w.run()
 		w.inForce("", OriginNone, 0)
 		assert.Contains(t, w.logged()[0], "error: PacemakerConfig bad is invalid and ignored: no earlier version was valid: spec.throttleConfig.maxConcurrent.value: ")
 
-		w.create(testObject("good", 1, 1, nil))
+		w.put(testObject("good", 1, 1, nil))
 		w.inForce("good", OriginAPI, 1)
 	})
 }
@@ -314,13 +296,13 @@ func TestSourceLeavesOutConfigsThatWereNeverValid(t *testing.T) {
 func TestSourceInheritsNothingFromADeletedObject(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.run()
-		w.create(testObject("a", 1, 2, nil))
+		w.put(testObject("a", 1, 2, nil))
 		w.inForce("a", OriginAPI, 1)
 
 		// A watch that was interrupted sees one update instead of deletion and creation.
 		anew := testObject("a", 1, 0, nil)
 		anew.SetUID(types.UID("another"))
-		w.update(anew)
+		w.put(anew)
 		w.inForce("", OriginNone, 0)
 	})
 }
@@ -329,7 +311,7 @@ func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		u := testObject("newer", 1, 2, nil)
 		require.NoError(t, unstructured.SetNestedField(u.Object, "80", "spec", "throttleConfig", "gpu", "maxLoad"))
-		w.create(u)
+		w.put(u)
 		w.run()
 		w.inForce("newer", OriginAPI, 1)
 		assert.Equal(t, []string{
@@ -342,8 +324,8 @@ func TestSourceLeavesOutAFieldThatItDoesNotKnow(t *testing.T) {
 
 func TestSourceNamesTies(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
-		w.create(testObject("b", 1, 2, nil))
-		w.create(testObject("a", 1, 1, nil))
+		w.put(testObject("b", 1, 2, nil))
+		w.put(testObject("a", 1, 1, nil))
 		w.run()
 		w.inForce("a", OriginAPI, 1)
 		const tie = "warning: PacemakerConfigs of the same priority also select this node: b; a, the first by name, is in force"
@@ -356,7 +338,7 @@ func TestSourceNamesTies(t *testing.T) {
 func TestSourceWorksWithoutANodeObject(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		require.NoError(t, w.nodes.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", nodeName))
-		w.create(testObject("big", 1, 1, map[string]any{"size": "big"}))
+		w.put(testObject("big", 1, 1, map[string]any{"size": "big"}))
 		w.run()
 		w.inForce("", OriginNone, 0)
 		assert.Contains(t, w.logged()[0], "warning: the API server has no node node-1")
@@ -390,78 +372,6 @@ func TestSourceAsksForThisNodeOnly(t *testing.T) {
 	})
 }
 
-func TestSourceWaitsForTheDefinition(t *testing.T) {
-	fallback := config("from-file", 0, nil)
-	inWorld(t, fallback, func(w *world) {
-		var installed atomic.Bool
-		w.configs.PrependReactor("list", "pacemakerconfigs", func(clienttest.Action) (bool, runtime.Object, error) {
-			if installed.Load() {
-				return false, nil, nil
-			}
-			// The API server's answer for a resource that it does not have.
-			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
-		})
-		w.create(testObject("a", 1, 1, nil))
-		w.run()
-		w.hour()
-		w.inForce("from-file", OriginFile, 0)
-		assert.False(t, w.source.decided, "the API server has not answered")
-		assert.Equal(t, []string{
-			"warning: the API server does not know PacemakerConfigs: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does: the server could not find the requested resource",
-		}, w.logged(), "it is logged once in an hour")
-
-		installed.Store(true)
-		w.hour()
-		w.inForce("a", OriginAPI, 1)
-		// The list says what is in force, the watch after it that all is well. They come in any order.
-		assert.ElementsMatch(t, []string{"info: watching PacemakerConfigs again"}, w.logged())
-	})
-}
-
-func TestSourceKeepsEverythingWhileTheServerIsAway(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		var away atomic.Bool
-		refuse := func(clienttest.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, apierrors.NewServiceUnavailable("starting")
-		}
-		var watches []watch.Interface
-		w.configs.PrependReactor("list", "*", refuse)
-		w.configs.PrependWatchReactor("*", func(a clienttest.Action) (bool, watch.Interface, error) {
-			if away.Load() {
-				return true, nil, apierrors.NewServiceUnavailable("starting")
-			}
-			watching, err := w.configs.Tracker().Watch(a.GetResource(), a.GetNamespace())
-			watches = append(watches, watching)
-			return true, watching, err
-		})
-		w.create(testObject("a", 1, 1, nil))
-		w.run()
-		w.inForce("a", OriginAPI, 1)
-		w.logged()
-
-		away.Store(true)
-		for _, watching := range watches {
-			watching.Stop()
-		}
-		require.NoError(t, w.configs.Tracker().Delete(v1alpha1.Resource, "", "a"))
-		w.hour()
-		w.inForce("a", OriginAPI, 1)
-		assert.ElementsMatch(t, []string{
-			"warning: cannot watch PacemakerConfigs: using the last known objects; trying again until it works: starting",
-			"warning: cannot watch StartPolicies: using the last known objects; trying again until it works: starting",
-		}, w.logged())
-
-		away.Store(false)
-		w.hour()
-		w.inForce("", OriginNone, 0)
-		assert.ElementsMatch(t, []string{
-			"info: watching PacemakerConfigs again",
-			"info: watching StartPolicies again",
-			"warning: no PacemakerConfig selects this node, so no pod is held: compare its labels with the nodeSelectors in 'kubectl get pacemakerconfigs -o yaml'",
-		}, w.logged())
-	})
-}
-
 func TestTheCacheKeepsLittle(t *testing.T) {
 	t.Parallel()
 	u := testObject("a", 1, 1, nil)
@@ -480,4 +390,28 @@ func TestTheCacheKeepsLittle(t *testing.T) {
 	full.Status.Images = []corev1.ContainerImage{{Names: []string{"large"}}}
 	full.Annotations = map[string]string{"a": "b"}
 	assert.Equal(t, node(map[string]string{"size": "big"}), trimNode(full))
+}
+
+func TestSourceReportsEveryVersionOfTheNode(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		says := func(message string) {
+			t.Helper()
+			n := node(nil)
+			n.Spec.Taints = []corev1.Taint{{Key: message}}
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: message}}
+			_, err := w.nodes.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		var heard []string
+		w.onNode = func(n *corev1.Node) {
+			require.Len(t, n.Status.Conditions, 1)
+			require.Len(t, n.Spec.Taints, 1)
+			heard = append(heard, n.Status.Conditions[0].Message)
+		}
+		says("before")
+		w.run()
+		says("after")
+		assert.Equal(t, []string{"before", "after"}, heard)
+	})
 }

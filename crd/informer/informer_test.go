@@ -338,19 +338,6 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestAWatchThatIsForbiddenAfterAnotherFaultIsLogged(t *testing.T) {
-	t.Parallel()
-	with(t, &server{err: errRefused}, func(t *testing.T, b *bed) {
-		sleep(2 * time.Minute)
-		require.Len(t, b.said(), 1)
-		b.server.has(apierrors.NewForbidden(thing, "", nil))
-		sleep(2 * time.Minute)
-		said := b.said()
-		require.Len(t, said, 1)
-		require.Contains(t, said[0], "not allowed to watch things")
-	})
-}
-
 // A watch that ends before its time is followed by a list, however it ends: nobody knows what is on the other side of the
 // next connection. That is no failure while the API server answers.
 func TestTheEndOfAWatch(t *testing.T) {
