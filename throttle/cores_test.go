@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -71,40 +70,6 @@ func TestTheLowerOfCoresAndTheAdaptiveLimitCounts(t *testing.T) {
 	n = newNode(t, Settings{MaxConcurrent: 50, CountCores: true, Adaptive: &adaptive.Settings{Cores: 1, Max: 1}, StartTimeout: time.Hour})
 	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a")
-}
-
-// Pods come and go at random. The cores in use never exceed those of the node, except for a start that runs alone.
-// The next pod is held only if it does not fit.
-func TestCoresAreNeverExceededNorLeftIdle(t *testing.T) {
-	t.Parallel()
-	const most, rounding = 3, 1e-6
-	rng := rand.New(rand.NewPCG(1, 2))
-	n := newNode(t, Settings{MaxConcurrent: most, CountCores: true, StartTimeout: 24 * time.Hour, MaxWait: 24 * time.Hour, NoProgressAfter: -1})
-	known := map[string]float64{}
-	for i := range 2000 {
-		if s := n.l.Snapshot(n.now); len(s.Starting) > 0 && rng.IntN(2) == 0 {
-			n.end(s.Starting[rng.IntN(len(s.Starting))].UID, reasons.Ready)
-		} else {
-			uid := fmt.Sprint(i)
-			known[uid] = 0.05 + 2*rng.Float64()
-			if rng.IntN(20) == 0 {
-				known[uid] = 4
-			}
-			n.joinKnown(uid, peak(known[uid]))
-		}
-		n.pass(time.Second)
-		s, sum := n.l.Snapshot(n.now), 0.0
-		for _, v := range s.Starting {
-			sum += known[v.UID]
-		}
-		if len(s.Starting) > 1 {
-			require.LessOrEqual(t, sum, most+rounding)
-		}
-		if len(s.Waiting) > 0 {
-			require.NotEmpty(t, s.Starting)
-			require.Greater(t, sum+known[s.Waiting[0].UID], most-rounding)
-		}
-	}
 }
 
 func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {

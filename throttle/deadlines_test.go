@@ -90,13 +90,6 @@ func TestAPolicyShortensMaxWait(t *testing.T) {
 	n.requireState("selected", Starting, reasons.MaxWait)
 }
 
-func TestMaxWaitIsTenMinutesUnlessSet(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
-	n.joinAndWait("holder", "a")
-	require.Equal(t, t0.Add(Settings{}.WithDefaults().MaxWait), n.pass(0))
-}
-
 func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
@@ -109,16 +102,6 @@ func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
 	n.requireState("b", Starting, reasons.MaxWait)
-}
-
-func TestSetPriorityReportsThatTheNextTimeMayHaveChanged(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
-	n.joinAndWait("holder", "a")
-	n.l.Changed()
-	n.l.Lookup("a").SetPriority(n.now, 0, 30*time.Second)
-	require.True(t, n.l.Changed(), "else Advance would be called too late")
-	require.Equal(t, t0.Add(30*time.Second), n.pass(0))
 }
 
 func TestMaxWaitAdmitsOnlyPresentPods(t *testing.T) {
@@ -221,13 +204,6 @@ func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 	require.Equal(t, []string{"Started/Stuck a", "Started/Stuck x", "Starting/WithinLimits b"}, n.kinds())
 	n.end("a", reasons.Ready)
 	n.requireState("a", Started, reasons.Stuck)
-}
-
-func TestAStartTakesFiveMinutesAtMostUnlessSet(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
-	n.joinAndWait("a")
-	require.Equal(t, t0.Add(Settings{}.WithDefaults().StartTimeout), n.pass(0))
 }
 
 func TestATicketWhosePodDoesNotComeBackIsAbandoned(t *testing.T) {

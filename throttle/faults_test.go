@@ -46,18 +46,6 @@ func TestAStreamOfSmallPodsDoesNotStarveALargePod(t *testing.T) {
 	require.True(t, started)
 }
 
-func TestAReservationIsNotKeptForAPodThatNeverComes(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, throttle.Settings{}, nil)
-	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
-	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
-	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Admitted)
-	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
-	require.False(t, comes.TryStart(p.now).Admitted, "the reservation is kept")
-	p.pass(20 * time.Second)
-	require.True(t, comes.TryStart(p.now).Admitted)
-}
-
 // After 5 seconds, the load average of one minute shows 8 % of a start.
 func TestADebtOfTheLoadAverageDecaysAsTheAverageRises(t *testing.T) {
 	t.Parallel()

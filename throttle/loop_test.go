@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -122,48 +121,5 @@ func TestTheOwnerWakesThePodsThatAPolicyHeld(t *testing.T) {
 			c.then(o)
 			require.Zero(t, o.decides(b))
 		})
-	}
-}
-
-// A herd under both limits takes as long as the limits allow, and no longer.
-func TestAHerdIsAsFastAsTheLimitsAllow(t *testing.T) {
-	t.Parallel()
-	const pods, slots, start = 60, 4, 10 * time.Second
-	for fill, want := range map[time.Duration]time.Duration{
-		0:               pods / slots * start,
-		3 * time.Second: (pods-1)*3*time.Second + start,
-	} {
-		o := &owner{Limiter: New(t0, Settings{MaxConcurrent: slots, FillEvery: fill, MaxWait: time.Hour}), now: t0}
-		waiting, ends := map[*Ticket]bool{}, map[*Ticket]time.Time{}
-		for i := range pods {
-			ticket := o.Join(t0, Request{UID: fmt.Sprint(i)})
-			ticket.Wait(t0)
-			waiting[ticket] = true
-		}
-		for len(waiting)+len(ends) > 0 {
-			first := o.now.Add(time.Hour)
-			for _, at := range ends {
-				if at.Before(first) {
-					first = at
-				}
-			}
-			o.until(first, func() (admits bool) {
-				for ticket := range waiting {
-					if decided(ticket) {
-						admits, ends[ticket] = true, o.now.Add(start)
-						delete(waiting, ticket)
-					}
-				}
-				return admits
-			})
-			for ticket, at := range ends {
-				if !o.now.Before(at) {
-					ticket.End(o.now, reasons.Ready)
-					ticket.StopWaiting(o.now)
-					delete(ends, ticket)
-				}
-			}
-		}
-		require.InDelta(t, want.Seconds(), o.now.Sub(t0).Seconds(), 0.01)
 	}
 }

@@ -3,7 +3,6 @@ package throttle
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -90,18 +89,6 @@ func TestAnAbsentPodBlocksNoOtherPod(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, absent.TryStart(n.now), "it comes back and finds a free slot")
 }
 
-func TestAPodThatComesBackHasItsOldPlace(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
-	early := n.join("early")
-	n.pass(time.Second)
-	n.joinAndWait("late")
-	early.Wait(n.now)
-	n.end("holder", reasons.Ready)
-	n.requireStarting("early")
-}
-
 func TestAPodHasOneTicketAtATime(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1})
@@ -119,21 +106,6 @@ func TestAPodHasOneTicketAtATime(t *testing.T) {
 		n.join("other").End(n.now, reasons.Deleted)
 	}
 	require.Same(t, second, n.l.Lookup("a"))
-}
-
-func TestEndedTicketsAreForgottenBeyondTheBound(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
-	n.joinAndWait("first")
-	n.end("first", reasons.Ready)
-	n.l.Finished(n.now, "first")
-	for i := range endedKept {
-		n.join(strings.Repeat("x", i+1)).End(n.now, reasons.Deleted)
-	}
-	require.Nil(t, n.l.Lookup("first"))
-	require.NotNil(t, n.l.Lookup("x"))
-	require.Len(t, n.l.Recent(), endedKept)
-	require.Len(t, n.l.groups.pods, endedKept)
 }
 
 func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
@@ -191,17 +163,6 @@ func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
 	n.requireWaiting("urgent", "first", "first-by-mistake", "once", "twice", "often", "more-often")
 	v, _ := n.l.View(n.now, "more-often")
 	require.Equal(t, 80, v.Repeats)
-}
-
-func TestARepeatedStartWaitsNoLongerThanItsMaxWait(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.joinAndWait("holder")
-	n.l.Join(n.now, Request{UID: "crashes", Repeats: 9}).Wait(n.now)
-	n.pass(time.Second)
-	n.joinAndWait("a", "b", "c")
-	n.pass(59 * time.Second)
-	n.requireState("crashes", Starting, reasons.MaxWait)
 }
 
 func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {

@@ -389,7 +389,6 @@ func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, RetriedSoon))
 }
 
-// reserveGrouped asks for n new pods of a group. It returns the last answer and the number of reservations.
 // The same image may do other work in the next herd.
 func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
 	t.Parallel()
@@ -407,6 +406,7 @@ func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
 	require.Equal(t, all, n.reserve("pod", all), "what ended in this herd teaches")
 }
 
+// reserveGrouped asks for n new pods of a group. It returns the last answer and the number of reservations.
 func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
 	for i := range pods {
 		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})

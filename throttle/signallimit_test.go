@@ -22,58 +22,23 @@ func (n *node) measure(signal Signal, value float64) {
 
 func TestASignalHoldsStartsBackUntilItIsBelowItsBound(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		settings Settings
-		signal   Signal
-		want     Held
-	}{
-		"cpu": {
-			Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}}, SignalCPU,
-			Held{Reason: reasons.CPULoad, Signal: SignalCPU, Measured: 80, Threshold: 80},
-		},
-		"iowait": {
-			Settings{Signals: SignalLimits{SignalIOWait: {Max: 80}}}, SignalIOWait,
-			Held{Reason: reasons.IOLoad, Signal: SignalIOWait, Measured: 80, Threshold: 80},
-		},
-		"load": {
-			Settings{Signals: SignalLimits{SignalLoad: {Max: 80}}}, SignalLoad,
-			Held{Reason: reasons.LoadAverage, Signal: SignalLoad, Measured: 80, Threshold: 80},
-		},
-		"cpu pressure": {
-			Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 80}}, MinUtilization: -1}, SignalCPUPressure,
-			Held{Reason: reasons.Pressure, Signal: SignalCPUPressure, Measured: 80, Threshold: 80},
-		},
-		"memory pressure": {
-			Settings{Signals: SignalLimits{SignalMemoryPressure: {Max: 80}}}, SignalMemoryPressure,
-			Held{Reason: reasons.Pressure, Signal: SignalMemoryPressure, Measured: 80, Threshold: 80},
-		},
-		"full memory pressure": {
-			Settings{Signals: SignalLimits{SignalMemoryFull: {Max: 80}}}, SignalMemoryFull,
-			Held{Reason: reasons.Pressure, Signal: SignalMemoryFull, Measured: 80, Threshold: 80},
-		},
-		"io pressure": {
-			Settings{Signals: SignalLimits{SignalIOPressure: {Max: 80}}}, SignalIOPressure,
-			Held{Reason: reasons.Pressure, Signal: SignalIOPressure, Measured: 80, Threshold: 80},
-		},
-		"full io pressure": {
-			Settings{Signals: SignalLimits{SignalIOFull: {Max: 80}}}, SignalIOFull,
-			Held{Reason: reasons.Pressure, Signal: SignalIOFull, Measured: 80, Threshold: 80},
-		},
+	for signal, reason := range map[Signal]reasons.Reason{
+		SignalCPU: reasons.CPULoad, SignalIOWait: reasons.IOLoad, SignalLoad: reasons.LoadAverage, SignalCPUPressure: reasons.Pressure,
+		SignalMemoryPressure: reasons.Pressure, SignalMemoryFull: reasons.Pressure, SignalIOPressure: reasons.Pressure, SignalIOFull: reasons.Pressure,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, c.settings)
+			s := Settings{MinUtilization: -1} // so that the pressure of the CPUs counts alone
+			s.Signals[signal].Max = 80
+			n := newNode(t, s)
 			require.True(t, n.watched())
-			n.measure(c.signal, 80)
-			d := n.join("a").TryStart(n.now)
-			require.False(t, d.Admitted)
-			require.Equal(t, c.want, d.Held)
-			require.Equal(t, c.want.Reason, d.Reason)
+			n.measure(signal, 80)
+			require.Equal(t, Decision{Reason: reason, Held: Held{Reason: reason, Signal: signal, Measured: 80, Threshold: 80}}, n.join("a").TryStart(n.now))
 
 			b := n.joinAndWait("b")
 			n.pass(time.Second)
 			require.False(t, decided(b))
-			n.measure(c.signal, 79.9)
+			n.measure(signal, 79.9)
 			n.requireState("b", Starting, reasons.WithinLimits)
 		})
 	}

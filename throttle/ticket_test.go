@@ -60,30 +60,6 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 	}
 }
 
-func TestATicketEndsOnce(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a")
-	n.end("a", reasons.Ready)
-	n.kinds()
-	n.end("a", reasons.Deleted)
-	n.requireState("a", Started, reasons.Ready)
-	require.Empty(t, n.kinds())
-}
-
-func TestAnExemptStartTakesASlotIfOneIsFree(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.join("a").StartExempt(n.now)
-	n.requireState("a", Starting, reasons.Exempt)
-	v, _ := n.l.View(n.now, "a")
-	require.True(t, v.Slot)
-	b := n.joinAndWait("b")
-	require.False(t, decided(b), "the exempt start holds the slot")
-	n.end("a", reasons.Ready)
-	n.requireStarting("b")
-}
-
 func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5})
