@@ -71,7 +71,8 @@ func TestRunPacesAndReports(t *testing.T) {
 	assert.Contains(t, all, `"registrationTimeoutSeconds": 3600,`)
 	assert.Contains(t, status, "STARTING 1 of 1\n")
 	assert.Contains(t, status, "WAITING 1, the longest for ")
-	assert.Contains(t, status, "refused   1 at the sandbox (now up to 59 more), 0 at the container\n")
+	// One more is allowed each second, so the refusal may be over on a slow machine.
+	assert.Regexp(t, `refused   1 at the sandbox \(now up to (59|60) more\), 0 at the container\n`, status)
 }
 
 // oneAtATime is a configuration that admits one start at a time. Without noProgressAfter, the daemon lends no second slot
