@@ -25,9 +25,10 @@ var identity = regexp.MustCompile(`[0-9a-f]{64}|cni-[0-9a-f-]{36}`)
 // such namespaces, and three shims, one of each of these kinds. No process ran in any of them.
 //
 // assertNothingLeft tolerates only what the daemon cannot have caused: a mount or a cgroup of a
-// sandbox that no plugin saw, and a shim of a sandbox whose last container did not wait or was
-// admitted in the end. Nothing may remain of other sandboxes. No process, hook or file may remain,
-// and no sandbox or container that CRI lists.
+// sandbox that no plugin saw, a shim of a sandbox whose last container did not wait or was
+// admitted in the end, and a shim whose task containerd deleted twice at the same time, by its log.
+// Nothing may remain of other sandboxes. No process, hook or file may remain, and no sandbox or
+// container that CRI lists.
 func (d *daemon) assertNothingLeft(t *testing.T, before remains) (kinds map[string]int) {
 	t.Helper()
 	var ours, forgotten []string
@@ -60,6 +61,10 @@ func (d *daemon) assertNothingLeft(t *testing.T, before remains) (kinds map[stri
 // heard is what the log of a daemon says of sandboxes.
 type heard struct {
 	log string
+	// deletedTwice are the sandboxes that failed, and whose task containerd therefore deleted twice at
+	// the same time. If the second request finds the task deleted but still listed, the shim ignores the
+	// request to end, and containerd closes its only connection to it.
+	deletedTwice map[string]bool
 	// waited are the sandboxes that were refused, or whose last container was refused or has a hook
 	// that was not admitted. A container that was refused has never had a task, so it leaves nothing
 	// to the next try in its sandbox.
@@ -69,14 +74,21 @@ type heard struct {
 var (
 	// A refusal, and a container that is made, waiting or not.
 	triedLine = regexp.MustCompile(`msg="pod [^"]+(is refused at the|waits in the gate|: the runtime makes a container)[^"]*" (?:container_id=(\w+) )?.*sandbox_id=(\w+)`)
-	letInLine = regexp.MustCompile(`msg="start of pod [^"]+ admitted after [^"]+" container_id=(\w+)`)
+	// This is from containerd's log.
+	deletedTwiceLine = regexp.MustCompile(`msg="failed to delete task" error="[^"]*cannot delete a deleted process[^"]*" id=(\w+)`)
+	letInLine        = regexp.MustCompile(`msg="start of pod [^"]+ admitted after [^"]+" container_id=(\w+)`)
 )
 
 func (d *daemon) heard(t *testing.T) heard {
 	t.Helper()
 	log, err := os.ReadFile(d.LogFile())
 	require.NoError(t, err)
-	h := heard{log: string(log), waited: map[string]bool{}}
+	runtimeLog, err := os.ReadFile(node.Containerd.LogFile())
+	require.NoError(t, err)
+	h := heard{log: string(log), deletedTwice: map[string]bool{}, waited: map[string]bool{}}
+	for _, m := range deletedTwiceLine.FindAllStringSubmatch(string(runtimeLog), -1) {
+		h.deletedTwice[m[1]] = true
+	}
 	letIn := map[string]bool{}
 	for _, m := range letInLine.FindAllStringSubmatch(h.log, -1) {
 		letIn[m[1]] = true
@@ -99,7 +111,7 @@ func (h heard) notCausedByDaemon(line string) bool {
 	case id == "":
 		return false
 	case kind == "shim":
-		return !h.waited[id]
+		return !h.waited[id] || h.deletedTwice[id]
 	}
 	return (kind == "mount" || kind == "cgroup") && !strings.Contains(h.log, id)
 }
