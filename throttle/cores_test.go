@@ -21,9 +21,7 @@ func (n *node) joinKnown(uid string, cost *costs.Cost) {
 }
 
 func TestCoresAreCountedInPlaceOfPods(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true})
-	n.joinAndWait("unknown")
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true}, "unknown")
 	for i := range 5 {
 		n.joinKnown(fmt.Sprint("light-", i), peak(0.25))
 	}
@@ -39,8 +37,7 @@ func TestCoresAreCountedInPlaceOfPods(t *testing.T) {
 }
 
 func TestAStartThatExceedsTheCoresStartsAlone(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true})
 	n.joinKnown("light", peak(0.5))
 	n.joinKnown("great", peak(3))
 	n.joinKnown("behind", peak(0.5))
@@ -53,8 +50,7 @@ func TestAStartThatExceedsTheCoresStartsAlone(t *testing.T) {
 }
 
 func TestAStartThatOnlyWaitsCountsALittle(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, CountCores: true})
+	n := testNode(t, Settings{MaxConcurrent: 1, CountCores: true})
 	for i := range 25 {
 		n.joinKnown(fmt.Sprint(i), peak(0))
 	}
@@ -62,8 +58,7 @@ func TestAStartThatOnlyWaitsCountsALittle(t *testing.T) {
 }
 
 func TestTheLowerOfCoresAndTheAdaptiveLimitCounts(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true, Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
 	n.joinAndWait("a", "b", "c")
 	n.requireStarting("a", "b")
 
@@ -73,8 +68,7 @@ func TestTheLowerOfCoresAndTheAdaptiveLimitCounts(t *testing.T) {
 }
 
 func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Minute, StartTimeout: time.Hour, NoProgressAfter: -1})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Minute, StartTimeout: time.Hour, NoProgressAfter: -1})
 	for i := range 10 {
 		n.joinAndWait(fmt.Sprint(i))
 	}
@@ -97,8 +91,7 @@ func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
 
 // The next start fits into the cores that are left when it is the turn of one that is overdue and does not.
 func TestAnOverdueStartExceedsTheCoresThoughTheNextWouldFit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 4, CountCores: true, MaxWait: time.Minute})
+	n := testNode(t, Settings{MaxConcurrent: 4, CountCores: true, MaxWait: time.Minute})
 	for uid, cores := range map[string]float64{"holder": 2.5, "leaves": 1.5} {
 		n.joinKnown(uid, peak(cores))
 	}
@@ -121,8 +114,7 @@ func TestAnOverdueStartExceedsTheCoresThoughTheNextWouldFit(t *testing.T) {
 }
 
 func TestCoresAreGivenInTheCurrentOrder(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, FillEvery: time.Minute, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true, FillEvery: time.Minute, StartTimeout: time.Hour, MaxWait: time.Hour})
 	n.joinKnown("first", peak(1))
 	n.joinKnown("light", peak(0.5))
 	n.joinKnown("lighter", peak(0.5))
@@ -139,8 +131,7 @@ func TestCoresAreGivenInTheCurrentOrder(t *testing.T) {
 }
 
 func TestAllStartsCountTheirCores(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Hour})
 	n.l.Adopt(n.now, Request{UID: "adopted", Profile: Profile{Cost: peak(1.5)}}, n.now)
 	n.l.Join(n.now, Request{UID: "exempt", Profile: Profile{Cost: peak(0.4)}}).StartExempt(n.now)
 	n.l.Join(n.now, Request{UID: "beyond", Profile: Profile{Cost: peak(1)}}).StartExempt(n.now)
@@ -157,8 +148,7 @@ func TestAllStartsCountTheirCores(t *testing.T) {
 
 // A start that ended Stuck counts against its flow for some time. After that, another ticket may be next.
 func TestTheNextTicketMayChangeWhenAStuckStartIsForgotten(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Minute, MaxWait: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true, StartTimeout: time.Minute, MaxWait: time.Hour})
 	join := func(uid, flow string, cores float64) {
 		n.l.Join(n.now, Request{UID: uid, Flow: flow, Arrived: t0, Profile: Profile{Cost: peak(cores)}}).Wait(n.now)
 	}
@@ -186,8 +176,7 @@ func (n *node) slotsHeld() map[string]bool {
 }
 
 func TestASlotIsLentBeyondTheCores(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, CountCores: true, StartTimeout: time.Hour, NoProgressAfter: 10 * time.Second})
+	n := testNode(t, Settings{MaxConcurrent: 1, CountCores: true, StartTimeout: time.Hour, NoProgressAfter: 10 * time.Second})
 	n.joinAndWait("hangs", "b", "c", "d")
 	n.l.Lookup("hangs").SetStalled(n.now, n.now)
 	n.pass(9 * time.Second)

@@ -11,9 +11,7 @@ import (
 )
 
 func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "holder")
 	n.l.Join(n.now, Request{UID: "young", Priority: 9}).Wait(n.now)
 	n.l.Join(n.now, Request{UID: "old", Arrived: t0.Add(-time.Second)}).Wait(n.now)
 
@@ -31,9 +29,7 @@ func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
 }
 
 func TestAnOverduePodThatIsNextStartsWithinTheLimits(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.joinAndWait("holder", "a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "holder", "a", "b")
 	n.pass(time.Minute)
 	n.requireState("a", Starting, reasons.MaxWait)
 	n.l.Configure(n.now, Settings{MaxConcurrent: 9, MaxWait: time.Minute, StartTimeout: time.Hour})
@@ -41,9 +37,7 @@ func TestAnOverduePodThatIsNextStartsWithinTheLimits(t *testing.T) {
 }
 
 func TestNoSlotIsKeptForTheQueueIfAllPodsAreOverdue(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "holder")
 	for i, uid := range []string{"first", "old", "urgent"} {
 		n.l.Join(n.now, Request{UID: uid, Priority: int32(i / 2), Arrived: t0.Add(time.Duration(i-9) * time.Second)}).Wait(n.now)
 	}
@@ -61,8 +55,7 @@ func TestTheShorterOfTwoMaxWaitsCounts(t *testing.T) {
 		{all: time.Minute, own: 30 * time.Second},
 		{all: 30 * time.Second, own: time.Hour}, // a tenth of a long activeDeadlineSeconds
 	} {
-		n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: c.all})
-		n.joinAndWait("holder")
+		n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: c.all}, "holder")
 		n.l.Join(n.now, Request{UID: "a", MaxWait: c.own}).Wait(n.now)
 		n.pass(29 * time.Second)
 		n.requireStarting("holder")
@@ -72,8 +65,7 @@ func TestTheShorterOfTwoMaxWaitsCounts(t *testing.T) {
 }
 
 func TestAPolicyShortensMaxWait(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: 10 * time.Minute, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: 10 * time.Minute, StartTimeout: time.Hour})
 	policy := func(most time.Duration) { n.l.SetPolicies(n.now, map[string]GroupLimits{"p": {MaxWait: most}}) }
 	policy(4 * time.Minute)
 	n.joinAndWait("holder")
@@ -91,9 +83,7 @@ func TestAPolicyShortensMaxWait(t *testing.T) {
 }
 
 func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
-	n.joinAndWait("holder", "a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour}, "holder", "a", "b")
 	n.pass(time.Minute)
 
 	n.l.Lookup("a").SetPriority(n.now, 0, 30*time.Second)
@@ -105,9 +95,7 @@ func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 }
 
 func TestMaxWaitAdmitsOnlyPresentPods(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Second, StartTimeout: time.Hour})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Second, StartTimeout: time.Hour}, "holder")
 	absent := n.join("absent")
 	n.pass(time.Minute)
 	n.requireWaiting("absent")
@@ -115,9 +103,7 @@ func TestMaxWaitAdmitsOnlyPresentPods(t *testing.T) {
 }
 
 func TestAProcessThatCanWaitNoLongerIsNotAdmittedOverTheLimit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	a, b := n.joinAndWait("a"), n.joinAndWait("b")
 	for ahead, ticket := range []*Ticket{a, b} {
 		d := ticket.DeadlineReached(n.now)
@@ -137,17 +123,14 @@ func TestAProcessThatCanWaitNoLongerIsNotAdmittedOverTheLimit(t *testing.T) {
 }
 
 func TestDeadlineReachedServesTheQueueBeforeTheDeadline(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.joinAndWait("starter")
+	n := testNode(t, Settings{FillEvery: time.Minute}, "starter")
 	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
 	a := n.joinAndWait("a")
 	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
 	require.Equal(t, reasons.GateExpired, a.DeadlineReached(n.now).Reason)
 	n.requireState("urgent", Starting, reasons.WithinLimits)
 
-	n = newNode(t, Settings{FillEvery: time.Minute})
-	n.joinAndWait("starter")
+	n = newNode(t, Settings{FillEvery: time.Minute}, "starter")
 	a = n.joinAndWait("a")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
 }
@@ -177,9 +160,7 @@ func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
 }
 
 func TestDeadlinesExceedALoweredLimitOneAtATime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.joinAndWait("a", "b", "c", "d", "e")
+	n := testNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour}, "a", "b", "c", "d", "e")
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.pass(2 * time.Minute)
 	n.requireStarting("a", "b", "c", "d")
@@ -191,9 +172,7 @@ func TestDeadlinesExceedALoweredLimitOneAtATime(t *testing.T) {
 }
 
 func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute})
-	n.joinAndWait("a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute}, "a", "b")
 	n.join("x").StartExempt(n.now)
 	require.Equal(t, t0.Add(time.Minute), n.pass(time.Minute-1))
 	n.requireStarting("a", "x")
@@ -207,9 +186,7 @@ func TestAStartThatTakesTooLongIsStuck(t *testing.T) {
 }
 
 func TestATicketWhosePodDoesNotComeBackIsAbandoned(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.joinAndWait("holder", "present")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour}, "holder", "present")
 	a, b := n.join("a"), n.join("b")
 	n.pass(9 * time.Minute)
 	b.TryStart(n.now)
@@ -224,8 +201,7 @@ func TestATicketWhosePodDoesNotComeBackIsAbandoned(t *testing.T) {
 }
 
 func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Second})
+	n := testNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Second})
 	require.True(t, n.pass(0).IsZero())
 	n.joinAndWait("a")
 	n.end("a", reasons.Ready)
@@ -234,9 +210,7 @@ func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
 
 // For a caller that has found the limits wrong.
 func TestAStartWhateverTheLimitsSay(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour})
-	n.joinAndWait("holder", "a")
+	n := testNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour}, "holder", "a")
 	n.requireStarting("holder")
 	n.l.SetFrozen(n.now, true)
 	require.True(t, n.l.StartAnyway(n.now, "a", reasons.LastResort))

@@ -10,8 +10,7 @@ import (
 )
 
 func TestEventsTellTheLifeOfAStart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	a, b := n.joinAndWait("a"), n.joinAndWait("b")
 	n.pass(3 * time.Second)
 	n.end("a", reasons.Ready)
@@ -36,8 +35,7 @@ func TestEventsTellTheLifeOfAStart(t *testing.T) {
 }
 
 func TestChangedReportsEveryEvent(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute, MaxWait: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Minute, MaxWait: time.Hour})
 	told := func(what string) {
 		t.Helper()
 		require.True(t, n.l.Changed(), what)

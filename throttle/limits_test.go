@@ -11,9 +11,7 @@ import (
 )
 
 func TestConcurrencyLimitIsChangedLive(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 3})
-	n.joinAndWait("a", "b", "c", "d", "e")
+	n := testNode(t, Settings{MaxConcurrent: 3}, "a", "b", "c", "d", "e")
 	n.requireStarting("a", "b", "c")
 
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1})
@@ -32,9 +30,7 @@ func TestConcurrencyLimitIsChangedLive(t *testing.T) {
 }
 
 func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: 10 * time.Second, Burst: 2})
-	n.joinAndWait("a", "b", "c", "d")
+	n := testNode(t, Settings{FillEvery: 10 * time.Second, Burst: 2}, "a", "b", "c", "d")
 	n.requireStarting("a", "b")
 	d := n.join("e").TryStart(n.now)
 	require.Equal(t, reasons.Rate, d.Reason)
@@ -53,16 +49,12 @@ func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
 }
 
 func TestBurstBelowOneCountsAsOne(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Second, Burst: -3})
-	n.joinAndWait("a", "b")
+	n := testNode(t, Settings{FillEvery: time.Second, Burst: -3}, "a", "b")
 	n.requireStarting("a")
 }
 
 func TestTokensAreKeptOverConfigure(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute, Burst: 3})
-	n.joinAndWait("a", "b", "c", "d")
+	n := testNode(t, Settings{FillEvery: time.Minute, Burst: 3}, "a", "b", "c", "d")
 	n.requireStarting("a", "b", "c")
 
 	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 3, MaxConcurrent: 9})
@@ -77,8 +69,7 @@ func TestTokensAreKeptOverConfigure(t *testing.T) {
 }
 
 func TestALowerBurstCapsTheTokens(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute, Burst: 5})
+	n := testNode(t, Settings{FillEvery: time.Minute, Burst: 5})
 	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 1})
 	n.joinAndWait("a", "b")
 	n.requireStarting("a")
@@ -86,8 +77,7 @@ func TestALowerBurstCapsTheTokens(t *testing.T) {
 
 // Two callers may read the clock in one order and take the lock in the other.
 func TestALateCallerWithAnEarlierTimeFillsNoToken(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Second, Burst: 2})
+	n := testNode(t, Settings{FillEvery: time.Second, Burst: 2})
 	require.True(t, n.join("a").TryStart(t0.Add(10*time.Second)).Admitted)
 	require.True(t, n.join("b").TryStart(t0.Add(5*time.Second)).Admitted)
 	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Admitted)
@@ -98,8 +88,7 @@ func TestALateCallerWithAnEarlierTimeFillsNoToken(t *testing.T) {
 func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {
 	t.Parallel()
 	s := Settings{FillEvery: time.Minute, Burst: 3}
-	n := newNode(t, s)
-	n.joinAndWait("a", "b", "c")
+	n := newNode(t, s, "a", "b", "c")
 	n.l.Configure(n.now, Settings{})
 	n.joinAndWait("off")
 	n.requireStarting("a", "b", "c", "off")
@@ -119,8 +108,7 @@ func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {
 
 // Many pods are overdue, and their starts are short. Beside the tokens, they take one start in the time of a token.
 func TestOverduePodsExceedTheRateOnceInTheTimeOfAToken(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute, MaxWait: 10 * time.Minute})
+	n := testNode(t, Settings{FillEvery: time.Minute, MaxWait: 10 * time.Minute})
 	for i := range 40 {
 		n.join(fmt.Sprintf("%02d", i)).Wait(n.now)
 	}

@@ -17,9 +17,7 @@ func (n *node) stall(uids ...string) {
 }
 
 func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.joinAndWait("a", "b", "c", "d")
+	n := testNode(t, Settings{MaxConcurrent: 2}, "a", "b", "c", "d")
 	n.stall("a")
 	n.pass(3 * time.Second)
 	n.stall("b")
@@ -38,8 +36,7 @@ func TestASlotIsLentWhenNoStartMakesProgress(t *testing.T) {
 
 // The starts of a namespace that make no progress leave the pods of others as many slots as there are, and its own none.
 func TestSlotsThatAnotherNamespaceHoldsWithoutProgressAreLent(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
+	n := testNode(t, Settings{MaxConcurrent: 2})
 	joins := func(flow string, uids ...string) {
 		for _, uid := range uids {
 			n.l.Join(n.now, Request{UID: uid, Name: flow + "/" + uid, Flow: flow}).Wait(n.now)
@@ -63,9 +60,7 @@ func TestSlotsThatAnotherNamespaceHoldsWithoutProgressAreLent(t *testing.T) {
 }
 
 func TestAStartWithoutASlotDoesNotPreventALoan(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b")
 	n.join("exempt").StartExempt(n.now)
 	n.stall("a")
 	n.pass(10 * time.Second)
@@ -76,8 +71,7 @@ func TestALoanSurvivesAChangeOfTheSettings(t *testing.T) {
 	t.Parallel()
 	for _, cores := range []bool{false, true} {
 		s := Settings{MaxConcurrent: 1, CountCores: cores}
-		n := newNode(t, s)
-		n.joinAndWait("a", "b", "c")
+		n := newNode(t, s, "a", "b", "c")
 		n.stall("a")
 		n.pass(10 * time.Second)
 		n.requireStarting("a", "b")
@@ -91,9 +85,7 @@ func TestALoanSurvivesAChangeOfTheSettings(t *testing.T) {
 }
 
 func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.joinAndWait("a", "b", "c")
+	n := testNode(t, Settings{MaxConcurrent: 2}, "a", "b", "c")
 	n.stall("a")
 	n.pass(time.Minute)
 	n.requireStarting("a", "b")
@@ -118,9 +110,7 @@ func TestNothingIsLentIf(t *testing.T) {
 		"a pressure holds":  {settings: Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalIOPressure: {Max: 10}}}, then: func(n *node) { n.measure(SignalIOPressure, 11) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, c.settings)
-			n.joinAndWait("a", "b")
+			n := testNode(t, c.settings, "a", "b")
 			if c.then != nil {
 				c.then(n)
 			}
@@ -132,8 +122,7 @@ func TestNothingIsLentIf(t *testing.T) {
 }
 
 func TestALoanThatHelpsNothingIsDoubled(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
 	all := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}
 	n.joinAndWait(all...)
 	n.stall("a")
@@ -149,9 +138,7 @@ func TestALoanThatHelpsNothingIsDoubled(t *testing.T) {
 }
 
 func TestABorrowerHasTimeToUseItsLoan(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b", "c")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b", "c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b")
@@ -164,9 +151,7 @@ func TestABorrowerHasTimeToUseItsLoan(t *testing.T) {
 }
 
 func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b", "c")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b", "c")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b")
@@ -179,8 +164,7 @@ func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
 }
 
 func TestTheFirstLoanAfterAJamIsOneSlot(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
 	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
 	n.stall("a")
 	n.pass(10 * time.Second)
@@ -200,9 +184,7 @@ func TestTheFirstLoanAfterAJamIsOneSlot(t *testing.T) {
 }
 
 func TestALentSlotIsKeptForPodsThatComeBack(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b")
 	c := n.join("c")
 	n.stall("a")
 	n.pass(10 * time.Second)
@@ -215,9 +197,7 @@ func TestALentSlotIsKeptForPodsThatComeBack(t *testing.T) {
 
 // Any start makes no progress for a moment. A place in the gate is promised for a loan only when that is near.
 func TestAMomentWithoutProgressMakesNoPlacesInTheGate(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a")
 	n.stall("a")
 	require.Zero(t, n.reserve("pod", 9))
 	n.pass(5 * time.Second)
@@ -225,9 +205,7 @@ func TestAMomentWithoutProgressMakesNoPlacesInTheGate(t *testing.T) {
 }
 
 func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b")
 	n.join("c")
 	n.stall("a")
 	n.pass(10 * time.Second)
@@ -240,9 +218,7 @@ func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
 }
 
 func TestDeadlinesCountDuringALoan(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
-	n.joinAndWait("a", "b", "c", "d")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "a", "b", "c", "d")
 	n.stall("a")
 	n.pass(10 * time.Second) // b is lent a slot, and continues to work
 	n.pass(50 * time.Second)
@@ -255,8 +231,7 @@ func TestDeadlinesCountDuringALoan(t *testing.T) {
 // A start over the limit does not take the place of one on a loan that has ended: else the loan would last for as long as
 // pods are overdue, with one more start over it.
 func TestDeadlinesUseNoLoan(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h", "i")
 	n.stall("a")
 	n.pass(10 * time.Second)
@@ -276,9 +251,7 @@ func TestDeadlinesUseNoLoan(t *testing.T) {
 }
 
 func TestAHigherLimitTakesTheLoanBack(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b", "c", "d")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b", "c", "d")
 	n.stall("a")
 	n.pass(10 * time.Second)
 	n.l.Configure(n.now, Settings{MaxConcurrent: 3})
@@ -291,8 +264,7 @@ func TestAHigherLimitTakesTheLoanBack(t *testing.T) {
 // Policies are set again, as all are when any of them has changed. The limiter still knows what the loan of a group
 // has helped.
 func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	policies := func() map[string]GroupLimits { return map[string]GroupLimits{"t1": {Starting: pods(1)}} }
 	n.l.SetPolicies(n.now, policies())
 	for _, uid := range []string{"a", "b", "c", "d", "e"} {
@@ -310,8 +282,7 @@ func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
 // A loan of a resource is the amount that the held pod asks for. An end takes back all of it beyond the amount in
 // use.
 func TestALoanOfAResourceIsTheAmountOfTheHeldPod(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
 	n.grouped("a", in(t1, Amounts{"cpu": 800}))
 	n.grouped("b", in(t1, Amounts{"cpu": 500}))
@@ -326,9 +297,7 @@ func TestALoanOfAResourceIsTheAmountOfTheHeldPod(t *testing.T) {
 }
 
 func TestOnlyAStartUnderWayStalls(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a")
 	n.join("b")
 	n.stall("b", "unknown")
 	n.join("x").StartExempt(n.now)
@@ -343,8 +312,7 @@ func TestOnlyAStartUnderWayStalls(t *testing.T) {
 
 // A start that ended Stuck fills its pacer, but no pod has to wait until it is ready.
 func TestAPacerThatIsFullOfStuckPodsIsLentAStart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{StartTimeout: time.Minute})
+	n := testNode(t, Settings{StartTimeout: time.Minute})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
 	n.grouped("hangs", in(t1, nil))
 	n.grouped("waits", in(t1, nil))
@@ -357,8 +325,7 @@ func TestAPacerThatIsFullOfStuckPodsIsLentAStart(t *testing.T) {
 
 // A start that lapsed fills its pacer, too, while its app waits for something else.
 func TestAPacerThatIsFullOfPodsWhoseAppsWaitIsLentAStart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{StartTimeout: time.Hour})
+	n := testNode(t, Settings{StartTimeout: time.Hour})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{
 		"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}, "t2": {Starting: pods(1)},
 	})
@@ -378,8 +345,7 @@ func TestAPacerThatIsFullOfPodsWhoseAppsWaitIsLentAStart(t *testing.T) {
 // Starts that hold slots while their images are pulled make no progress for minutes. The pods that get ready beside them
 // show that the last loan helped.
 func TestALoanThatHelpedIsNotDoubled(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
 	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
 	n.stall("a")
 	n.pass(10 * time.Second)

@@ -19,9 +19,19 @@ type node struct {
 	now time.Time
 }
 
-func newNode(t *testing.T, s Settings) *node {
+// newNode returns a node with pods that have joined and wait.
+func newNode(t *testing.T, s Settings, uids ...string) *node {
 	t.Helper()
-	return &node{t: t, l: New(t0, s), now: t0}
+	n := &node{t: t, l: New(t0, s), now: t0}
+	n.joinAndWait(uids...)
+	return n
+}
+
+// testNode is newNode for a parallel test.
+func testNode(t *testing.T, s Settings, uids ...string) *node {
+	t.Helper()
+	t.Parallel()
+	return newNode(t, s, uids...)
 }
 
 // pass moves the clock and advances the limiter.

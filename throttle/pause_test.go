@@ -16,9 +16,7 @@ func (n *node) holdFor(d time.Duration) {
 
 // Nothing exceeds a Pause: not the queue, no deadline, no loan.
 func TestAPauseHoldsEveryPodThatIsNotExempt(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Second, NoProgressAfter: time.Second})
-	n.joinAndWait("starts")
+	n := testNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Second, NoProgressAfter: time.Second}, "starts")
 	n.stall("starts")
 	n.holdFor(time.Minute)
 	late := n.joinAndWait("a", "b", "c")
@@ -41,8 +39,7 @@ func TestPodsStartInTheirOrderWhenAPauseEnds(t *testing.T) {
 		"by the caller": func(n *node) { Pause{}.Put(n.now, n.l) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Hour})
+			n := testNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Hour})
 			n.holdFor(time.Minute)
 			n.joinAndWait("a", "b", "c")
 			n.requireWaiting("a", "b", "c")
@@ -56,8 +53,7 @@ func TestPodsStartInTheirOrderWhenAPauseEnds(t *testing.T) {
 
 // A process that could not wait for the end of the Pause would end without a turn.
 func TestAReservationOutlivesThePause(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Second})
+	n := testNode(t, Settings{MaxConcurrent: 2, MaxWait: time.Second})
 	n.holdFor(time.Minute)
 	ticket := n.join("a")
 	require.Equal(t, reasons.StartAfter, ticket.Reserve(n.now, time.Minute, RetriedSoon).Reason)
@@ -68,9 +64,7 @@ func TestAReservationOutlivesThePause(t *testing.T) {
 
 // The adaptive limit must not take pods that a Pause holds for a demand that it could meet.
 func TestAPauseLendsNoSlotAndIsNoDemand(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, NoProgressAfter: time.Second})
-	n.joinAndWait("hangs")
+	n := testNode(t, Settings{MaxConcurrent: 1, NoProgressAfter: time.Second}, "hangs")
 	n.stall("hangs")
 	n.holdFor(time.Minute)
 	n.joinAndWait("a")

@@ -11,8 +11,7 @@ import (
 )
 
 func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxPulling: 2})
+	n := testNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 5))
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
@@ -29,8 +28,7 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 
 // A runtime may let a pod pass that has no permit: refusals at the sandbox are not always possible.
 func TestAPodThatPullsBeyondTheLimitCounts(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxPulling: 1})
+	n := testNode(t, Settings{MaxPulling: 1})
 	require.Equal(t, 1, n.reserve("pod", 3))
 	beyond := n.l.Lookup("pod-01")
 	beyond.Prepare(n.now, true)
@@ -54,9 +52,7 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 		"it takes too long":       func(n *node, _ *Ticket) { n.pass(threeInTime) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime, MaxPulling: 1})
-			n.joinAndWait("holder")
+			n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime, MaxPulling: 1}, "holder")
 			a := n.join("a")
 			require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
 			require.False(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Admitted)
@@ -70,9 +66,7 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 }
 
 func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, StartTimeout: threeInTime}, "holder")
 	require.True(t, n.join("a").Reserve(n.now, waitable, RetriedSoon).Admitted)
 	b := n.join("b")
 	require.False(t, b.TryStart(n.now).Admitted)
@@ -82,17 +76,14 @@ func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 }
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 10, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxPulling: 10, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 9))
 	require.Equal(t, 3, n.l.Snapshot(n.now).Pulling)
 }
 
 // An image that cannot be pulled does not keep the other pods out for ever. Nor does a crowd of earlier pods.
 func TestOverduePodsMayPullOneAtATime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.observe(2 * time.Second)
 	n.joinAndWait("holder")
 	require.True(t, n.join("pulls").Reserve(n.now, waitable, RetriedSoon).Admitted)
@@ -108,8 +99,7 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 }
 
 func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxPulling: 2})
+	n := testNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
 	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable, RetriedSoon).Reason)
@@ -164,8 +154,7 @@ func TestUrgentPodsPullEarlyAndTheHerdHardlyTakesLonger(t *testing.T) {
 
 // Of 60 pods of a namespace, the registry never answers. They come first.
 func TestPullsThatHangDoNotHoldOtherNamespaces(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxPulling: 2})
+	n := testNode(t, Settings{MaxPulling: 2})
 	pulled := map[string]time.Duration{}
 	asks := func(uid, flow string) bool {
 		return n.l.Join(n.now, Request{UID: uid, Flow: flow}).Reserve(n.now, waitable, RetriedSoon).Admitted

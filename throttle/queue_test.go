@@ -12,9 +12,7 @@ import (
 )
 
 func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	for _, r := range []Request{
 		{UID: "second"},
 		{UID: "third"},
@@ -38,9 +36,7 @@ func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
 
 // Flows with equal numbers of starts in flight go by arrival in each round, for any number of flows.
 func TestInEachRoundTheFirstToArriveGoesFirst(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	var firsts, seconds []string
 	for i := range 40 {
 		first, second := fmt.Sprint("first-", i), fmt.Sprint("second-", i)
@@ -73,9 +69,7 @@ func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 }
 
 func TestAnAbsentPodBlocksNoOtherPod(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	absent := n.join("absent")
 	require.False(t, absent.TryStart(n.now).Admitted, "no slot is free")
 	n.joinAndWait("present")
@@ -90,8 +84,7 @@ func TestAnAbsentPodBlocksNoOtherPod(t *testing.T) {
 }
 
 func TestAPodHasOneTicketAtATime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	first := n.join("a")
 	require.Same(t, first, n.join("a"), "Waiting")
 	first.Wait(n.now)
@@ -109,9 +102,7 @@ func TestAPodHasOneTicketAtATime(t *testing.T) {
 }
 
 func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder", "a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder", "a", "b")
 	absent := n.join("c")
 	n.l.Lookup("b").SetPriority(n.now, 5, 0)
 	n.l.Lookup("c").SetPriority(n.now, 9, 0)
@@ -127,9 +118,7 @@ func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
 }
 
 func TestWaitsOfOneTicketNest(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	a := n.joinAndWait("a")
 	a.Wait(n.now)
 	a.StopWaiting(n.now)
@@ -146,9 +135,7 @@ func TestWaitsOfOneTicketNest(t *testing.T) {
 }
 
 func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	for _, r := range []Request{
 		{UID: "often", Repeats: 5},
 		{UID: "more-often", Repeats: 80}, // counts as five
@@ -166,9 +153,7 @@ func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
 }
 
 func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Hour})
-	n.joinAndWait("holder", "a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Hour}, "holder", "a", "b")
 	n.pass(10 * time.Second)
 	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(-time.Minute)})
 	n.l.Join(n.now, Request{UID: "b", Arrived: t0.Add(time.Second)}) // a later arrival changes nothing
@@ -185,8 +170,7 @@ func TestPodsOfHighPriorityThatHangDoNotHoldOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	for name, maxWait := range map[string]time.Duration{"in turn": time.Hour, "overdue": 10 * time.Minute, "overdue at once": time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 2, MaxWait: maxWait, NoProgressAfter: -1})
+			n := testNode(t, Settings{MaxConcurrent: 2, MaxWait: maxWait, NoProgressAfter: -1})
 			for i := range 100 {
 				n.l.Join(n.now, Request{UID: fmt.Sprint("hangs-", i), Flow: "a", Priority: 2_000_001_000}).Wait(n.now)
 			}

@@ -41,8 +41,7 @@ func (n *node) renewHolder() {
 const threeInTime = 26 * time.Second // 3 * 26 s is less than waitable, and 4 * 26 s is more
 
 func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 3})
+	n := testNode(t, Settings{MaxConcurrent: 3})
 	require.Equal(t, 3, n.reserve("pod", 20))
 	d := n.join("late").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
@@ -56,8 +55,7 @@ func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
 
 // A start of a kind that is known takes at most twelve times the mean of those that ended.
 func TestAPlaceIsForAPodWhoseTurnComesInTimeEvenIfStartsBecomeTenTimesSlower(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
+	n := testNode(t, Settings{MaxConcurrent: 2})
 	n.observe(2 * time.Second)
 	n.joinAndWait("a", "b")
 	require.Equal(t, 8, n.reserve("pod", 60), "2 slots * 4 starts of 24 s in 100 s")
@@ -88,8 +86,7 @@ func TestNoPlaceIsPromisedWhereLongerStartsMayTakeAllSlots(t *testing.T) {
 
 // One of the starts under way lasts already longer than all that ended: so may the next.
 func TestALongStartMakesOthersLikely(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 4})
+	n := testNode(t, Settings{MaxConcurrent: 4})
 	n.observe(time.Second)
 	n.joinAndWait("long", "a", "b", "c")
 	before := n.reserve("pod", 60)
@@ -108,8 +105,7 @@ func TestALongStartMakesOthersLikely(t *testing.T) {
 
 // Two of the longest say more than twelve times the mean.
 func TestAPlaceAllowsForTwiceTheLongestStart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	for range 5 {
 		n.observe(time.Second)
 	}
@@ -123,8 +119,7 @@ func TestAPlaceAllowsForTwiceTheLongestStart(t *testing.T) {
 
 // Of kinds that were not seen, the next may take much longer than those that were.
 func TestAPlaceAllowsForAnUnknownKind(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	join := func(kind string) *Ticket {
 		return n.l.Join(n.now, Request{UID: kind, Profile: Profile{Kind: kind}})
 	}
@@ -149,8 +144,7 @@ func TestAPlaceAllowsForAnUnknownKind(t *testing.T) {
 
 // A refusal costs such a pod as much as a place that runs out.
 func TestARestartGetsAPlaceIfItsTurnIsExpectedInTime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
+	n := testNode(t, Settings{MaxConcurrent: 2})
 	n.observe(5 * time.Second)
 	n.joinAndWait("a", "b")
 	up := 0
@@ -162,8 +156,7 @@ func TestARestartGetsAPlaceIfItsTurnIsExpectedInTime(t *testing.T) {
 }
 
 func TestRoomCountsTheFreeSlots(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 4})
+	n := testNode(t, Settings{MaxConcurrent: 4})
 	n.observe(4 * time.Minute)
 	require.Equal(t, 4, n.reserve("pod", 30), "starts are slow, but four slots are free")
 }
@@ -171,8 +164,7 @@ func TestRoomCountsTheFreeSlots(t *testing.T) {
 // A start that takes more than twice as long as those that ended may take a hundred times as long as until now, and the
 // next ones may be like it.
 func TestAStartThatHasNotEndedTakesTheRoom(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 2, StartTimeout: time.Hour})
 	n.observe(2 * time.Second)
 	n.joinAndWait("slow")
 	n.pass(4 * time.Second)
@@ -182,8 +174,7 @@ func TestAStartThatHasNotEndedTakesTheRoom(t *testing.T) {
 }
 
 func TestNoPlaceIsLeftBehindALongStart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour})
 	n.observe(10 * time.Minute)
 	n.joinAndWait("holder")
 	require.Zero(t, n.reserve("pod", 5))
@@ -192,8 +183,7 @@ func TestNoPlaceIsLeftBehindALongStart(t *testing.T) {
 }
 
 func TestTheRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: 10 * time.Second, Burst: 3})
+	n := testNode(t, Settings{FillEvery: 10 * time.Second, Burst: 3})
 	require.Equal(t, 8, n.reserve("pod", 30), "3 tokens + 50 s / 10 s")
 	n = newNode(t, Settings{MaxConcurrent: 10, FillEvery: 10 * time.Second})
 	require.Equal(t, 6, n.reserve("pod", 30), "the least of the limits, also before anything was observed")
@@ -201,9 +191,7 @@ func TestTheRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
 
 // Its wait in the gate would end before that, and it would start over the rate.
 func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
-	n.joinAndWait("first")
+	n := testNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour}, "first")
 	d := n.join("next").Reserve(n.now, waitable, RetriedSoon)
 	require.False(t, d.Admitted)
 	require.Equal(t, reasons.Rate, d.Reason)
@@ -218,8 +206,7 @@ func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 
 // A full gate does not hold a pod that has a reservation, but the rate does.
 func TestAPromiseIsKeptButTheRateHolds(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	promised := n.join("promised")
 	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
 	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
@@ -236,21 +223,18 @@ func TestAPromiseIsKeptButTheRateHolds(t *testing.T) {
 }
 
 func TestWithoutLimitsAllPodsGetAReservation(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	require.Equal(t, 500, n.reserve("pod", 500))
 }
 
 func TestStartsOfNoDurationLeaveTheRoomOpen(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 8})
+	n := testNode(t, Settings{MaxConcurrent: 8})
 	n.observe(0)
 	require.Equal(t, 100, n.reserve("pod", 100))
 }
 
 func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 	n.observe(time.Second)
 	n.joinAndWait("holder")
 	require.Equal(t, 3, n.reserve("pod", 5))
@@ -262,9 +246,7 @@ func TestAReservationWhosePodDoesNotComeExpires(t *testing.T) {
 }
 
 func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder", "a", "b", "c")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder", "a", "b", "c")
 	require.Zero(t, n.reserve("late", 5))
 	n.end("c", reasons.Deleted)
 	require.Equal(t, 1, n.reserve("late", 5))
@@ -272,9 +254,7 @@ func TestAReservationCountsWhileItsPodWaits(t *testing.T) {
 
 // Pods behind that have a place keep one that comes later from it: they were promised a turn. It gets the next place.
 func TestAPlaceThatWasGivenIsKept(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	early := n.join("early")
 	n.pass(100 * time.Millisecond)
 	require.Equal(t, 3, n.reserve("pod", 9))
@@ -285,9 +265,7 @@ func TestAPlaceThatWasGivenIsKept(t *testing.T) {
 
 // The turn of an earlier pod would come in time, but that of a pod behind it that has a place would not.
 func TestAnEarlierPodBreaksNoPromise(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	early, behind := n.join("early"), n.join("behind")
 	require.True(t, behind.Reserve(n.now, 40*time.Second, RetriedSoon).Admitted, "its turn comes after 25 s")
 	require.False(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted, "that of the other would come after 50 s")
@@ -297,9 +275,7 @@ func TestAnEarlierPodBreaksNoPromise(t *testing.T) {
 
 // A pod of a higher priority gets a place in any case, if those of its own priority or higher leave it one.
 func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 9))
 	up := 0
 	for i := range 9 {
@@ -310,9 +286,7 @@ func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
 
 // First starts go before restarts.
 func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted }
 	for i := range 3 {
 		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1}))
@@ -326,8 +300,7 @@ func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 
 // Containers that ran before fill the gate more than others may.
 func TestContainersThatRanBeforeKeepNoPodOfHigherPriorityOut(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
+	n := testNode(t, Settings{MaxConcurrent: 2})
 	n.observe(5 * time.Second)
 	n.joinAndWait("a", "b")
 	for i := range 20 {
@@ -341,9 +314,7 @@ func TestContainersThatRanBeforeKeepNoPodOfHigherPriorityOut(t *testing.T) {
 }
 
 func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve(n.now)
 	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
@@ -351,9 +322,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 }
 
 func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Prepare(n.now, true)
 	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
@@ -362,9 +331,7 @@ func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
 }
 
 func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
 		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted
@@ -380,8 +347,7 @@ func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 }
 
 func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	a := n.joinAndWait("a")
 	require.Zero(t, n.reserve("pod", 9))
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, RetriedSoon))
@@ -419,8 +385,7 @@ func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (las
 
 // As many pods of a group get a reservation as the group can let start while they wait.
 func TestAReservationForeseesTheStartsOfItsGroup(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 10})
+	n := testNode(t, Settings{MaxConcurrent: 10})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}, "t2": {Starting: pods(4)}})
 	n.observe(2100 * time.Millisecond)
 	n.grouped("holder", in(t1, nil))
@@ -454,8 +419,7 @@ func TestAReservationCountsPodsAndNotBytes(t *testing.T) {
 		"a byte":         {asks(1000), 6}, // it counts as a start, and makes the mean a little less
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{StartTimeout: threeInTime})
+			n := testNode(t, Settings{StartTimeout: threeInTime})
 			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"memory": 2 * gib}}}})
 			if c.starts != nil {
 				n.grouped("holder", c.starts)
@@ -494,8 +458,7 @@ func TestMoreContainersThatRanBeforeWaitInTheGateAlsoInAGroup(t *testing.T) {
 }
 
 func TestAReservationOfAGroupIsSureByTheStartTimeout(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{StartTimeout: threeInTime})
+	n := testNode(t, Settings{StartTimeout: threeInTime})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
 	n.grouped("holder", in(t1, nil))
 	_, up := n.reserveGrouped("pod", 12, in(t1, nil))
@@ -516,8 +479,7 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 		"too much to run":     {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
+			n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime})
 			n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": c.limits})
 			_, up := n.reserveGrouped("held", 9, in(t1, Amounts{"cpu": 200}))
 			require.Equal(t, c.up, up)

@@ -55,8 +55,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 		"long ago":       {Value: 100, To: t0.Add(-readingValidFor - 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}})
+			n := testNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80}}})
 			n.l.Observe(n.now, Signals{SignalCPU: full})
 			a := n.joinAndWait("a")
 			require.False(t, decided(a))
@@ -68,8 +67,7 @@ func TestABlindSignalOpensItsLimit(t *testing.T) {
 
 // A sensor that dies without an error holds no pod for ever.
 func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}})
+	n := testNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}})
 	n.measure(SignalCPU, 95)
 	n.pass(time.Second)
 	n.measure(SignalCPUPressure, 90)
@@ -81,8 +79,7 @@ func TestAnOldReadingOpensItsLimitInTime(t *testing.T) {
 }
 
 func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
+	n := testNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
 	n.joinAndWait("a", "b", "c", "d")
 	n.requireStarting("a", "b", "c") // 30, 50, 70
@@ -99,8 +96,7 @@ func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 }
 
 func TestAnIncrementThatExceedsTheBoundAdmitsOneAtATime(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 2, Increment: 50}}})
+	n := testNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 2, Increment: 50}}})
 	n.measure(SignalCPU, 1)
 	n.joinAndWait("a", "b")
 	n.requireStarting("a")
@@ -125,8 +121,7 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 		"always, also if blind":  {-1, Reading{Err: errBlind}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}, MinUtilization: c.least})
+			n := testNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}, MinUtilization: c.least})
 			n.l.Observe(n.now, Signals{SignalCPU: c.cpu, SignalCPUPressure: {Value: 83, To: t0}})
 			d := n.join("a").TryStart(n.now)
 			require.Equal(t, c.holds, !d.Admitted)
@@ -152,8 +147,7 @@ func TestTheDebtOfStartsOutlivesAChangeOfTheSettings(t *testing.T) {
 }
 
 func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
+	n := testNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
 	n.joinAndWait("a")
 	for range 5 {
@@ -163,8 +157,7 @@ func TestARefusalByAnotherLimitOwesNothing(t *testing.T) {
 }
 
 func TestOldDebtsAreForgotten(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	for range 1000 {
 		n.joinAndWait("a")
 		n.end("a", reasons.Ready)
@@ -174,8 +167,7 @@ func TestOldDebtsAreForgotten(t *testing.T) {
 }
 
 func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
+	n := testNode(t, Settings{MaxConcurrent: 1})
 	require.False(t, n.watched())
 	require.Equal(t, "idle", n.busyWith())
 	n.joinAndWait("a")
@@ -192,9 +184,7 @@ func TestBusySaysWhetherAnythingStartsOrWaits(t *testing.T) {
 
 // Pods that kubelet does not retry cause no sampling at four times a second.
 func TestAPodThatIsNotRetriedDoesNotCountAsWaiting(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour}, "holder")
 	absent := n.join("absent")
 	lull := func() {
 		t.Helper()
@@ -242,8 +232,7 @@ func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {
 
 // A waiting pod does not start into the load of pods that never wait.
 func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
+	n := testNode(t, Settings{MaxConcurrent: 1, Signals: SignalLimits{SignalCPU: {Max: 80, Increment: 20}}})
 	n.measure(SignalCPU, 30)
 	n.joinAndWait("holder", "waits")
 	n.pass(time.Second)
@@ -281,8 +270,7 @@ func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
 		"no limit but the signal's": {Settings{Signals: pressure}, SignalMemoryPressure, 10, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, c.settings)
+			n := testNode(t, c.settings)
 			if c.openSince > 0 {
 				n.measure(c.signal, 100)
 				n.pass(c.openSince)

@@ -12,8 +12,7 @@ import (
 func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 	t.Parallel()
 	s := Settings{MaxConcurrent: 1, FillEvery: time.Second, Burst: 5}
-	n := newNode(t, s)
-	n.joinAndWait("a")
+	n := newNode(t, s, "a")
 	n.pass(20 * time.Second)
 	n.joinAndWait("b")
 	n.join("absent")
@@ -58,9 +57,7 @@ func TestSnapshotShowsAllThatWaitsAndStarts(t *testing.T) {
 
 // kubelet pulls a pod's images after its sandbox exists. No limit holds the pod meanwhile, and that time is no wait.
 func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute}, "holder")
 	a := n.join("a")
 	n.pass(10 * time.Second)
 	a.Prepare(n.now, true)
@@ -97,8 +94,7 @@ func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
 // An image that cannot be pulled may be missing for days. Its pod does not push back the others, and does not keep
 // signals sampled.
 func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Hour, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true, MaxWait: time.Hour, StartTimeout: time.Hour})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
 	n.joinAndWait("holder")
 	bad := n.l.Join(n.now, Request{UID: "bad", Profile: Profile{Cost: peak(3)}, Groups: in(t1, nil)})
@@ -139,16 +135,13 @@ func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
 }
 
 func TestASnapshotIsACopy(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a", "b")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b")
 	n.l.Snapshot(n.now).Waiting[0].UID = "changed"
 	n.requireWaiting("b")
 }
 
 func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 3})
+	n := testNode(t, Settings{MaxConcurrent: 3})
 	s := n.l.Snapshot(n.now)
 	require.Equal(t, []any{unknownStart / 3, false}, []any{s.Interval, s.IntervalObserved})
 	n.observe(time.Minute) // the next displace these
@@ -169,14 +162,11 @@ func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 }
 
 func TestASnapshotSaysWhenALimitOpensByItself(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.joinAndWait("first")
+	n := testNode(t, Settings{FillEvery: time.Minute}, "first")
 	n.pass(n.l.Snapshot(n.now).Held.Until.Sub(n.now))
 	require.Zero(t, n.l.Snapshot(n.now).Held)
 
-	n = newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Minute})
-	n.joinAndWait("first")
+	n = newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Minute}, "first")
 	require.Equal(t, reasons.Concurrency, n.l.Snapshot(n.now).Held.Reason)
 	require.Zero(t, n.l.Snapshot(n.now).Held.Until, "time alone does not open the limit")
 }
@@ -188,8 +178,7 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 		require.True(t, ok)
 		return []any{v.WaitLeft, n.l.Snapshot(n.now).IntervalObserved}
 	}
-	n := newNode(t, Settings{MaxConcurrent: 2})
-	n.joinAndWait("a", "b", "c")
+	n := newNode(t, Settings{MaxConcurrent: 2}, "a", "b", "c")
 	require.Equal(t, []any{unknownStart, false}, expected(n, "c"))
 	n.pass(20 * time.Second)
 	require.Equal(t, []any{20 * time.Second, false}, expected(n, "c"), "as long again as the oldest")
@@ -197,8 +186,7 @@ func TestAnEstimateSaysWhatItRestsOn(t *testing.T) {
 	n.joinAndWait("d", "e")
 	require.Equal(t, []any{20 * time.Second, true}, expected(n, "e"), "the second of two")
 
-	n = newNode(t, Settings{FillEvery: 7 * time.Second})
-	n.joinAndWait("a", "b")
+	n = newNode(t, Settings{FillEvery: 7 * time.Second}, "a", "b")
 	n.joinAndWait("c")
 	require.Equal(t, []any{7 * time.Second, true}, expected(n, "b"), "the rate is set")
 	n.pass(3 * time.Second)
@@ -250,8 +238,7 @@ func TestAFailedStartSaysNothingAboutThePace(t *testing.T) {
 		reasons.Ready: true, reasons.Settled: true, reasons.Inferred: true, reasons.Completed: true,
 		reasons.Stuck: false, reasons.Failed: false, reasons.CrashLoop: false, reasons.Deleted: false, reasons.SandboxGone: false,
 	} {
-		n := newNode(t, Settings{MaxConcurrent: 1})
-		n.joinAndWait("a")
+		n := newNode(t, Settings{MaxConcurrent: 1}, "a")
 		n.pass(time.Second)
 		n.end("a", reason)
 		require.Equal(t, tells, n.l.Snapshot(n.now).IntervalObserved, reason)
@@ -259,9 +246,7 @@ func TestAFailedStartSaysNothingAboutThePace(t *testing.T) {
 }
 
 func TestAFreeSlotWaitsForAPodThatIsAway(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("a")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "a")
 	n.join("b")
 	n.end("a", reasons.Ready)
 	v, _ := n.l.View(n.now, "b")

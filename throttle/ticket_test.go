@@ -22,9 +22,7 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 		"sandboxGone": func(n *node, a *Ticket) { a.End(n.now, reasons.SandboxGone) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{MaxConcurrent: 1, StartTimeout: 2 * time.Hour})
-			n.joinAndWait("holder")
+			n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: 2 * time.Hour}, "holder")
 			a := n.joinAndWait("a")
 			require.False(t, decided(a))
 			decide(n, a)
@@ -48,8 +46,7 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 		reasons.CrashLoop: Started, reasons.Stuck: Started, reasons.SandboxGone: Gone, reasons.Deleted: Gone,
 		reasons.Abandoned: Gone,
 	} {
-		n := newNode(t, Settings{MaxConcurrent: 1})
-		n.joinAndWait("a", "b")
+		n := newNode(t, Settings{MaxConcurrent: 1}, "a", "b")
 		n.pass(3 * time.Second)
 		n.end("a", reason)
 		n.requireState("a", want, reason)
@@ -61,9 +58,7 @@ func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 }
 
 func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5})
-	n.joinAndWait("holder", "waits")
+	n := testNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, Burst: 5}, "holder", "waits")
 	n.join("x").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "x")
 	require.False(t, v.Slot)
@@ -76,9 +71,7 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 }
 
 func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.joinAndWait("starter", "waits")
+	n := testNode(t, Settings{FillEvery: time.Minute}, "starter", "waits")
 	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
 	n.join("x").StartExempt(n.now)
 	n.requireState("waits", Starting, reasons.WithinLimits)
@@ -87,8 +80,7 @@ func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {
 }
 
 func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, StartTimeout: time.Minute})
+	n := testNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, StartTimeout: time.Minute})
 	a := n.joinAndWait("waits", "a", "b")
 	require.Same(t, a, n.l.Lookup("b"))
 	b := n.l.Adopt(n.now, Request{UID: "b"}, t0.Add(-20*time.Second))
@@ -113,9 +105,7 @@ func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 }
 
 func TestTryStartLeavesThePodAbsent(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1})
-	n.joinAndWait("holder")
+	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	a := n.join("a")
 	d := a.TryStart(n.now)
 	require.Equal(t, Decision{
@@ -133,9 +123,7 @@ func TestTryStartLeavesThePodAbsent(t *testing.T) {
 }
 
 func TestATryDoesNotPassPresentPods(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{FillEvery: time.Minute})
-	n.joinAndWait("starter", "waits")
+	n := testNode(t, Settings{FillEvery: time.Minute}, "starter", "waits")
 	late := n.join("late")
 	n.now = n.now.Add(time.Minute)
 	require.False(t, late.TryStart(n.now).Admitted)
@@ -160,8 +148,7 @@ func TestTheTicketOfAnExpectedPodIsNotAbandoned(t *testing.T) {
 }
 
 func TestATicketThatYieldsLetsTheNextStartUntilItIsOverdue(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.joinAndWait("holder", "yields", "next")
 	yields := n.l.Lookup("yields")
 	yields.Yield(n.now, true)
@@ -179,8 +166,7 @@ func TestATicketThatYieldsNoLongerStartsAtOnce(t *testing.T) {
 		"told so":           func(n *node, t *Ticket) { t.Yield(n.now, false) },
 		"its process comes": func(n *node, t *Ticket) { t.StopWaiting(n.now); t.Wait(n.now) },
 	} {
-		n := newNode(t, Settings{MaxConcurrent: 1})
-		n.joinAndWait("holder", "yields")
+		n := newNode(t, Settings{MaxConcurrent: 1}, "holder", "yields")
 		yields := n.l.Lookup("yields")
 		yields.Yield(n.now, true)
 		n.end("holder", reasons.Ready)
