@@ -14,6 +14,7 @@ type extractor struct {
 	extract func(*corev1.Pod) startpolicy.Facts                       // nil if no facts are extracted
 	selects func(namespace string, labels map[string]string) []string // nil if nothing selects pods
 	version uint64
+	chosen  uint64 // the version since which selects is the same
 	within  time.Duration
 }
 
@@ -40,6 +41,7 @@ func (w *Watch) SelectBy(selects func(namespace string, labels map[string]string
 	}
 	w.facts.selects = selects
 	w.changeLocked(selects != nil, within)
+	w.facts.chosen = w.facts.version
 }
 
 // changeLocked makes what was extracted from pods outdated. needed reports whether something new is to be extracted.

@@ -181,3 +181,21 @@ func TestPodsAreSelectedByTheirLabels(t *testing.T) {
 	w.SelectBy(nil, 0)
 	require.Nil(t, first())
 }
+
+// Other facts do not make it unknown which selectors select a pod: pods would wait for those that are ready.
+func TestOtherFactsLeaveTheSelectionAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _, stop := run(t, fake.NewClientset(webPod()))
+		defer stop()
+		synctest.Wait()
+		w.SelectBy(func(namespace string, _ map[string]string) []string { return []string{namespace} }, 0)
+		time.Sleep(time.Second)
+		for _, extract := range []func(*corev1.Pod) startpolicy.Facts{valueOf("one"), nil} {
+			w.ExtractFacts(extract, time.Hour)
+			pods, _ := w.OnNode()
+			require.Len(t, pods, 1)
+			require.Equal(t, []string{"ns"}, pods[0].Selected)
+		}
+	})
+}

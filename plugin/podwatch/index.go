@@ -24,8 +24,8 @@ func (w *Watch) OnNode() (pods []Pod, listed bool) {
 	defer w.mu.Unlock()
 	for _, c := range w.pods {
 		pod := c.pod
-		if c.version != w.facts.version {
-			pod.Selected = nil
+		if c.version < w.facts.chosen {
+			pod.Selected = nil // by another function, or by none
 		}
 		pods = append(pods, pod)
 	}
