@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +13,9 @@ import (
 // afterPods are the part of the ledger about the pods that others wait for.
 type afterPods struct {
 	entries []*afterEntry
-	node    string // the UID of the Node object; empty if it is not known yet
-	paces   bool   // this daemon paces pods, so what it sees counts
+	ready   map[string]bool // the texts of all entries of which a pod was ready once, also of those that are not in force now
+	node    string          // the UID of the Node object; empty if it is not known yet
+	paces   bool            // this daemon paces pods, so what it sees counts
 }
 
 // afterEntry is an entry of startAfter.
@@ -23,7 +25,6 @@ type afterEntry struct {
 	timeout              time.Duration
 	again                bool
 	from                 time.Time // the timeout counts from then
-	once                 bool      // a pod of it was ready once
 	state                observe.AfterState
 }
 
@@ -48,7 +49,7 @@ func (p *afterPods) replace(next []*afterEntry) {
 	for _, a := range next {
 		for _, before := range p.entries {
 			if before.text == a.text {
-				a.from, a.once, a.state = before.from, before.once, before.state
+				a.from, a.state = before.from, before.state
 			}
 		}
 	}
@@ -63,13 +64,7 @@ func (p *afterPods) restart(now time.Time) {
 }
 
 func (p *afterPods) readyOnce() *ReadyOnce {
-	once := &ReadyOnce{Node: p.node, Entries: []string{}}
-	for _, a := range p.entries {
-		if a.once {
-			once.Entries = append(once.Entries, a.text)
-		}
-	}
-	return once
+	return &ReadyOnce{Node: p.node, Entries: append([]string{}, slices.Sorted(maps.Keys(p.ready))...)}
 }
 
 // wakes reports whether a change of a pod may change for whom others wait.
@@ -86,9 +81,7 @@ func (p *afterPods) isNew(now time.Time, node string) bool {
 	p.node = node
 	if before != "" {
 		p.restart(now)
-		for _, a := range p.entries {
-			a.once = false
-		}
+		clear(p.ready)
 	}
 	return true
 }
@@ -108,12 +101,12 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds 
 			a.from = now
 		}
 		if found == observe.AfterReady {
-			keep, a.once = keep || !a.once, true
+			keep, after.ready[a.text] = keep || !after.ready[a.text], true
 		}
 		end := a.end()
 		switch {
 		case found != observe.AfterWaiting:
-		case a.once && !a.again:
+		case after.ready[a.text] && !a.again:
 			found = observe.AfterReady
 		case end.After(now):
 			missing = append(missing, a)

@@ -41,7 +41,7 @@ func newLedger(now time.Time, waitable time.Duration, config *atomic.Pointer[crd
 	return ledger{
 		limiter: throttle.New(now, throttle.Settings{}), config: config, waitable: waitable,
 		pods: map[string]*Pod{}, resort: newLastResort(now), board: board{moved: make(chan struct{})},
-		node: nodeEnds{changed: make(chan struct{})}, hooks: oldHooks{back: make(chan struct{})},
+		after: afterPods{ready: map[string]bool{}}, node: nodeEnds{changed: make(chan struct{})}, hooks: oldHooks{back: make(chan struct{})},
 	}
 }
 

@@ -33,10 +33,13 @@ type ReadyOnce struct {
 func (s *Starts) Begin(now time.Time, once ReadyOnce) {
 	s.lock()
 	after := &s.ledger.after
-	after.paces, after.node = true, once.Node
+	after.paces, after.node, after.ready = true, once.Node, map[string]bool{}
+	for _, text := range once.Entries {
+		after.ready[text] = true
+	}
 	for _, one := range after.entries {
-		one.from, one.state, one.once = now, "", slices.Contains(once.Entries, one.text)
-		if one.once {
+		one.from, one.state = now, ""
+		if after.ready[one.text] {
 			one.state = observe.AfterReady
 		}
 	}
@@ -94,8 +97,9 @@ func (s *Starts) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds 
 // entries.
 func (s *Starts) nodePods(now time.Time) (n nodePods) {
 	s.lock()
-	has := len(s.ledger.after.entries) > 0
-	pods := slices.ContainsFunc(s.ledger.after.entries, func(one *afterEntry) bool { return one.again || !one.once })
+	after := &s.ledger.after
+	has := len(after.entries) > 0
+	pods := slices.ContainsFunc(after.entries, func(one *afterEntry) bool { return one.again || !after.ready[one.text] })
 	s.unlock()
 	o := s.o
 	if !has || o.Pods == nil {

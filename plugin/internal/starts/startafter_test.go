@@ -236,6 +236,33 @@ func TestWhatWasReadyOnceHoldsNothingUntilTheNextNode(t *testing.T) {
 	anew.requireHeld(true, observe.AfterWaiting)
 }
 
+// An entry may leave the configuration in force for a while, as with the mode Disabled, and may come to it late.
+func TestWhatWasReadyOnceHoldsNothingAfterTheLimitsWereOff(t *testing.T) {
+	t.Parallel()
+	broken := agent(false, "agent-abcde")
+	o := anOrder(t, afterAgent, ReadyOnce{}, func(o *order) { o.watch.pods["agent-abcde"] = agent(true, "agent-abcde") })
+	o.sandbox("kube-system", "agent-abcde", template)
+	o.requireHeld(false, observe.AfterReady)
+	o.watch.pods["agent-abcde"] = broken
+	for _, off := range []string{"spec: {mode: Disabled, startAfter: [{daemonSet: kube-system/agent}]}", "spec: {}"} {
+		o.configured(t, off, throttle.Settings{})
+		require.Empty(t, o.StartAfter())
+		o.configured(t, afterAgent, throttle.Settings{})
+		o.requireHeld(false, observe.AfterReady)
+	}
+
+	late := anOrder(t, "spec: {}", o.kept, func(o *order) { o.watch.pods["agent-abcde"] = broken })
+	late.configured(t, afterAgent, throttle.Settings{})
+	late.requireHeld(false, observe.AfterReady)
+	other := agent(true, "other")
+	other.UID, other.Like.Owner = "other", "DaemonSet/other"
+	late.watch.pods["other"] = other
+	late.configured(t, "spec: {startAfter: [{daemonSet: kube-system/other}]}", throttle.Settings{})
+	late.sandbox("kube-system", "other", template)
+	late.requireHeld(false, observe.AfterReady)
+	require.Equal(t, ReadyOnce{Node: "node", Entries: []string{"kube-system/agent", "kube-system/other"}}, late.kept)
+}
+
 func TestAnEntryHoldsAgainOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	o := anOrder(t, "spec: {startAfter: [{daemonSet: kube-system/agent, timeout: 1m, again: true}]}", ReadyOnce{}, func(o *order) { o.watch.pods["agent-abcde"] = agent(true, "agent-abcde") })
