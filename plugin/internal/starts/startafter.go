@@ -47,21 +47,20 @@ func (s *Starts) Begin(now time.Time, once ReadyOnce) {
 	s.lookAfter(now)
 }
 
-// setStartAfter puts the entries of a configuration in force, before the limiter can admit a pod by its other settings.
+// setStartAfter puts the entries of a configuration in force, before the limiter can admit a pod by its other settings. In
+// the mode Disabled none is, but the pods stay selected: otherwise they would not be known when the mode ends.
 func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec) {
-	all := spec.StartAfter
-	if spec.GetMode() == v1alpha1.ModeDisabled {
-		all = nil
-	}
-	next, selectors := make([]*afterEntry, 0, len(all)), afterSelectors{}
-	for _, one := range all {
+	next, selectors := make([]*afterEntry, 0, len(spec.StartAfter)), afterSelectors{}
+	for _, one := range spec.StartAfter {
 		namespace, daemonSet := one.Pods()
 		if daemonSet == "" {
 			selectors = append(selectors, afterSelector{one.String(), namespace, one.PodSelector.Selector()})
 		}
-		next = append(next, &afterEntry{
-			text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
-		})
+		if spec.GetMode() != v1alpha1.ModeDisabled {
+			next = append(next, &afterEntry{
+				text: one.String(), namespace: namespace, daemonSet: daemonSet, timeout: one.GetTimeout(), again: one.Again, from: now,
+			})
+		}
 	}
 	s.lock()
 	s.ledger.after.replace(next)

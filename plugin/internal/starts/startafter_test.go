@@ -2,6 +2,7 @@ package starts
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,6 +214,13 @@ func TestPodsWaitForTheOnesThatASelectorSelects(t *testing.T) {
 	online.requireHeld(true, observe.AfterWaiting)
 	online.sandbox("vault", "p2", nil)
 	online.requireHeld(false, observe.AfterReady)
+
+	online.watch.selects = nil
+	online.configured(t, strings.Replace(spec, "{", "{mode: Disabled, ", 1), throttle.Settings{})
+	require.Empty(t, online.StartAfter())
+	online.configured(t, spec, throttle.Settings{})
+	online.requireHeld(false, observe.AfterReady)
+	require.Nil(t, online.watch.selects, "the watch selects as before, and need not list all pods anew")
 
 	none := anOrder(t, spec, ReadyOnce{})
 	require.Empty(t, none.watch.selects("default", map[string]string{"app": "agent"}))
