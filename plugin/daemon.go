@@ -88,7 +88,7 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 // folder, this one stands by, and takes over when the other ends. If the daemon's DaemonSet was removed or does not
 // select the node, Run removes the daemon's files from the host before it returns; if only the waiting room was
 // switched off, or has other folders now, the files of that. It returns an error if this fails. It returns an error early if the run folder
-// cannot be locked, or if one of the daemon's sockets cannot be served.
+// cannot be locked, or if one of the sockets in it cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {
@@ -155,7 +155,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 		}},
 	}
 	if d.options.WhySocket != "" {
-		parts = append(parts, part{"why", func(ctx context.Context) error { return admin.ServeWhy(ctx, d.options.WhySocket, d) }})
+		parts = append(parts, part{"why", d.serveWhy})
 	}
 	if d.claimer != nil {
 		parts = append(parts, part{"claims", forever(d.claimer.Run)})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
@@ -13,8 +14,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 )
 
-// httpEvery is the time between two attempts to listen at an address that is in use, or that the node does not have yet.
-const httpEvery = time.Second
+// serveEvery is the time between two attempts to listen where that fails.
+const serveEvery = time.Second
 
 // delays are what the label of the metric registration_waits may be.
 var delays = []string{string(nri.ContainerStops), string(nri.ListingTooLarge), string(nri.RuntimeEnded)}
@@ -27,15 +28,28 @@ func (d *Daemon) metrics() *prometheus.Registry {
 	})
 }
 
-// serveHTTP serves metrics and health until ctx ends. If it cannot, it tries again: another process may use the address,
-// such as the daemon for which this one stands by, or the node may not have it yet. Pods are paced without metrics too.
+// serveHTTP serves metrics and health until ctx ends.
 func (d *Daemon) serveHTTP(ctx context.Context) error {
-	log := d.options.Log.WithField("address", d.options.HTTPAddress)
-	metrics, faults := d.metrics(), new(faultlog.Log)
-	_ = wait.PollUntilContextCancel(ctx, httpEvery, true, func(ctx context.Context) (done bool, _ error) {
-		err := admin.ServeHTTP(ctx, d.options.HTTPAddress, d, metrics)
+	metrics := d.metrics()
+	return serveAgain(ctx, d.options.Log.WithField("address", d.options.HTTPAddress), "metrics and health are not served at this address (--http)",
+		func(ctx context.Context) error { return admin.ServeHTTP(ctx, d.options.HTTPAddress, d, metrics) })
+}
+
+// serveWhy answers questions about pods until ctx ends.
+func (d *Daemon) serveWhy(ctx context.Context) error {
+	return serveAgain(ctx, d.options.Log.WithField("path", d.options.WhySocket), "questions about pods are not answered at this socket (--why-socket)",
+		func(ctx context.Context) error { return admin.ServeWhy(ctx, d.options.WhySocket, d) })
+}
+
+// serveAgain calls serve until ctx ends, and then returns nil. If serve fails, serveAgain logs the fault and tries again:
+// another process may use the address, such as the daemon for which this one stands by, the node may not have it yet, or
+// its disk may be full. Pods are paced meanwhile.
+func serveAgain(ctx context.Context, log logrus.FieldLogger, fault string, serve func(context.Context) error) error {
+	var faults faultlog.Log
+	_ = wait.PollUntilContextCancel(ctx, serveEvery, true, func(ctx context.Context) (done bool, _ error) {
+		err := serve(ctx)
 		if err != nil && faults.Changed(err.Error()) {
-			log.WithError(err).Warn("metrics and health are not served at this address (--http); trying again until they are")
+			log.WithError(err).Warn(fault + "; trying again until they are")
 		}
 		return err == nil, nil
 	}) // the only error is that ctx ended

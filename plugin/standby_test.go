@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -220,4 +221,26 @@ func TestADaemonPacesWithoutMetricsWhereItCannotListen(t *testing.T) {
 	})
 	n.connected()
 	assert.NoError(t, d.Ready())
+}
+
+func TestADaemonPacesWhereItCannotAnswerQuestionsAboutPods(t *testing.T) {
+	t.Parallel()
+	taken := filepath.Join(t.TempDir(), "why.sock")
+	require.NoError(t, os.WriteFile(taken, nil, 0o600))
+	n := unconnectedNode(t, noLimit, standalone, with(func(o *Options) { o.WhySocket = taken }))
+	require.NoError(t, n.rt.Start())
+	d, err := newWith(n.options, slowly())
+	require.NoError(t, err)
+	said := n.logged()
+	n.runs(d)
+	n.eventually("the daemon says that it cannot answer", func() bool {
+		return strings.Contains(said(), "questions about pods are not answered at this socket (--why-socket)") && strings.Contains(said(), "something else than a socket")
+	})
+	n.connected()
+	require.NoError(t, d.Ready())
+	require.NoError(t, os.Remove(taken))
+	n.eventually("it answers", func() bool {
+		_, err := admin.NewClient(taken).Why(n.ctx, "default", "none")
+		return errors.Is(err, admin.ErrUnknownPod)
+	})
 }

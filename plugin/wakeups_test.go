@@ -79,5 +79,5 @@ func TestAnIdleDaemonWakesRarely(t *testing.T) {
 			})
 		})
 	}
-	assert.GreaterOrEqual(t, httpEvery, time.Second)
+	assert.GreaterOrEqual(t, serveEvery, time.Second)
 }
