@@ -84,8 +84,9 @@ func (s *Starts) SetPolicies(now time.Time, inForce []*v1alpha1.StartPolicy) {
 	s.Wake() // an override may begin
 }
 
-// SetNamespaces implements [policies.NamespaceUser].
+// SetNamespaces implements [policies.NamespaceUser]. A policy that makes it panic does not end the daemon.
 func (s *Starts) SetNamespaces(now time.Time, labels map[string]map[string]string) {
+	defer s.o.Observer.Caught("SetNamespaces")
 	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.WithNamespaces(now, labels) })
 	s.Wake() // policies of the scope Cluster may come into force
 }

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -184,4 +186,16 @@ func TestADeletedPolicyHoldsNoPod(t *testing.T) {
 		n.SetPolicies(time.Now(), nil)
 		refused.runs().starts("app")
 	})
+}
+
+// The watch of namespaces runs it in a goroutine that nothing guards: one policy must not end the daemons of all nodes.
+func TestAPolicyThatFailsForNamespacesEndsNothing(t *testing.T) {
+	t.Parallel()
+	log, logs := logtest.NewNullLogger()
+	s := aStarts(func(o *Options) {
+		o.Log = log
+		o.PoliciesChanged = func(policies.Changes) { panic("a policy") }
+	})
+	require.NotPanics(t, func() { s.SetNamespaces(time.Now(), map[string]map[string]string{"shop": {"team": "a"}}) })
+	require.Contains(t, logs.LastEntry().Message, "caught a panic in SetNamespaces")
 }
