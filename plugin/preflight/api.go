@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,19 +35,22 @@ func askAPI(ctx context.Context, o plugin.Options) (says inAPI) {
 	if err == nil {
 		configs, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{})
 	}
-	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && !answered {
+	listed := err == nil
+	switch {
+	case listed, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		add(ok("api", "the API server answers"))
+	case apierrors.IsUnauthorized(err):
+		add(fault("api", "the API server does not accept the credentials: "+err.Error(), "name a kubeconfig with valid ones by --kubeconfig; in a pod, look at the token of its service account"))
+		return says
+	default:
 		add(fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address"))
 		return says
 	}
-	add(ok("api", "the API server answers"))
-	listed := err == nil
 	switch {
 	case listed:
 		add(ok("crds", "they are installed"))
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err): // else it is one of the missing rights
 		add(fault("crds", "the API server does not know PacemakerConfigs", "kubectl apply -k deploy/crds"))
-	case !apierrors.IsForbidden(err): // then it is one of the missing rights
-		add(fault("crds", err.Error(), "kubectl apply -k deploy/crds"))
 	}
 	node, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Get(ctx, o.NodeName, metav1.GetOptions{})
 	if err == nil {

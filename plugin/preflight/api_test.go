@@ -28,6 +28,7 @@ type apiServer struct {
 	policies []map[string]any
 	daemons  []string // namespace and DaemonSet of pods of the node
 	runtime  string   // version of its containerd; empty for 2.3.1
+	fails    string   // the reason with which every request fails; empty: none does
 }
 
 func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,6 +41,8 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": r.URL.Path + ": " + reason})
 	}
 	switch {
+	case a.fails != "":
+		status(map[string]int{"Unauthorized": http.StatusUnauthorized, "InternalError": http.StatusInternalServerError}[a.fails], a.fails)
 	case r.URL.Path == "/api/v1/nodes/worker-3":
 		answer(http.StatusOK, map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"labels": map[string]string{"size": "big"}}, "status": map[string]any{"nodeInfo": map[string]any{"containerRuntimeVersion": "containerd://" + cmp.Or(a.runtime, "2.3.1")}}})
 	case strings.HasSuffix(r.URL.Path, "/pacemakerconfigs") && a.crds:
@@ -246,6 +249,14 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	away := inCluster(t, apiServer{})
 	write(t, 0o600, away.Kubeconfig, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}\n")
 	assert.Contains(t, level(t, run(t, away), "api").Says, "the API server does not answer: Get \"http://127.0.0.1:1/")
+
+	for reason, do := range map[string]string{"Unauthorized": "--kubeconfig", "InternalError": "reaches it"} {
+		failing := askAPI(t.Context(), inCluster(t, apiServer{crds: true, fails: reason}).Options).findings
+		require.Len(t, failing, 1, "%+v", failing)
+		assert.Equal(t, []any{"api", Fault}, []any{failing[0].Check, failing[0].Level})
+		assert.Contains(t, failing[0].Says, reason)
+		assert.Contains(t, failing[0].Do, do)
+	}
 
 	o.Kubeconfig += ".none"
 	assert.Equal(t, Fault, level(t, run(t, o), "api").Level)
