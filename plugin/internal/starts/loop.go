@@ -183,19 +183,32 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 // reviewAll judges every start that holds a slot, and returns the time of the next review, or zero if none is needed before
 // something changes or is measured.
 func (s *Starts) reviewAll(now time.Time) (next time.Time) {
+	reported := s.reported(now)
 	for _, one := range s.underWay() {
 		if one.starting {
-			next = sooner(next, s.reviewOne(now, one))
+			next = sooner(next, s.reviewOne(now, one, reported))
 		}
 	}
 	return next
 }
 
+// reportsMiss is how long kubelet's reports may be missing before starts are judged without them. An API server that
+// restarts ends all watches, and they are back within one or two seconds.
+const reportsMiss = 5 * time.Second
+
+// reported reports whether kubelet's reports come in by the pod watch, or did until a moment ago. Only the loop calls it.
+func (s *Starts) reported(now time.Time) bool {
+	if s.o.Pods != nil && s.o.Pods.Healthy() {
+		s.lastReports = now
+	}
+	return !s.lastReports.IsZero() && now.Sub(s.lastReports) < reportsMiss
+}
+
 // reviewOne judges one start. A panic does not affect the others.
-func (s *Starts) reviewOne(now time.Time, one underWay) (next time.Time) {
+func (s *Starts) reviewOne(now time.Time, one underWay, reported bool) (next time.Time) {
 	defer s.o.Observer.CaughtPod("review", one.uid, one.name)
 	pod := s.Known(one.uid)
-	if len(pod.Containers) > 0 && s.o.Pods.Healthy() {
+	if len(pod.Containers) > 0 && reported {
 		return s.judge(now, pod)
 	}
 	c := one.pod.course

@@ -69,6 +69,28 @@ func TestWithoutTheKubeletsReportAStartEndsWhenThePodIsQuiet(t *testing.T) {
 	}
 }
 
+// An API server that restarts ends each watch, and another one answers a moment later. It does not know less of the pods.
+func TestAWatchThatBreaksOffEndsNoStart(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	onNode(t, func(_ *testing.T, n *node) {
+		b := &burner{n: n, root: root}
+		p := n.pod("idler").runs()
+		p.starts("app")
+		b.idles(60)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.watch.away = true
+		b.idles(4)
+		p.is(throttle.Starting, reasons.WithinLimits, "the watch may be back soon")
+		n.watch.away = false
+		b.idles(60)
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.watch.away = true
+		b.idles(6)
+		p.is(throttle.Started, reasons.Inferred)
+	}, withProc(root))
+}
+
 func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	t.Parallel()
 	onNode(t, func(t *testing.T, n *node) {
