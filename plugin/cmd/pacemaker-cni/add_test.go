@@ -286,7 +286,7 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 	t.Run("the daemon admits the pod", func(t *testing.T) {
 		t.Parallel()
 		b, path := gatetest.Serving(t)
-		p := inTime(t, func() *plugin {
+		p := inTime(t, func() plugin {
 			p := call(t, changed(path))
 			b.Next(t).Decide(gate.Verdict{Go: true})
 			return p
@@ -296,7 +296,7 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 	t.Run("the daemon makes the pod wait", func(t *testing.T) {
 		t.Parallel()
 		b, path := gatetest.Serving(t)
-		p := inTime(t, func() *plugin {
+		p := inTime(t, func() plugin {
 			p := call(t, changed(path))
 			b.Next(t).SendForecast(time.Now().Add(time.Hour), 2, time.Second)
 			return p
@@ -323,18 +323,18 @@ func TestNoPodWaitsAfterAnUnseenChange(t *testing.T) {
 
 // inTime calls the plugin, again if it takes longer than askMost. After that it no longer waits for the daemon's answer, and
 // how it ends says nothing about the answer.
-func inTime(t *testing.T, called func() *plugin) (ended *plugin) {
+func inTime(t *testing.T, called func() plugin) (ended plugin) {
 	t.Helper()
 	for range 100 {
 		began := time.Now()
 		ended = called()
-		gatetest.Receive(t, ended.ended, "the plugin ends")
+		gatetest.Receive(t, ended.Ended, "the plugin ends")
 		if time.Since(began) < askMost {
 			return ended
 		}
 	}
 	require.Fail(t, "no plugin has ended in time")
-	return nil
+	return ended
 }
 
 // The runtime reads the folder again for each event of a change. After the first time, the ADDs that began meanwhile run,
@@ -347,7 +347,7 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 		return a
 	}
 	b, path := gatetest.Serving(t)
-	p := inTime(t, func() *plugin {
+	p := inTime(t, func() plugin {
 		p := call(t, soonAfter(path))
 		w := b.Next(t)
 		assert.True(t, w.Brief, "the daemon knows that it cannot wait")
@@ -356,7 +356,7 @@ func TestNoPodBeginsToWaitSoonAfterAChange(t *testing.T) {
 	})
 	_, msg := p.fails(t)
 	assert.Contains(t, msg, "the CNI configuration changed")
-	p = inTime(t, func() *plugin {
+	p = inTime(t, func() plugin {
 		p := call(t, soonAfter(path))
 		b.Next(t).Decide(gate.Verdict{Go: true})
 		return p

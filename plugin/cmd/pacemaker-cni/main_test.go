@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,27 +16,11 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 )
 
-// binary is the program as it ships.
-var binary string
+var program gatetest.Program
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(withBinary{m}) }
-
-// withBinary builds the program before the tests run.
-type withBinary struct{ *testing.M }
-
-func (m withBinary) Run() int {
-	dir, err := os.MkdirTemp("", "pacemaker-cni")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "pacemaker-cni")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version=v0.0.0-test", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Errorf("go build: %w\n%s", err, out))
-	}
-	return m.M.Run()
+func TestMain(m *testing.M) {
+	program.M = m
+	goleak.VerifyTestMain(&program)
 }
 
 // result is the result of the plugins before this one. Its odd spaces must survive.
@@ -53,11 +36,7 @@ type ask struct {
 }
 
 // plugin is a running pacemaker-cni.
-type plugin struct {
-	*exec.Cmd
-	stdout, stderr bytes.Buffer
-	ended          chan struct{}
-}
+type plugin struct{ *gatetest.Started }
 
 // room returns an ask for a pod that waits at a socket. The folder did not change since the pod got its network
 // namespace.
@@ -102,49 +81,40 @@ func (a ask) conf(tb testing.TB, prev string) string {
 	return strings.TrimSuffix(string(text), "}") + `,"prevResult":` + prev + "}"
 }
 
-func call(tb testing.TB, a ask) *plugin {
+func call(tb testing.TB, a ask) plugin {
 	tb.Helper()
-	p := &plugin{Cmd: exec.Command(binary), ended: make(chan struct{})}
+	cmd := exec.Command(program.Path)
 	if a.stdin == "" {
 		a.stdin = a.conf(tb, result)
 	}
-	p.Env = []string{
+	cmd.Env = []string{
 		"CNI_COMMAND=" + a.command, "CNI_CONTAINERID=s1", "CNI_NETNS=" + a.netns, "CNI_IFNAME=eth0", "CNI_PATH=/nowhere",
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=" + a.namespace + ";K8S_POD_NAME=p;K8S_POD_INFRA_CONTAINER_ID=s1;K8S_POD_UID=" + a.uid,
 		"GOMAXPROCS=64", // as on a node with as many CPUs
 	}
-	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(a.stdin), &p.stdout, &p.stderr
-	require.NoError(tb, p.Start())
-	go func() {
-		defer close(p.ended)
-		_ = p.Wait() // ProcessState says how it ended
-	}()
-	tb.Cleanup(func() {
-		_ = p.Process.Kill() // it has ended, unless the test failed
-		<-p.ended
-	})
-	return p
+	cmd.Stdin = strings.NewReader(a.stdin)
+	return plugin{gatetest.Start(tb, cmd)}
 }
 
 // passes makes sure that the plugin lets the pod start.
-func (p *plugin) passes(tb testing.TB) (said string) {
+func (p plugin) passes(tb testing.TB) (said string) {
 	tb.Helper()
-	gatetest.Receive(tb, p.ended, "the plugin ends")
+	gatetest.Receive(tb, p.Ended, "the plugin ends")
 	assert.Zero(tb, p.ProcessState.ExitCode())
-	assert.True(tb, bytes.Equal([]byte(result+"\n"), p.stdout.Bytes()), "the result is unchanged to the byte: %s", p.stdout.Bytes())
-	return p.stderr.String()
+	assert.True(tb, bytes.Equal([]byte(result+"\n"), p.Out.Bytes()), "the result is unchanged to the byte: %s", p.Out.Bytes())
+	return p.Err.String()
 }
 
 // fails makes sure that the plugin fails the pod, and returns the code and the message.
-func (p *plugin) fails(tb testing.TB) (code int, msg string) {
+func (p plugin) fails(tb testing.TB) (code int, msg string) {
 	tb.Helper()
-	gatetest.Receive(tb, p.ended, "the plugin ends")
+	gatetest.Receive(tb, p.Ended, "the plugin ends")
 	assert.Equal(tb, 1, p.ProcessState.ExitCode())
 	var e struct {
 		CNIVersion, Msg string
 		Code            int
 	}
-	require.NoError(tb, json.Unmarshal(p.stdout.Bytes(), &e), p.stdout.String())
+	require.NoError(tb, json.Unmarshal(p.Out.Bytes(), &e), p.Out.String())
 	assert.NotEmpty(tb, e.CNIVersion)
 	return e.Code, e.Msg
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // waiting starts pods that wait at b.
-func waiting(tb testing.TB, b *gatetest.Backend, path string, pods int) []*plugin {
+func waiting(tb testing.TB, b *gatetest.Backend, path string, pods int) []plugin {
 	tb.Helper()
-	all := make([]*plugin, pods)
+	all := make([]plugin, pods)
 	for i := range all {
 		all[i] = call(tb, room(tb, path))
 	}

@@ -20,10 +20,10 @@ func TestVerbsThatHaveNothingToDo(t *testing.T) {
 		a := room(t, gatetest.Socket(t))
 		a.command = command
 		p := call(t, a)
-		gatetest.Receive(t, p.ended, "the plugin ends")
+		gatetest.Receive(t, p.Ended, "the plugin ends")
 		assert.Zero(t, p.ProcessState.ExitCode(), command)
-		assert.Empty(t, p.stdout.String(), command)
-		assert.Empty(t, p.stderr.String(), command)
+		assert.Empty(t, p.Out.String(), command)
+		assert.Empty(t, p.Err.String(), command)
 	}
 }
 
@@ -31,16 +31,16 @@ func TestVersions(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{`{"cniVersion":"0.4.0"}`: "0.4.0", `{}`: "1.1.0"} {
 		p := call(t, ask{command: "VERSION", stdin: given})
-		gatetest.Receive(t, p.ended, "the plugin ends")
+		gatetest.Receive(t, p.Ended, "the plugin ends")
 		var v struct {
 			CNIVersion        string
 			SupportedVersions []string
 		}
-		require.NoError(t, json.Unmarshal(p.stdout.Bytes(), &v))
+		require.NoError(t, json.Unmarshal(p.Out.Bytes(), &v))
 		assert.Equal(t, want, v.CNIVersion)
 		assert.Equal(t, []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"}, v.SupportedVersions)
 	}
-	out, err := exec.Command(binary, "--version").Output()
+	out, err := exec.Command(program.Path, "--version").Output()
 	require.NoError(t, err)
 	assert.Equal(t, "pacemaker-cni v0.0.0-test\n", string(out))
 }
@@ -61,7 +61,7 @@ func TestNonsensicalCalls(t *testing.T) {
 		assert.Equal(t, tt.code, code, name)
 		assert.NotEmpty(t, msg)
 	}
-	out, err := exec.Command(binary).CombinedOutput()
+	out, err := exec.Command(program.Path).CombinedOutput()
 	require.NoError(t, err)
 	assert.Equal(t, usage, string(out))
 }

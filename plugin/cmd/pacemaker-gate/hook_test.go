@@ -38,7 +38,7 @@ func TestGo(t *testing.T) {
 	code, said := h.exit(t)
 	assert.Zero(t, code)
 	assert.Empty(t, said)
-	assert.Empty(t, h.stdout.String())
+	assert.Empty(t, h.Out.String())
 }
 
 func TestGone(t *testing.T) {
@@ -93,7 +93,7 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	stop := gatetest.Serve(t, path, first)
 	const hooks = 5
 	since := map[string]int64{}
-	running := map[string]*hook{}
+	running := map[string]hook{}
 	for i := range hooks {
 		a := args(path)
 		a.LeaveAt = time.Time{} // it would leave at once if the daemon had not sent another time
@@ -194,7 +194,7 @@ func TestSignalEndsTheHook(t *testing.T) {
 	h := startHook(t, args(path))
 	w := b.Next(t)
 	require.NoError(t, h.Process.Signal(syscall.SIGTERM))
-	gatetest.Receive(t, h.ended, "the hook ends")
+	gatetest.Receive(t, h.Ended, "the hook ends")
 	assert.False(t, h.ProcessState.Success(), "a runtime must not start the container after this")
 	w.AwaitEnd(t)
 }
@@ -208,7 +208,7 @@ func TestParentDies(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
-	argv := append([]string{"-c", `"$@" & echo $!; wait`, "sh", binary}, args(path).argv()...)
+	argv := append([]string{"-c", `"$@" & echo $!; wait`, "sh", program.Path}, args(path).argv()...)
 	parent := exec.Command("sh", argv...)
 	parent.Stdout = write
 	var said bytes.Buffer
@@ -242,7 +242,7 @@ func TestABlockedStandardErrorDoesNotHoldTheHook(t *testing.T) {
 	defer read.Close()
 	defer write.Close()
 	fill(t, write)
-	h := exec.Command(binary)
+	h := exec.Command(program.Path)
 	h.Stderr = write
 	require.NoError(t, h.Run())
 }

@@ -1,53 +1,28 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/gatetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 )
 
-// binary is the program as it ships.
-var binary string
+var program gatetest.Program
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(withBinary{m}) }
-
-// withBinary builds the program before the tests run.
-type withBinary struct{ *testing.M }
-
-func (m withBinary) Run() int {
-	dir, err := os.MkdirTemp("", "pacemaker-gate")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "pacemaker-gate")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version=v0.0.0-test", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Errorf("go build: %w\n%s", err, out))
-	}
-	return m.M.Run()
+func TestMain(m *testing.M) {
+	program.M = m
+	goleak.VerifyTestMain(&program)
 }
 
 // hook is a running pacemaker-gate.
-type hook struct {
-	*exec.Cmd
-	stdout, stderr bytes.Buffer
-	ended          chan struct{}
-}
+type hook struct{ *gatetest.Started }
 
 // hookArgs are the arguments of a hook.
 type hookArgs struct {
@@ -69,37 +44,28 @@ func (a hookArgs) argv() []string {
 	return wire.Argv(a.Socket, a.Hello, wire.Answer{Kind: wire.Forecast, LeaveAt: a.LeaveAt}, "")
 }
 
-func startHook(tb testing.TB, a hookArgs) *hook {
+func startHook(tb testing.TB, a hookArgs) hook {
 	tb.Helper()
 	return start(tb, nil, a.argv()...)
 }
 
-func start(tb testing.TB, stdin io.Reader, argv ...string) *hook {
+func start(tb testing.TB, stdin io.Reader, argv ...string) hook {
 	tb.Helper()
-	h := &hook{Cmd: exec.Command(binary, argv...), ended: make(chan struct{})}
-	h.Stdin, h.Stdout, h.Stderr = stdin, &h.stdout, &h.stderr
-	require.NoError(tb, h.Start())
-	go func() {
-		defer close(h.ended)
-		_ = h.Wait() // ProcessState says how it ended
-	}()
-	tb.Cleanup(func() {
-		_ = h.Process.Kill() // it has ended, unless the test failed
-		<-h.ended
-	})
-	return h
+	cmd := exec.Command(program.Path, argv...)
+	cmd.Stdin = stdin
+	return hook{gatetest.Start(tb, cmd)}
 }
 
 // exit waits for the end and returns the exit code and the text on stderr.
-func (h *hook) exit(tb testing.TB) (code int, said string) {
+func (h hook) exit(tb testing.TB) (code int, said string) {
 	tb.Helper()
-	gatetest.Receive(tb, h.ended, "the hook ends")
-	return h.ProcessState.ExitCode(), h.stderr.String()
+	gatetest.Receive(tb, h.Ended, "the hook ends")
+	return h.ProcessState.ExitCode(), h.Err.String()
 }
 
-func (h *hook) running() bool {
+func (h hook) running() bool {
 	select {
-	case <-h.ended:
+	case <-h.Ended:
 		return false
 	default:
 		return true
@@ -113,12 +79,12 @@ func TestHelpAndVersion(t *testing.T) {
 		code, said := h.exit(t)
 		assert.Zero(t, code)
 		assert.Empty(t, said)
-		assert.Equal(t, usage, h.stdout.String())
+		assert.Equal(t, usage, h.Out.String())
 	}
 	h := start(t, nil, "--version")
 	code, _ := h.exit(t)
 	assert.Zero(t, code)
-	assert.Equal(t, "pacemaker-gate v0.0.0-test\n", h.stdout.String())
+	assert.Equal(t, "pacemaker-gate v0.0.0-test\n", h.Out.String())
 }
 
 func TestStartedByHand(t *testing.T) {

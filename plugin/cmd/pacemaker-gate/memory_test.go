@@ -10,9 +10,9 @@ import (
 )
 
 // waiting starts hooks that wait at b.
-func waiting(tb testing.TB, b *gatetest.Backend, path string, n int) []*hook {
+func waiting(tb testing.TB, b *gatetest.Backend, path string, n int) []hook {
 	tb.Helper()
-	hooks := make([]*hook, n)
+	hooks := make([]hook, n)
 	for i := range hooks {
 		hooks[i] = startHook(tb, args(path))
 	}
