@@ -93,6 +93,14 @@ func (c *cluster) call(args ...string) (stdout string, err error) {
 	return out.String(), err
 }
 
+// output runs the program, which must succeed.
+func (c *cluster) output(args ...string) string {
+	c.t.Helper()
+	stdout, err := c.call(args...)
+	require.NoError(c.t, err, args)
+	return stdout
+}
+
 func daemonPod(name string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "pod-pacemaker"},
@@ -116,8 +124,7 @@ func TestWhyAsksTheDaemonOfThePodsNode(t *testing.T) {
 		says:    map[string]string{"pp-2 why shop/web-0": "shop/web-0: waiting 12s, place 4 of 9: Concurrency: 2 of 2 starting\n"},
 	}
 	for _, args := range [][]string{{"why", "web-0", "-n", "shop"}, {"why", "shop/web-0"}, {"why", "shop/web-0", "-n", "shop"}} {
-		out, err := c.call(args...)
-		require.NoError(t, err)
+		out := c.output(args...)
 		assert.Equal(t, "shop/web-0: waiting 12s, place 4 of 9: Concurrency: 2 of 2 starting; on n2\n", out)
 	}
 }
@@ -146,8 +153,7 @@ func TestWhyOfAPodWhoseImageCannotBePulledNamesTheImage(t *testing.T) {
 		})},
 		says: map[string]string{"pp-1 why shop/a": "shop/a: not waiting for pod-pacemaker, but preparing for 40s\n"},
 	}
-	out, err := c.call("why", "shop/a")
-	require.NoError(t, err)
+	out := c.output("why", "shop/a")
 	assert.Equal(t, "shop/a: not waiting for pod-pacemaker, but preparing for 40s; container app: ImagePullBackOff: no such image; on n1\n", out)
 }
 
@@ -158,10 +164,8 @@ func TestWhyInJSONIsTheDaemonsAnswer(t *testing.T) {
 		t: t, pods: []corev1.Pod{pod("a", on("n1")), pod("b", on("n1"))}, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")},
 		says: map[string]string{"pp-1 why shop/a -o json": "{\n}\n"},
 	}
-	out, err := c.call("why", "shop/a", "-o", "json")
-	require.NoError(t, err)
-	assert.Equal(t, "{\n}\n", out)
-	out, err = c.call("why", "shop/b", "-o", "json")
+	assert.Equal(t, "{\n}\n", c.output("why", "shop/a", "-o", "json"))
+	out, err := c.call("why", "shop/b", "-o", "json")
 	require.ErrorContains(t, err, "shop/b: no daemon answers: not waiting for pod-pacemaker: ")
 	assert.Empty(t, out)
 }
@@ -193,9 +197,7 @@ func TestWhySaysWhatElseKeepsAPod(t *testing.T) {
 		}), "not waiting for pod-pacemaker: it is ready"},
 	} {
 		c := &cluster{t: t, pods: []corev1.Pod{x.pod}, daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1")}}
-		out, err := c.call("why", "shop/a")
-		require.NoError(t, err)
-		assert.Contains(t, out, x.want)
+		assert.Contains(t, c.output("why", "shop/a"), x.want)
 	}
 }
 
@@ -213,8 +215,7 @@ func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
 			event("pod-pacemaker", "WaitingToStart", "place 3 of 3", time.Minute), event("kubelet", "Pulled", "an image", 0),
 		},
 	}
-	out, err := c.call("why", "shop/a")
-	require.NoError(t, err)
+	out := c.output("why", "shop/a")
 	assert.Regexp(t, `^shop/a: its last event, \d+s ago, is WaitingToStart: Waits for its turn to start, place 2 of 3 \(the daemon of n1 cannot be asked: Error from server \(Forbidden\): pods "pp-1" is forbidden: cannot create pods/exec more\)\n$`, out)
 
 	// What the event says is over once the pod has started.
@@ -246,8 +247,7 @@ func TestWhyWithoutTheRightToAskTheDaemon(t *testing.T) {
 		}},
 	} {
 		c.pods = []corev1.Pod{pod("a", func(p *corev1.Pod) { on("n1")(p); x.change(&p.Status) })}
-		out, err := c.call("why", "shop/a")
-		require.NoError(t, err)
+		out := c.output("why", "shop/a")
 		assert.True(t, strings.HasPrefix(out, "shop/a: "+x.want), "%s: %s", x.want, out)
 	}
 }
@@ -269,8 +269,7 @@ func TestTextFromElsewhereCannotControlTheTerminal(t *testing.T) {
 		events: []corev1.Event{{Source: corev1.EventSource{Component: "pod-pacemaker"}, Reason: "Waiting" + evil, Message: evil}},
 	}
 	for _, line := range []string{"why shop/failed", "why shop/pending", "why shop/waiting", "status", "top", "__complete status "} {
-		out, err := c.call(strings.Split(line, " ")...)
-		require.NoError(t, err)
+		out := c.output(strings.Split(line, " ")...)
 		assert.Contains(t, out, "]0;x 31m gnp root#", line)
 		for _, r := range out {
 			assert.True(t, unicode.IsPrint(r) || r == '\n', "%q of %s", out, line)
@@ -313,32 +312,25 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 		daemons: map[string]corev1.Pod{"n1": daemonPod("pp-1"), "n2": daemonPod("pp-2")},
 		says:    map[string]string{"pp-2 status": "n2: all of it\n", "pp-2 status -o json": "{n2}"},
 	}
-	out, err := c.call("status")
-	require.NoError(t, err)
+	out := c.output("status")
 	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +30h +Concurrency +-$`, out)
 	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 0; pods waiting: 5, starting: 6\n")
 
-	out, err = c.call("top")
-	require.NoError(t, err)
+	out = c.output("top")
 	lines := strings.Split(out, "\n")
 	assert.True(t, strings.HasPrefix(lines[1], "n2 ") && strings.HasPrefix(lines[2], "n1 "), out)
 	assert.NotContains(t, out, "n3")
 
-	out, err = c.call("top", "-o", "json")
-	require.NoError(t, err)
+	out = c.output("top", "-o", "json")
 	var listed []v1alpha1.PacemakerNode
 	require.NoError(t, json.Unmarshal([]byte(out), &listed))
 	require.Len(t, listed, 2)
 	assert.Equal(t, "n2", listed[0].Name)
-	_, err = c.call("top", "-o", "yaml")
+	_, err := c.call("top", "-o", "yaml")
 	require.ErrorContains(t, err, "must be text or json")
 
-	out, err = c.call("status", "n2")
-	require.NoError(t, err)
-	assert.Equal(t, "n2: all of it\n", out)
-	out, err = c.call("status", "n2", "-o", "json")
-	require.NoError(t, err)
-	assert.Equal(t, "{n2}", out)
+	assert.Equal(t, "n2: all of it\n", c.output("status", "n2"))
+	assert.Equal(t, "{n2}", c.output("status", "n2", "-o", "json"))
 	_, err = c.call("status", "n3")
 	require.ErrorContains(t, err, "no daemon runs in a pod on node n3")
 	evicted := daemonPod("evicted")
@@ -356,23 +348,19 @@ func TestADaemonThatIsSilentIsGone(t *testing.T) {
 	silent.Status.LastReportTime, there.Status.LastReportTime = &since, new(metav1.NewTime(time.Now().Add(-29*time.Minute)))
 	unready.Status.Conditions = readiness(metav1.ConditionFalse, "NRI is off\nin containerd")
 	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{silent, unready, there}}
-	out, err := c.call("status")
-	require.NoError(t, err)
+	out := c.output("status")
 	assert.Regexp(t, `(?m)^n1 +- +- +gone +- +- +- +- +- +its daemon has not reported since `+since.UTC().Format(time.RFC3339)+`$`, out)
 	assert.Regexp(t, `(?m)^n2 .* false .* NRI is off in containerd$`, out)
 	assert.Regexp(t, `(?m)^n3 .* true .* -$`, out)
 	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 1; pods waiting: 0, starting: 4\n")
 
-	out, err = c.call("top")
-	require.NoError(t, err)
-	assert.Equal(t, nobodyWaits+"\n\ngone: 1; 'kubectl pacemaker status' shows since when\n", out)
+	assert.Equal(t, nobodyWaits+"\n\ngone: 1; 'kubectl pacemaker status' shows since when\n", c.output("top"))
 }
 
 func TestTopWithoutWaitingPods(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 0, 0)}}
-	out, err := c.call("top")
-	require.NoError(t, err)
+	out := c.output("top")
 	assert.Equal(t, "no pod waits on any node; nodes report up to 10 s late, and later in clusters of over 1,000 nodes\n", out)
 }
 
@@ -446,8 +434,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, nodes: []v1alpha1.PacemakerNode{pacemakerNode("n1", 0, 0), pacemakerNode("m1", 0, 0), pacemakerNode("n2", 0, 0)}}
 	complete := func(words ...string) string {
-		out, err := c.call(arguments(append([]string{"/usr/bin/kubectl_complete-pacemaker"}, words...))...)
-		require.NoError(t, err)
+		out := c.output(arguments(append([]string{"/usr/bin/kubectl_complete-pacemaker"}, words...))...)
 		return out
 	}
 	assert.Equal(t, ":4\n", complete("co"), "and no command completion")
@@ -467,8 +454,7 @@ func TestHelp(t *testing.T) {
 	for _, cmd := range (&asker{}).command().Commands() {
 		assert.NotEmpty(t, cmd.Long, cmd.Name())
 		assert.Contains(t, cmd.Example, "kubectl pacemaker "+cmd.Name(), cmd.Name())
-		out, err := c.call(cmd.Name(), "--help")
-		require.NoError(t, err)
+		out := c.output(cmd.Name(), "--help")
 		assert.Equal(t, cmd.Name() == "why", strings.Contains(out, "-n, --namespace"), out)
 	}
 }

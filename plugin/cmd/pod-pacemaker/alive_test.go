@@ -9,12 +9,8 @@ import (
 
 func TestAliveReportsByItsExitCode(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, "alive", "--run-dir", serve(t, &fixed{}))
-	assert.Zero(t, code)
-	assert.Empty(t, stdout+stderr)
+	assert.Empty(t, says(t, "alive", "--run-dir", serve(t, &fixed{})))
 
-	code, stdout, stderr = call(t, "alive", "--run-dir", serve(t, &fixed{stuck: errors.New("the limiter is stuck")}))
-	assert.Equal(t, exitFailure, code)
-	assert.Empty(t, stdout)
+	stderr := fails(t, exitFailure, "alive", "--run-dir", serve(t, &fixed{stuck: errors.New("the limiter is stuck")}))
 	assert.Contains(t, stderr, "the limiter is stuck")
 }

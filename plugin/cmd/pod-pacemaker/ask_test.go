@@ -18,8 +18,7 @@ func TestStoppedDaemon(t *testing.T) {
 	require.NoError(t, err)
 	l.SetUnlinkOnClose(false)
 	require.NoError(t, l.Close())
-	code, _, stderr := call(t, "status", "--run-dir", dir)
-	assert.Equal(t, exitFailure, code)
+	stderr := fails(t, exitFailure, "status", "--run-dir", dir)
 	assert.Contains(t, stderr, "the daemon has stopped: no answer at "+dir+"/admin.sock")
 }
 

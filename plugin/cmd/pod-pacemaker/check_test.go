@@ -74,10 +74,7 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 		},
 	} {
 		path := file(t, head+c.spec+"\n")
-		code, stdout, stderr := call(t, "check", path, "--cores", "96")
-		assert.Zero(t, code)
-		assert.Empty(t, stderr)
-		assert.Equal(t, path+": "+c.want, stdout)
+		assert.Equal(t, path+": "+c.want, says(t, "check", path, "--cores", "96"))
 	}
 }
 
@@ -85,9 +82,7 @@ func TestCheckNamesEveryFault(t *testing.T) {
 	t.Parallel()
 	path := file(t, strings.Replace(twoAtATime, "{value: 2}", "{value: 0}", 1)+
 		"    rateLimit: {fillFactor: soon, bursts: 3}\n  maxWait: 100h\n")
-	code, stdout, stderr := call(t, "check", path)
-	assert.Equal(t, exitInvalid, code)
-	assert.Empty(t, stdout)
+	stderr := fails(t, exitInvalid, "check", path)
 	for _, field := range []string{
 		"spec.maxWait", "spec.throttleConfig.maxConcurrent.value", "spec.throttleConfig.rateLimit.fillFactor", "spec.throttleConfig.rateLimit.bursts",
 	} {

@@ -57,6 +57,24 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
+// says runs the program, which must succeed, and returns what it wrote.
+func says(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := call(t, args...)
+	assert.Zero(t, code, args)
+	assert.Empty(t, stderr, args)
+	return stdout
+}
+
+// fails runs the program, which must end with this code, and returns what it wrote on standard error.
+func fails(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := call(t, args...)
+	assert.Equal(t, want, code, args)
+	assert.Empty(t, stdout, args)
+	return stderr
+}
+
 func assertGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")

@@ -25,8 +25,7 @@ func TestMetricsProxySaysWhatItLacks(t *testing.T) {
 		assert.Equal(t, exitFailure, s.run(t.Context(), []string{"metrics-proxy", "--kubeconfig", c.kubeconfig, "--listen", l.Addr().String()}))
 		assert.Contains(t, s.errs.String(), c.says)
 	}
-	code, _, stderr := call(t, "metrics-proxy", "--tls-cert", "/tls/tls.crt")
-	assert.Equal(t, exitInvalid, code)
+	stderr := fails(t, exitInvalid, "metrics-proxy", "--tls-cert", "/tls/tls.crt")
 	assert.Contains(t, stderr, "--tls-cert, --tls-key: one needs the other")
 }
 
@@ -34,7 +33,6 @@ func TestTheProxyAnswersAsWhyDoes(t *testing.T) {
 	t.Parallel()
 	_, err := whyAt(admin.NewClient(t.TempDir()+"/none"))(t.Context(), "shop", "web-0", false)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	code, _, stderr := call(t, "run", "--why-socket", "why.sock")
-	assert.Equal(t, exitInvalid, code)
+	stderr := fails(t, exitInvalid, "run", "--why-socket", "why.sock")
 	assert.Contains(t, stderr, `--why-socket: "why.sock": must be an absolute path`)
 }

@@ -21,9 +21,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 		head+"metadata: {name: pulls}\nspec: {selector: {terms: [{podSelector: {}}]}, groupBy: \".spec.containers[0].image\","+
 		" limits: {pacer: {exponential: {minInitial: 4, multiplier: 4, maxStagger: 16}}}}\n"+
 		head+"metadata: {name: registry}\nspec: {scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 10}}}\n")
-	code, stdout, stderr := call(t, "check", path, "--cores", "4")
-	assert.Zero(t, code)
-	assert.Empty(t, stderr)
+	stdout := says(t, "check", path, "--cores", "4")
 	for _, want := range []string{
 		path + ": valid: PacemakerConfig \"two-at-a-time\"",
 		path + ": valid: StartPolicy \"t1\", for nodes with pool=a\nOf all its pods together, on each node: 3 running at a time, 200m of cpu running at a time.\n",
@@ -33,7 +31,7 @@ func TestCheckSaysWhatPoliciesMean(t *testing.T) {
 		assert.Contains(t, stdout, want)
 	}
 
-	code, _, stderr = call(t, "check", file(t, twoAtATime+head+"metadata: {name: t1}\nspec: {selector: {terms: []}, limits: {}}\n"))
+	code, _, stderr := call(t, "check", file(t, twoAtATime+head+"metadata: {name: t1}\nspec: {selector: {terms: []}, limits: {}}\n"))
 	assert.Equal(t, exitInvalid, code)
 	assert.Contains(t, stderr, "spec.selector.terms: Required value")
 	assert.Contains(t, stderr, "spec.limits: Required value")
@@ -43,10 +41,7 @@ func TestCheckWarnsOfAGroupByThatFindsNothing(t *testing.T) {
 	t.Parallel()
 	path := file(t, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: StartPolicy\nmetadata: {name: t1}\n"+
 		"spec: {selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 3}}, groupBy: \".spec.contaners[0].image\"}\n")
-	code, stdout, stderr := call(t, "check", path)
-	assert.Zero(t, code)
-	assert.Empty(t, stderr)
-	assert.Contains(t, stdout, "\nWarning: no pod has .spec.contaners, ")
+	assert.Contains(t, says(t, "check", path), "\nWarning: no pod has .spec.contaners, ")
 }
 
 func TestCheckExplainsOverrides(t *testing.T) {

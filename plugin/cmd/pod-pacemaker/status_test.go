@@ -54,12 +54,10 @@ func TestStatusReadyExitCode(t *testing.T) {
 	dir := serve(t, &fixed{status: herd()})
 	code, plain, _ := call(t, "status", "--run-dir", dir)
 	assert.Zero(t, code)
-	code, stdout, stderr := call(t, "status", "--ready", "--run-dir", dir)
-	assert.Zero(t, code, stderr)
-	assert.Equal(t, plain, stdout)
+	assert.Equal(t, plain, says(t, "status", "--ready", "--run-dir", dir))
 
 	dir = serve(t, &fixed{status: herd(), unready: errors.New("the runtime has no NRI")})
-	code, stdout, stderr = call(t, "status", "--ready", "-o", "json", "--run-dir", dir)
+	code, stdout, stderr := call(t, "status", "--ready", "-o", "json", "--run-dir", dir)
 	assert.Equal(t, exitFailure, code)
 	assert.Equal(t, "pod-pacemaker: pods start unpaced: the runtime has no NRI\n", stderr)
 	assert.Contains(t, stdout, `"ready": false`)
@@ -69,10 +67,7 @@ func TestStatusReadyExitCode(t *testing.T) {
 
 func TestStatusDrawsAHerd(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, "status", "--run-dir", serve(t, &fixed{status: herd()}))
-	assert.Zero(t, code)
-	assert.Empty(t, stderr)
-	assertGolden(t, "status", stdout)
+	assertGolden(t, "status", says(t, "status", "--run-dir", serve(t, &fixed{status: herd()})))
 }
 
 func TestStatusSaysThatNoPodIsHeld(t *testing.T) {
@@ -139,9 +134,7 @@ func TestNoDaemonIsOneClearSentence(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	for _, args := range [][]string{{"status"}, {"why", "default/web-0"}, {"costs"}, {"alive"}} {
-		code, stdout, stderr := call(t, append(args, "--run-dir", dir)...)
-		assert.Equal(t, exitFailure, code)
-		assert.Empty(t, stdout)
+		stderr := fails(t, exitFailure, append(args, "--run-dir", dir)...)
 		assert.Equal(t, fmt.Sprintf("pod-pacemaker: no daemon runs on this node: there is no %s/admin.sock; "+
 			"start one with 'pod-pacemaker run', or name its folder with --run-dir\n", dir), stderr)
 	}

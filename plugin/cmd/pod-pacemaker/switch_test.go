@@ -11,21 +11,16 @@ func TestOffAndOn(t *testing.T) {
 	t.Parallel()
 	f := &fixed{off: new(time.Duration)}
 	dir := serve(t, f)
-	code, stdout, stderr := call(t, "off", "--for", "30m", "--run-dir", dir)
-	assert.Equal(t, exitOK, code, stderr)
+	stdout := says(t, "off", "--for", "30m", "--run-dir", dir)
 	assert.Equal(t, "off until "+at(300).Add(30*time.Minute).UTC().Format(time.RFC3339)+": no pod of this node waits\n", stdout)
 	assert.Equal(t, 30*time.Minute, *f.off)
 
 	for _, wrong := range []string{"0s", "25h", "-1h"} {
-		code, _, stderr = call(t, "off", "--for", wrong, "--run-dir", dir)
-		assert.Equal(t, exitInvalid, code)
-		assert.Contains(t, stderr, "must be from 1s to 24h")
+		assert.Contains(t, fails(t, exitInvalid, "off", "--for", wrong, "--run-dir", dir), "must be from 1s to 24h")
 	}
 	assert.Equal(t, 30*time.Minute, *f.off)
 
-	code, stdout, stderr = call(t, "on", "--run-dir", dir)
-	assert.Equal(t, exitOK, code, stderr)
-	assert.Equal(t, "on: the configuration is in force\n", stdout)
+	assert.Equal(t, "on: the configuration is in force\n", says(t, "on", "--run-dir", dir))
 	assert.Zero(t, *f.off)
 }
 
@@ -41,8 +36,7 @@ func TestAdmit(t *testing.T) {
 	t.Parallel()
 	f := &fixed{status: storyStatus(), admits: true}
 	dir := serve(t, f)
-	code, stdout, stderr := call(t, "admit", "default/at-the-gate", "--run-dir", dir)
-	assert.Equal(t, exitOK, code, stderr)
+	stdout := says(t, "admit", "default/at-the-gate", "--run-dir", dir)
 	assert.Equal(t, "admitted after 12s: default/at-the-gate\n", stdout)
 
 	for pod, want := range map[string]string{
@@ -50,18 +44,13 @@ func TestAdmit(t *testing.T) {
 		"default/in-shadow": "nothing to admit: default/in-shadow: waiting ",
 		"default/absent":    "not known on this node",
 	} {
-		code, stdout, stderr = call(t, "admit", pod, "--run-dir", dir)
-		assert.Equal(t, exitFailure, code)
-		assert.Empty(t, stdout)
-		assert.Contains(t, stderr, want)
+		assert.Contains(t, fails(t, exitFailure, "admit", pod, "--run-dir", dir), want)
 	}
 }
 
 // The pod may start between the question and the answer.
 func TestAdmitFailsIfThePodWaitsNoLonger(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, "admit", "default/at-the-gate", "--run-dir", serve(t, &fixed{status: storyStatus()}))
-	assert.Equal(t, exitFailure, code)
-	assert.Empty(t, stdout)
+	stderr := fails(t, exitFailure, "admit", "default/at-the-gate", "--run-dir", serve(t, &fixed{status: storyStatus()}))
 	assert.Contains(t, stderr, "nothing holds the pod now")
 }

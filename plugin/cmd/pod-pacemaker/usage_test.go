@@ -22,10 +22,7 @@ func TestHelp(t *testing.T) {
 		"help-copy-kubelet-config": {"copy-kubelet-config", "--help"},
 		"help-metrics-proxy":       {"metrics-proxy", "--help"},
 	} {
-		code, stdout, stderr := call(t, args...)
-		assert.Zero(t, code, name)
-		assert.Empty(t, stderr, name)
-		assertGolden(t, name, stdout)
+		assertGolden(t, name, says(t, args...))
 	}
 }
 
@@ -61,19 +58,14 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 		{[]string{"run", "--gate", "perhaps"}, "pod-pacemaker: invalid argument \"perhaps\" for \"--gate\" flag: must be auto, always or never\n'pod-pacemaker run --help' shows how to use it.\n"},
 		{[]string{"run", "--gate-timeout", "100"}, "pod-pacemaker: invalid argument \"100\" for \"--gate-timeout\" flag: time: missing unit in duration \"100\"\n'pod-pacemaker run --help' shows how to use it.\n"},
 	} {
-		code, stdout, stderr := call(t, c.args...)
-		assert.Equal(t, exitInvalid, code, c.args)
-		assert.Empty(t, stdout, c.args)
-		assert.Equal(t, c.want, stderr, c.args)
+		assert.Equal(t, c.want, fails(t, exitInvalid, c.args...), c.args)
 	}
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"version", "--version"} {
-		code, stdout, stderr := call(t, arg)
-		assert.Zero(t, code)
-		assert.Empty(t, stderr)
+		stdout := says(t, arg)
 		assert.Equal(t, "pod-pacemaker dev (commit unknown, "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", stdout)
 	}
 }

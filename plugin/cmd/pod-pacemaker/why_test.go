@@ -95,9 +95,7 @@ func TestWhyIsOneLine(t *testing.T) {
 	dir := serve(t, &fixed{status: storyStatus()})
 	var all strings.Builder
 	for _, w := range stories() {
-		code, stdout, stderr := call(t, "why", "default/"+w.Name, "--run-dir", dir)
-		assert.Zero(t, code)
-		assert.Empty(t, stderr)
+		stdout := says(t, "why", "default/"+w.Name, "--run-dir", dir)
 		assert.Equal(t, 1, strings.Count(stdout, "\n"))
 		all.WriteString(stdout)
 	}
@@ -108,8 +106,7 @@ func TestWhyAsJSON(t *testing.T) {
 	t.Parallel()
 	want := stories()[0]
 	dir := serve(t, &fixed{status: storyStatus()})
-	code, stdout, _ := call(t, "why", "default/"+want.Name, "-o", "json", "--run-dir", dir)
-	assert.Zero(t, code)
+	stdout := says(t, "why", "default/"+want.Name, "-o", "json", "--run-dir", dir)
 	var got admin.Why
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	assert.Equal(t, want, got)
@@ -117,8 +114,6 @@ func TestWhyAsJSON(t *testing.T) {
 
 func TestWhyOfAnUnknownPod(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, "why", "default/absent", "--run-dir", serve(t, &fixed{}))
-	assert.Equal(t, exitFailure, code)
-	assert.Empty(t, stdout)
+	stderr := fails(t, exitFailure, "why", "default/absent", "--run-dir", serve(t, &fixed{}))
 	assert.Equal(t, "pod-pacemaker: default/absent: not known on this node: it neither waits nor starts, and did neither lately\n", stderr)
 }
