@@ -122,7 +122,7 @@ func (d *admission) admitOne(now time.Time) bool {
 			d.slots.planned = false // the limit may be one for a smaller start, and seem to include this one
 		}
 		d.admitOverdue(now, overdue)
-	case c.next != nil && !slotFree && othersAllow && (d.slots.lentTo(now, c.next) || d.slots.lend(now, len(d.queue.arrivals))):
+	case c.next != nil && !slotFree && othersAllow && (d.slots.lentTo(now, c.next.flow) > 0 || d.slots.lend(now, len(d.queue.arrivals))):
 		d.admitNext(now, c.next)
 	default:
 		return false

@@ -49,8 +49,9 @@ import (
 // turn must be expected in T/2: a refusal costs as much as a place that runs out. The rate limit and limits on signals
 // limit the places to what they admit in T/2, but while no limit on a signal has held a start for 15 s, each free slot has
 // a place. While the next token comes only after T, there is no place. In a jam there are places for what loans will allow
-// within half a minute. Bounds on the starts of a group allow what the same estimate promises; its own groups allow a pod
-// in any case, and a group without claims allows any number.
+// within half a minute, and in any case for the slots that the starts of other flows leave to that of the pod. Bounds on the
+// starts of a group allow what the same estimate promises; its own groups allow a pod in any case, and a group without
+// claims allows any number.
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
 // first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
@@ -166,7 +167,8 @@ type forecast struct {
 	doubtful bool          // it is not sure that a slot becomes free before the timeout, nor is it after more starts
 }
 
-func (d *admission) forecast(now time.Time, surely bool) *forecast {
+// forecast returns when slots become free. A number of them is lent to the next pod and those of its flow, see lentTo.
+func (d *admission) forecast(now time.Time, surely bool, lent int) *forecast {
 	s := d.slots
 	f := &forecast{now: now, history: &s.took, surely: surely, timeout: d.settings.StartTimeout}
 	f.expected, _ = s.expected(now)
@@ -183,7 +185,7 @@ func (d *admission) forecast(now time.Time, surely bool) *forecast {
 	}
 	slices.Sort(f.slots)
 	slices.Sort(f.latest)
-	free := max(max(s.capacity(), s.allowsSoon(now, d.queue))-len(f.slots), s.lentSoon(now))
+	free := max(max(s.capacity(), s.allowsSoon(now, d.queue))-len(f.slots), s.lentSoon(now), lent)
 	atOnce, none := make(soonest, max(0, free)), max(0, -free) // the first starts that end may leave no slot free
 	f.slots, f.latest = slices.Concat(atOnce, f.slots[none:]), slices.Concat(atOnce, f.latest[none:])
 	return f
@@ -480,18 +482,26 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 
 // turns returns a function that says when a ticket is expected to be admitted, from now, that has so many ahead. held: a
 // limit of the node holds the next one. The function must be called with rising numbers.
-func (d *admission) turns(now time.Time) func(ahead int, held bool) time.Duration {
-	f := d.forecast(now, false)
+func (d *admission) turns(now time.Time) func(t *Ticket, ahead int, held bool) time.Duration {
+	f := d.forecast(now, false, 0)
 	every, _ := d.othersInterval(now)
 	first := every // until the limit that holds the next one allows it
 	if next := d.limits.heldByRate(now); !next.none() && !d.limits.limitsSignals() {
 		first = next.Until.Sub(now).Round(time.Millisecond)
 	}
 	started := 0
-	return func(ahead int, held bool) time.Duration {
+	lent := map[*flow]int{}
+	return func(t *Ticket, ahead int, held bool) time.Duration {
 		for ; started < ahead; started++ {
 			f.start(nil)
 		}
-		return max(f.turn(), time.Duration(ahead)*every+time.Duration(oneIf(held))*first)
+		if _, known := lent[t.flow]; !known {
+			lent[t.flow] = d.slots.lentTo(now, t.flow)
+		}
+		slot := f.turn()
+		if ahead < lent[t.flow] {
+			slot = 0
+		}
+		return max(slot, time.Duration(ahead)*every+time.Duration(oneIf(held))*first)
 	}
 }

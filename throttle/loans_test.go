@@ -372,3 +372,32 @@ func (n *node) working() string {
 	}
 	return ""
 }
+
+// A pod that has no process yet, as in the waiting room, learns that it may have such a slot, and comes for it. One of the
+// namespace whose starts hang does not.
+func TestAPodComesForASlotOnWhichAnotherNamespaceHangs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{MaxConcurrent: 2})
+	of := func(flow, uid string) *Ticket {
+		return n.l.Join(n.now, Request{UID: uid, Name: flow + "/" + uid, Flow: flow})
+	}
+	of("hangs", "a").Wait(n.now)
+	of("hangs", "b").Wait(n.now)
+	n.stall("a")
+	own, next, second := of("hangs", "c"), of("herd", "d"), of("herd", "e")
+	waits := func(uid string) time.Duration {
+		v, _ := n.l.View(n.now, uid)
+		return v.WaitLeft
+	}
+	n.pass(10*time.Second - 1)
+	require.False(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	n.pass(30 * time.Second)
+	require.Zero(t, waits("d"))
+	require.Positive(t, waits("e"))
+	require.Positive(t, waits("c"))
+	require.False(t, own.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Admitted, "one slot, one pod")
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, next.TryStart(n.now))
+	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Admitted)
+}

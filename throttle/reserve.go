@@ -53,7 +53,7 @@ func (d *admission) overdueGoesNext(now time.Time, t *Ticket) bool {
 // count if it is not back before the turn of this one. Behind it, pods of a later band do not count, and none if the pod
 // had a place and comes late, as after a long pull. The rate holds the ticket while the next token comes only after waitable.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
-	f := d.forecast(now, !t.late)
+	f := d.forecast(now, !t.late, d.slots.lentTo(now, t.flow))
 	turn := now.Add(d.turnBehind(now, t))
 	quota := d.quota(now, waitable)
 	if t.late {
@@ -109,7 +109,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 
 // turnBehind returns when the turn of the ticket is expected, from now, behind the tickets that occupy the gate.
 func (d *admission) turnBehind(now time.Time, t *Ticket) time.Duration {
-	f, passed := d.forecast(now, false), false
+	f, passed := d.forecast(now, false, d.slots.lentTo(now, t.flow)), false
 	inside := d.queue.couldStart(func(o *Ticket) bool {
 		passed = passed || o == t
 		return o != t && o.occupies(now) && (!passed || byBand(o, t) <= 0)

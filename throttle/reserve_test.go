@@ -130,7 +130,7 @@ func TestAPlaceAllowsForAnUnknownKind(t *testing.T) {
 	}
 	takes := func(kind string) time.Duration {
 		defer n.end(kind, reasons.Deleted)
-		return n.l.admission.forecast(n.now, true).takes(join(kind))
+		return n.l.admission.forecast(n.now, true, 0).takes(join(kind))
 	}
 	for range 5 {
 		ends("a")

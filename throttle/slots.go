@@ -156,20 +156,21 @@ func (s *slots) lend(now time.Time, waiting int) bool {
 	return s.loan.lend(now, s.jam(), s.settings.NoProgressAfter, waiting, float64(s.taken()), 1)
 }
 
-// lentTo reports whether a waiting ticket may have the slot of a start of another flow that has made no progress for
+// lentTo returns how many pods of a flow may have the slots of starts of other flows that have made no progress for
 // NoProgressAfter. So pods of one namespace that hang do not leave the others a single slot at a time. In all there are at
 // most twice as many starts as the limit.
-func (s *slots) lentTo(now time.Time, t *Ticket) bool {
+func (s *slots) lentTo(now time.Time, of *flow) int {
 	after := s.settings.NoProgressAfter
-	if after <= 0 || s.settings.NoFairness || s.taken() >= 2*s.limit {
-		return false
+	if after <= 0 || s.settings.NoFairness || s.limit == noLimit {
+		return 0
 	}
-	counts := 0
+	free, room := s.limit, 2*s.limit
 	for _, o := range s.inFlight {
 		hangs := !o.stalledSince.IsZero() && now.Sub(o.stalledSince) >= after
-		counts += oneIf(o.slot && (o.flow == t.flow || !hangs))
+		free -= oneIf(o.slot && (o.flow == of || !hangs))
+		room -= oneIf(o.slot)
 	}
-	return counts < s.limit
+	return max(0, min(free, room))
 }
 
 // repay takes back what is lent and not used. A start beyond the slots uses none that is lent: without this, it would take

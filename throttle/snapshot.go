@@ -124,7 +124,7 @@ func (t *Ticket) view() TicketView {
 }
 
 // waitingView adds what a ticket waits for at its position.
-func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(ahead int, held bool) time.Duration) TicketView {
+func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(t *Ticket, ahead int, held bool) time.Duration) TicketView {
 	v := t.view()
 	v.Held, v.Ahead, v.Overdue = t.heldBy(at, node), at.ahead, !now.Before(t.due())
 	v.Reason, v.Since = v.Held.Reason, t.Since(now)
@@ -141,14 +141,14 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(ah
 
 // waitLeft returns TicketView.WaitLeft of a Waiting ticket, by what holds it, what the node holds it for, and how many
 // tickets are ahead.
-func (t *Ticket) waitLeft(now time.Time, held, node Held, ahead int, turn func(ahead int, held bool) time.Duration) time.Duration {
+func (t *Ticket) waitLeft(now time.Time, held, node Held, ahead int, turn func(t *Ticket, ahead int, held bool) time.Duration) time.Duration {
 	switch {
 	case held.Reason == reasons.PolicyRunning || held.Reason == reasons.Unadmittable:
 		return 0
 	case held.Policy != (GroupKey{}):
 		return max(0, t.due().Sub(now))
 	}
-	left := turn(ahead, held.Reason != reasons.NotPresent && held.Reason != reasons.Preparing) // else it starts when it comes
+	left := turn(t, ahead, held.Reason != reasons.NotPresent && held.Reason != reasons.Preparing) // else it starts when it comes
 	if node.Reason == reasons.StartAfter {
 		left += node.Until.Sub(now)
 	}
