@@ -50,8 +50,9 @@ import (
 // limit the places to what they admit in T/2, but while no limit on a signal has held a start for 15 s, each free slot has
 // a place. While the next token comes only after T, there is no place. In a jam there are places for what loans will allow
 // within half a minute, and in any case for the slots that the starts of other flows leave to that of the pod. Bounds on the
-// starts of a group allow what the same estimate promises; its own groups allow a pod in any case, and a group without
-// claims allows any number.
+// starts of a group allow what the same estimate promises, and its own groups one pod more if a start of theirs is expected
+// to end in T/2, or while these make no progress. While a group has no claims, nobody knows when it will: then one pod of it
+// may be there, unless the pod waits on where it is ([WaitsOn]).
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
 // first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
@@ -366,20 +367,23 @@ func (d *admission) quota(now time.Time, within time.Duration) int {
 	return max(1, int(quota))
 }
 
-// allowForecast makes the bounds on the starts of a group allow what is expected to start within a time. Of a resource,
-// each start counts as the mean of those that wait or are under way and ask for it: no more than these can start.
+// allowForecast makes the bounds on the starts of a group allow what is expected to start within a time.
 func (f *forecast) allowForecast(within time.Duration, t *Ticket, g *group) {
 	for i := range g.bounds {
-		b := &g.bounds[i]
-		if b.reason == reasons.PolicyRunning || b.limit == anyNumber || b.asking == 0 {
-			continue
+		if b := &g.bounds[i]; b.reason != reasons.PolicyRunning && b.limit != anyNumber && b.asking > 0 {
+			b.allows = b.used + b.asked/float64(b.asking)*float64(f.startsOf(within, t, b))
 		}
-		each := b.asked / float64(b.asking)
-		taken := slices.DeleteFunc(slices.Clone(g.starting), func(o *Ticket) bool { return !o.pod.asksFor(b) })
-		free := math.Floor(max(0, b.limit-b.used) / each)
-		slots := min(b.limit/each, float64(len(taken))+free, float64(b.asking))
-		b.allows = b.used + each*float64(f.starts(within, t, taken, int(slots)))
 	}
+}
+
+// startsOf returns how many starts a bound is expected to let begin within a time. Of a resource, each start counts as the
+// mean of those that wait or are under way and ask for it: no more than these can start.
+func (f *forecast) startsOf(within time.Duration, t *Ticket, b *bound) int {
+	each := b.asked / float64(b.asking)
+	taken := slices.DeleteFunc(slices.Clone(b.group.starting), func(o *Ticket) bool { return !o.pod.asksFor(b) })
+	free := math.Floor(max(0, b.limit-b.used) / each)
+	slots := min(b.limit/each, float64(len(taken))+free, float64(b.asking))
+	return f.starts(within, t, taken, int(slots))
 }
 
 // asksFor reports whether the pod asks for a bound.
@@ -387,16 +391,28 @@ func (p *pod) asksFor(b *bound) bool {
 	return slices.ContainsFunc(p.asks, func(a ask) bool { return a.bound == b })
 }
 
-// allowOneMore makes the bounds on starts of the pod's groups allow this pod beside the starts under
-// way. Groups that have no claims allow any number.
-func (p *pod) allowOneMore() {
-	for i := range p.asks {
-		switch a := &p.asks[i]; {
-		case a.bound.reason == reasons.PolicyRunning:
-		case a.bound.reason == reasons.PolicyClaim && a.bound.limit == 0:
-			a.bound.allows = anyNumber
-		default:
-			a.bound.allows = max(a.bound.allows, a.bound.used+a.amount)
+// allowOneMore makes the bounds on starts of the ticket's own groups allow it beside the starts under way, where no more is
+// sure:
+//   - if a slot of the group is expected to be free in half of the time, as the starts of this herd that have ended show;
+//   - if the starts under way make no progress, because a pod with a process gets a loan;
+//   - without claims, because nobody knows when they come; but not for a pod that is not refused;
+//   - for a container that ran before, and without claims for any number of these.
+func (d *admission) allowOneMore(now time.Time, t *Ticket, waitable time.Duration) {
+	if len(t.pod.asks) == 0 {
+		return
+	}
+	late, expected := t.refusal == RetriedLate, d.forecast(now, false, 0)
+	for i := range t.pod.asks {
+		a := &t.pod.asks[i]
+		b := a.bound
+		claimless := b.reason == reasons.PolicyClaim && b.limit == 0
+		switch {
+		case b.reason == reasons.PolicyRunning || b.limit == anyNumber:
+		case claimless && late:
+			b.allows = anyNumber
+		case late, claimless && t.refusal != WaitsOn, !b.jam().IsZero(),
+			d.slots.took.known > 0 && expected.startsOf(waitable/2, t, b) > 0:
+			b.allows = max(b.allows, b.used+a.amount)
 		}
 	}
 }

@@ -116,7 +116,11 @@ func (k *kubelet) create(after time.Duration, p *simPod) *simPod {
 }
 
 func (k *kubelet) sandbox(p *simPod) {
-	if k.join(p).Reserve(k.now, waitable, RetriedSoon).Admitted {
+	refusal := RetriedSoon
+	if k.room > 0 {
+		refusal = WaitsOn
+	}
+	if k.join(p).Reserve(k.now, waitable, refusal).Admitted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}

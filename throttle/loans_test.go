@@ -401,3 +401,21 @@ func TestAPodComesForASlotOnWhichAnotherNamespaceHangs(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, next.TryStart(n.now))
 	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Admitted)
 }
+
+// Nothing is lent beyond the limit of a group unless a process waits. So a pod of the room may come when the starts of its
+// group make no progress: it may be the one for which they wait.
+func TestAPodComesForALoanOfItsGroup(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	n.grouped("hangs", in(t1, nil))
+	next := n.l.Join(n.now, Request{UID: "next", Groups: in(t1, nil)})
+	require.False(t, next.Reserve(n.now, waitable, WaitsOn).Admitted)
+	n.stall("hangs")
+	n.pass(time.Second)
+	require.True(t, next.Reserve(n.now, waitable, WaitsOn).Admitted)
+	require.False(t, n.l.Join(n.now, Request{UID: "second", Groups: in(t1, nil)}).Reserve(n.now, waitable, WaitsOn).Admitted)
+	next.Wait(n.now)
+	n.pass(9 * time.Second)
+	n.requireState("next", Starting, reasons.SlotLent)
+}

@@ -53,10 +53,11 @@ func (d *admission) overdueGoesNext(now time.Time, t *Ticket) bool {
 // count if it is not back before the turn of this one. Behind it, pods of a later band do not count, and none if the pod
 // had a place and comes late, as after a long pull. The rate holds the ticket while the next token comes only after waitable.
 func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) (held Held) {
-	f := d.forecast(now, !t.late, d.slots.lentTo(now, t.flow))
+	late := t.refusal == RetriedLate
+	f := d.forecast(now, !late, d.slots.lentTo(now, t.flow))
 	turn := now.Add(d.turnBehind(now, t))
 	quota := d.quota(now, waitable)
-	if t.late {
+	if late {
 		waitable /= 2 // what is expected may be wrong
 	}
 	inside, places, fits, passed := 0, 0, false, false
@@ -64,7 +65,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(waitable, t, g)
 	}
-	t.pod.allowOneMore()
+	d.allowOneMore(now, t, waitable)
 	include := func(o *Ticket) bool {
 		switch {
 		case o == t || o.occupies(now):

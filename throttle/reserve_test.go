@@ -465,15 +465,15 @@ func TestAReservationOfAGroupIsSureByTheStartTimeout(t *testing.T) {
 	require.Equal(t, 3, up)
 }
 
-// The pods of a group without claims get as many reservations as the quota of the node allows, so that they are present
-// when claims come. The pods of a group that never lets them start get none. Neither group takes anything from others.
+// Of a group without claims one pod gets a reservation, so that it is present when a claim comes: nobody knows when. Of a
+// group that never lets them start, none does. Neither group takes anything from others.
 func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits GroupLimits
 		up     int
 	}{
-		"no claims yet":       {GroupLimits{Claims: &Claims{}}, 4},
+		"no claims yet":       {GroupLimits{Claims: &Claims{}}, 1},
 		"more than may start": {GroupLimits{Starting: Bound{Requests: Amounts{"cpu": 100}}}, 0},
 		"none ever":           {GroupLimits{Starting: pods(0)}, 0},
 		"too much to run":     {GroupLimits{Running: Bound{Requests: Amounts{"cpu": 100}}}, 0},
@@ -485,6 +485,48 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 			require.Equal(t, c.up, up)
 			require.Equal(t, 4, n.reserve("other", 9))
 		})
+	}
+}
+
+// A group lets one pod start at a time, or its claims come seldom. No wait in the gate ends without a turn, though starts take
+// longer than a pod can wait there; and if they are short, the next pod is there when one ends.
+func TestNoPodOfAGroupWaitsInTheGateInVain(t *testing.T) {
+	t.Parallel()
+	const herd = 12
+	oneAtATime, claimed := GroupLimits{Starting: pods(1)}, GroupLimits{Claims: &Claims{Slots: 1}}
+	for name, c := range map[string]struct {
+		works  time.Duration
+		limits GroupLimits
+		claims time.Duration // between two slots of the cluster, each of which is there for 20 s or until it is used
+		room   time.Duration
+		most   time.Duration // for each pod
+	}{
+		"long starts":              {works: 150 * time.Second, limits: oneAtATime, most: 155 * time.Second},
+		"long starts, in the room": {works: 150 * time.Second, limits: oneAtATime, room: time.Second, most: 152 * time.Second},
+		"short starts":             {works: 15 * time.Second, limits: oneAtATime, most: 16 * time.Second},
+		"claims":                   {works: 15 * time.Second, limits: claimed, claims: 80 * time.Second, most: 80 * time.Second},
+		"rare claims, in the room": {works: 15 * time.Second, limits: claimed, claims: 400 * time.Second, room: time.Second, most: 400 * time.Second},
+	} {
+		k := newKubelet(t, 1, Settings{MaxWait: 24 * time.Hour})
+		k.room = c.room
+		k.l.SetPolicies(t0, map[string]GroupLimits{"t1": c.limits})
+		for range herd {
+			k.create(0, &simPod{groups: in(t1, nil), works: c.works})
+		}
+		for i := range 2 * herd {
+			came := time.Duration(i) * c.claims
+			k.after(came, func() { k.l.SetClaims(k.now, t1, 1) })
+			for after := range 20 {
+				k.after(came+time.Duration(after+1)*time.Second, func() {
+					if len(k.l.Starting()) > 0 || after == 19 {
+						k.l.SetClaims(k.now, t1, 0)
+					}
+				})
+			}
+		}
+		took := k.run()
+		require.Zero(t, k.expired, name)
+		require.LessOrEqual(t, took, herd*c.most, name)
 	}
 }
 

@@ -90,7 +90,7 @@ type Ticket struct {
 	seen      time.Time      // when it was last asked for; unused while a process waits
 	// reserved reports whether it has a reservation. With or without one, a process is awaited until awaitedUntil.
 	reserved     bool
-	late         bool // a refusal of it is RetriedLate
+	refusal      Refusal // what a refusal of it means
 	awaitedUntil time.Time
 	// promisedUntil is when a process with the latest reservation can wait no longer; zero if there was none.
 	promisedUntil time.Time
@@ -310,6 +310,8 @@ const (
 	// RetriedLate means that a refusal costs as much as a place in the gate that runs out: kubelet counts both as a crash
 	// of the container, and tries again up to five minutes later. So the pod gets a place if its turn is expected in time.
 	RetriedLate
+	// WaitsOn means that nothing is refused: the process of the pod waits on where it is, and asks again within a second.
+	WaitsOn
 )
 
 // Reserve asks for a reservation: the right to pull images and then to wait in the gate, for at most waitable. A
@@ -344,7 +346,7 @@ func (t *Ticket) reserve(now time.Time, waitable time.Duration, refusal Refusal)
 		return t.answer()
 	}
 	l.tickets.saw(now, t)
-	t.late = refusal == RetriedLate
+	t.refusal = refusal
 	d := l.admission.reserve(now, t, waitable)
 	t.reserved, t.awaitedUntil = d.Admitted, now.Add(comesWithin)
 	if !d.Admitted {

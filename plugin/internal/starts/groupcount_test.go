@@ -162,7 +162,7 @@ func TestAPodThatOnlySeemedReadyIsNotReadyForThePacer(t *testing.T) {
 		n.watch.away = false
 		p.reports(func(pod *podwatch.Pod) { pod.ContainersReady, pod.AllRunning = false, false })
 		assert.Zero(t, n.usage().Ready)
-		assert.Equal(t, reasons.PolicyPacer, n.pod("second", factsOf(nil, nil)).runs().asks("app").Decision.Reason)
+		assert.Equal(t, reasons.PolicyPacer, n.pod("second", factsOf(nil, nil)).run().Reason)
 	}, withProc(root))
 }
 

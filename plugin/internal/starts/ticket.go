@@ -66,7 +66,7 @@ func (t Ticket) Yield(now time.Time, yields bool) {
 func (t Ticket) LeaveRoom(now time.Time, waitable time.Duration) throttle.Decision {
 	t.s.lock()
 	defer t.s.unlock()
-	return t.t.Reserve(now, waitable, throttle.RetriedSoon)
+	return t.t.Reserve(now, waitable, throttle.WaitsOn)
 }
 
 // StartNotHeld lets a start continue though its ticket waits, because the mode holds no pod.
