@@ -43,10 +43,7 @@ func TestAPodThatWasDeletedBeforeItCameDoesNotWait(t *testing.T) {
 		assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, hook.result())
 		assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, n.pod("b", restarted("Never"), deleted).entersRoom().result())
 		p := n.pod("c", deleted)
-		if err := p.run(); err == nil {
-			_, err = p.create("app")
-			require.ErrorContains(t, err, string(reasons.Deleted))
-		}
+		require.EqualError(t, p.run(), "pod-pacemaker: not started: Deleted (the pod is deleted)")
 		waiting, starting := n.names()
 		assert.Empty(t, waiting)
 		assert.Equal(t, []string{"holder"}, starting)

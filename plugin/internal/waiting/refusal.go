@@ -80,7 +80,7 @@ func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Tim
 	final := d.Reason == gate.NodeShutdown || d.Reason == reasons.Deleted
 	r.o.Observer.Report(observe.Refusal{Waits: observe.Waits{Made: made, Decision: d, Since: since, At: now}, CPU: cost, Final: final})
 	if final {
-		return fmt.Errorf("pod-pacemaker: not started: %s", observe.HeldBy(d.Held))
+		return fmt.Errorf("pod-pacemaker: not started: %s", observe.HeldBy(throttle.Held{Reason: d.Reason}))
 	}
 	return errWaiting
 }
