@@ -127,7 +127,7 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 		return nil, nil
 	case held.Gate != nil:
 		return nil, c.Refusals.refuse(held.made, held.Gate.Decision, held.Since)
-	case held.MayWait && c.hold.bars(held.Decision) == "":
+	case held.MayWait && c.hold.bars(now, held.Decision) == "":
 		d := c.hold.until(ctx, held.Ticket)
 		if !d.Admitted {
 			return nil, c.Refusals.refuse(held.made, d, held.Since)

@@ -10,7 +10,7 @@
 //	                                                                 hook, which waits and asks the daemon
 //	                                                                 (gatewait.go); otherwise it is refused
 //	hold      if no hook may wait, it is the first in the queue,     the handler waits for a fraction of a second,
-//	          and no limit may hold it for hours                     then refuses it if its turn has not come
+//	          and its limit does not hold it for longer              then refuses it if its turn has not come
 //	refusal   always                                                 it is refused, and kubelet tries again
 //
 // Where the daemon installs the waiting room ([Room]), pods wait there before their sandbox exists, and the runtime

@@ -28,11 +28,14 @@ func newHold(s *shared) *hold {
 }
 
 // bars returns why a container for which d was decided is not held, or "" if it is. It may be admitted within a hold if it
-// is the first in the queue, and does not wait for a limit of running pods, which may hold it for hours.
-func (h *hold) bars(d throttle.Decision) string {
+// is the first in the queue, and does not wait for a limit of running pods, which may hold it for hours, nor for one that
+// allows the next start only later.
+func (h *hold) bars(now time.Time, d throttle.Decision) string {
 	switch {
 	case d.Ahead > 0:
 		return "other pods are before it in the queue"
+	case d.Held.Until.After(now.Add(h.longest())):
+		return "its limit holds it for longer"
 	case d.Reason == reasons.PolicyRunning, d.Reason == reasons.Unadmittable:
 		return "its limit may hold it for hours"
 	default:

@@ -61,12 +61,16 @@ func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
 	}
 }
 
-// A pod that may wait for hours must not use up the short time that handlers may wait in all.
-func TestALimitThatMayHoldAPodForHoursIsNotWaitedForInAHandler(t *testing.T) {
+// A pod that may wait for hours, or surely for longer than a hold, must not use up the short time that handlers may wait in all.
+func TestALimitThatHoldsAPodForLongIsNotWaitedForInAHandler(t *testing.T) {
 	t.Parallel()
-	h := aChooser(Options{}).hold
+	h, now := aChooser(Options{Hold: time.Second}).hold, time.Unix(1000, 0)
+	for until, waits := range map[time.Duration]bool{0: true, time.Second: true, time.Second + 1: false} {
+		d := throttle.Decision{Reason: reasons.Rate, Held: throttle.Held{Reason: reasons.Rate, Until: now.Add(until)}}
+		assert.Equal(t, waits, h.bars(now, d) == "", until)
+	}
 	for reason, waits := range map[reasons.Reason]bool{reasons.Concurrency: true, reasons.PolicyStarting: true, reasons.PolicyRunning: false, reasons.Unadmittable: false} {
-		assert.Equal(t, waits, h.bars(throttle.Decision{Reason: reason}) == "", reason)
+		assert.Equal(t, waits, h.bars(now, throttle.Decision{Reason: reason}) == "", reason)
 	}
 }
 
