@@ -64,6 +64,9 @@ func TestPodsGoFromTheRoomToTheGateInTheirOrderOverARestart(t *testing.T) {
 	inRoom := func(name string) bool {
 		why, err := n.d.Status().Why("default", name)
 		require.NoError(t, err)
+		if why.InRoom {
+			assert.Equal(t, reasons.Queued, why.Reason)
+		}
 		return why.InRoom
 	}
 	leaves := func(name string) wire.Answer {

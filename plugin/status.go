@@ -59,8 +59,13 @@ func (d *Daemon) Status() admin.Status {
 
 // podStatus returns the part of the status that is about pods and the limiter.
 func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Status {
-	s := admin.NewStatus(now, snapshot, d.starts.Recent())
 	shadows, inRoom := d.starts.InShadow(), d.waiting.Room.Pods()
+	for i, v := range snapshot.Waiting {
+		if inRoom[v.UID] {
+			snapshot.Waiting[i] = v.HeldBack()
+		}
+	}
+	s := admin.NewStatus(now, snapshot, d.starts.Recent())
 	for _, pods := range [][]admin.Pod{s.Waiting, s.Preparing, s.Starting, s.Ended} {
 		for i := range pods {
 			p := &pods[i]

@@ -66,6 +66,16 @@ type TicketView struct {
 	StalledSince time.Time
 }
 
+// HeldBack returns the view of a pod that the caller keeps from its place by the order of the queue, as in the waiting room:
+// kubelet does not have to retry it, so the pods ahead hold it if no limit does.
+func (v TicketView) HeldBack() TicketView {
+	if v.Held.Reason == reasons.NotPresent {
+		v.Held = Held{Reason: reasons.Queued, Measured: float64(v.Ahead)}
+		v.Reason = v.Held.Reason
+	}
+	return v
+}
+
 // Snapshot returns a copy of the state of the limiter.
 func (l *Limiter) Snapshot(now time.Time) Snapshot {
 	now = l.at(now)

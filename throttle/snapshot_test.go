@@ -252,4 +252,12 @@ func TestAFreeSlotWaitsForAPodThatIsAway(t *testing.T) {
 	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, reasons.NotPresent, v.Reason)
 	require.Zero(t, v.WaitLeft)
+
+	n.join("c")
+	v, _ = n.l.View(n.now, "c")
+	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, v.HeldBack().Held)
+	require.Equal(t, reasons.Queued, v.HeldBack().Reason)
+	n.joinAndWait("d") // b and c are away
+	v, _ = n.l.View(n.now, "c")
+	require.Equal(t, v, v.HeldBack(), "a limit holds it")
 }

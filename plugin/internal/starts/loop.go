@@ -76,7 +76,10 @@ func (s *Starts) round(now time.Time) (next time.Time) {
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
 		v := &snapshot.Waiting[i]
-		v.Present = v.Present || inRoom[v.UID] // so that it gets a forecast
+		if inRoom[v.UID] {
+			*v = v.HeldBack()
+			v.Present = true // so that it gets a forecast
+		}
 	}
 	if s.Enforces() {
 		next = sooner(next, s.o.Observer.LookAtWaiting(now, snapshot))

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
@@ -85,5 +87,36 @@ func TestAPodThatWaitsInTheRoomIsLoggedOnce(t *testing.T) {
 		require.Len(t, lines, 1)
 		assert.Equal(t, "pod default/inside waits in the waiting room: Concurrency (1 of 1 starting)", lines[0].Message)
 		assert.Equal(t, reasons.Concurrency, lines[0].Data["reason"])
+	})
+}
+
+// podEvents keeps the events on pods. Only the loop writes them.
+type podEvents []string
+
+// Pod implements observe.EventWriter.
+func (e *podEvents) Pod(_, name, _, _, message string) { *e = append(*e, name+": "+message) }
+
+// Node implements observe.EventWriter.
+func (e *podEvents) Node(string, string, string) {}
+
+// Before the first pod of a herd has its slot, no limit holds those in the room. kubelet does not have to retry them.
+func TestAPodInTheRoomIsBehindOthersWhileASlotIsFree(t *testing.T) {
+	t.Parallel()
+	log, logged := logtest.NewNullLogger()
+	events := podEvents{}
+	onNode(t, func(t *testing.T, n *node) {
+		n.log = logged
+		n.freeze()
+		for _, name := range []string{"a", "b"} {
+			n.pod(name).entersRoom()
+		}
+		n.passes(10 * time.Second)
+		lines := n.story("b")
+		require.Len(t, lines, 1)
+		assert.Equal(t, "pod default/b waits in the waiting room, place 2: Queued (1 ahead)", lines[0].Message)
+		assert.Equal(t, reasons.Queued, lines[0].Data["reason"])
+		assert.Contains(t, events, "default/b: Waits for its turn to start, place 2 of 2: Queued (1 ahead)")
+	}, func(o *Options) {
+		o.Observer = observe.New(observe.Options{Log: log, Events: &events, Nodes: func() int { return 1 }})
 	})
 }

@@ -212,6 +212,7 @@ func (r *Room) ended(now starts.Outlook, w *roomWaiter, sent bool) (v gate.Verdi
 func (r *Room) log(h gate.Hello) {
 	now := time.Now()
 	if v, ok := r.o.Starts.View(now, h.PodUID); ok && v.State == throttle.Waiting {
+		v = v.HeldBack()
 		r.o.Observer.Report(observe.Waits{
 			Made:     observe.Made{Pod: observe.Pod{UID: v.UID, Name: v.Name}, Sandbox: h.ContainerID},
 			Decision: throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead}, Since: v.Since, At: now,
