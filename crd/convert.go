@@ -35,23 +35,35 @@ func Convert(data []byte) (all []Converted) {
 	return all
 }
 
+// isConvertible reports whether an object is of a kind that Convert translates.
+func isConvertible(object map[string]any) bool {
+	version, _ := object["apiVersion"].(string)
+	switch group, _, has := strings.Cut(version, "/"); object["kind"] {
+	case v1alpha1.Kind:
+		return has && group != v1alpha1.GroupVersion.Group
+	case "Throttle", "ClusterThrottle":
+		return true
+	default:
+		return false
+	}
+}
+
 func (c *Converted) convert(object map[string]any) {
 	u := unstructured.Unstructured{Object: object}
 	spec, _, _ := unstructured.NestedMap(object, "spec") // if it is no mapping, the new object lacks what it needs
 	name := u.GetName()
 	c.Kind, c.Name = u.GetKind(), name
-	group, _, _ := strings.Cut(u.GetAPIVersion(), "/")
-	switch own, _, _ := strings.Cut(v1alpha1.GroupVersion.String(), "/"); {
-	case group != own && c.Kind == v1alpha1.Kind:
+	switch {
+	case !isConvertible(object):
+		c.Err = fmt.Errorf("%s %s: neither a PacemakerConfig of PodPacemaker nor a Throttle of kube-throttler", u.GetAPIVersion(), c.Kind)
+		return
+	case c.Kind == v1alpha1.Kind:
 		c.config(spec)
-	case c.Kind == "Throttle" || c.Kind == "ClusterThrottle":
+	default:
 		if c.Kind == "Throttle" && u.GetNamespace() != "" {
 			name = u.GetNamespace() + "-" + name // a StartPolicy has no namespace
 		}
 		spec = c.throttle(spec, cmp.Or(u.GetNamespace(), "default"))
-	default:
-		c.Err = fmt.Errorf("%s %s: neither a PacemakerConfig of PodPacemaker nor a Throttle of kube-throttler", u.GetAPIVersion(), c.Kind)
-		return
 	}
 	kind := v1alpha1.Kind
 	if c.Kind != kind {

@@ -137,7 +137,11 @@ func read[T any](object map[string]any, kind string, check rules.Check) (typed *
 // validateType checks the API version and the kind of an object.
 func validateType(object map[string]any) (errs field.ErrorList) {
 	if version := v1alpha1.GroupVersion.String(); object["apiVersion"] != version {
-		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), object["apiVersion"], "must be "+version))
+		must := "must be " + version
+		if isConvertible(object) {
+			must += ": 'pod-pacemaker convert' translates objects of other projects"
+		}
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), object["apiVersion"], must))
 	}
 	if kind := object["kind"]; kind != v1alpha1.Kind && kind != v1alpha1.PolicyKind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+v1alpha1.Kind+" or "+v1alpha1.PolicyKind))

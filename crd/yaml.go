@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -21,6 +22,9 @@ type document struct {
 	object map[string]any
 	err    error
 }
+
+// tabs matches a line that is indented with a tab. The YAML parser names no tab.
+var tabs = regexp.MustCompile(`(?m)^ *\t\s*[^\s#]`)
 
 // documents returns the YAML mappings in data, and in place of a List its items. Their values are of the types
 // that JSON has: nil, bool, string, int64, float64, []any and map[string]any. Only numbers that are not whole are
@@ -39,10 +43,13 @@ func documents(data []byte) (all []document) {
 			return append(all, document{err: fmt.Errorf("not YAML: %w", err)})
 		}
 		var value any
-		if text, err = yaml.YAMLToJSONStrict(text); err != nil {
-			err = errors.New("not YAML: " + strings.Join(strings.Fields(err.Error()), " ")) // on one line, for a log
+		if json, bad := yaml.YAMLToJSONStrict(text); bad != nil {
+			err = errors.New("not YAML: " + strings.Join(strings.Fields(bad.Error()), " ")) // on one line, for a log
+			if tabs.Match(text) {
+				err = fmt.Errorf("%w: a line begins with a tab, and YAML is indented with spaces", err)
+			}
 		} else {
-			err = utiljson.Unmarshal(text, &value)
+			err = utiljson.Unmarshal(json, &value)
 		}
 		if err != nil {
 			all = append(all, document{err: err})

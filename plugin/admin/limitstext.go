@@ -84,6 +84,21 @@ func MaxWaitWarning(maxWait, startTimeout time.Duration) string {
 	return fmt.Sprintf("with a maxWait of %s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait", short(maxWait))
 }
 
+// PercentWarning returns a warning if a limit on how busy the CPUs are holds starts on a node that is all but idle, as where
+// a fraction was meant; empty if none does.
+func PercentWarning(s throttle.Settings) string {
+	var parts []string
+	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
+		if limit := s.Signals[signal]; limit.Max > 0 && limit.Max <= 1 {
+			parts = append(parts, signalText(signal, throttle.SignalLimit{Max: limit.Max}, 0))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " and ") + " is so of no node with work to do: limits are in percent, like 80"
+}
+
 // ConfigText describes the limits of a configuration, which s has, and after which pods others start.
 func ConfigText(s throttle.Settings, spec v1alpha1.PacemakerConfigSpec) string {
 	limits, after := LimitsText(s), startAfterText(spec)

@@ -87,6 +87,9 @@ func configFinding(o plugin.Options, pods cores.Cores, file crd.Documents, api i
 	}
 	inForce := cmp.Or(api.config, file.Config)
 	if inForce != nil {
+		if says := admin.PercentWarning(settings.Of(inForce.Spec, pods)); says != "" {
+			return warning(check, configText(inForce)+": "+says, "raise that limit")
+		}
 		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait(), inForce.Spec.GetStartTimeout()); says != "" {
 			return warning(check, configText(inForce)+": "+says, "set maxWait to 5m or less, or longer than the herd and the deadlines of rollouts above it")
 		}
@@ -127,7 +130,11 @@ func coresFinding(pods cores.Cores, err error) Finding {
 // configText describes a config on one line, as 'pod-pacemaker check' does on several.
 func configText(c *v1alpha1.PacemakerConfig, pods cores.Cores) string {
 	text := fmt.Sprintf("%q", c.Name)
-	if mode := c.Spec.GetMode(); mode != v1alpha1.ModeEnforce {
+	switch mode := c.Spec.GetMode(); mode {
+	case v1alpha1.ModeEnforce:
+	case v1alpha1.ModeDisabled:
+		return text + ", in the mode Disabled, which holds no pod"
+	default:
 		text += fmt.Sprintf(", in the mode %s, which holds no pod", mode)
 	}
 	return text + ": " + admin.ConfigText(settings.Of(c.Spec, pods), c.Spec)

@@ -113,6 +113,12 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"config", Warning, "they wait for themselves unless they are static or critical: default/agent", func(_ string, o *Options) {
 			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {startAfter: [{daemonSet: default/agent}, {daemonSet: kube-system/agent}]}\n")
 		}},
+		{"config", OK, `"two", in the mode Disabled, which holds no pod`, func(_ string, o *Options) {
+			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {mode: Disabled}\n")
+		}},
+		{"config", Warning, "cpu below 1% is so of no node with work to do", func(_ string, o *Options) {
+			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {throttleConfig: {cpu: {maxLoad: 1}}}\n")
+		}},
 		{"containerd", Fault, "has no container, not even the daemon's", func(dir string, o *Options) {
 			o.ContainerdState, o.OfThePod = dir+"/state", true
 			assert.NoError(t, os.MkdirAll(o.Bundles(), 0o755))
@@ -153,6 +159,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		f := level(t, run(t, o), c.check)
 		assert.Equal(t, c.level, f.Level, "%+v", f)
 		assert.Contains(t, f.Says, c.says)
+		assert.NotContains(t, f.Says, "holds no pod: none", "once is enough")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -142,22 +143,24 @@ func nodesText(labels map[string]v1alpha1.LabelValue) string {
 }
 
 func onNode(spec v1alpha1.PacemakerConfigSpec, node cores.Cores, said string) string {
-	limits := admin.ConfigText(settings.Of(spec, node), spec)
+	inForce := settings.Of(spec, node)
+	limits := admin.ConfigText(inForce, spec)
 	switch {
 	case spec.GetMode() == v1alpha1.ModeDisabled:
 		return "Its mode is Disabled: no pod is held back."
 	case limits == admin.NoLimits:
 		return "It sets no limit: no pod is held back."
 	}
-	text := fmt.Sprintf("Starts on a node with %s%s: %s.", plural(node.Count, "core"), said, limits)
+	lines := []string{fmt.Sprintf("Starts on a node with %s%s: %s.", plural(node.Count, "core"), said, limits)}
 	if spec.GetMode() == v1alpha1.ModeShadow {
-		text += "\nIts mode is Shadow: no pod is held back, but the daemon reports what Enforce would do."
+		lines = append(lines, "Its mode is Shadow: no pod is held back, but the daemon reports what Enforce would do.")
 	}
-	if warning := admin.MaxWaitWarning(spec.GetMaxWait(), spec.GetStartTimeout()); warning != "" {
-		text += "\nWarning: " + warning + "."
+	for _, warning := range []string{
+		admin.PercentWarning(inForce), admin.MaxWaitWarning(spec.GetMaxWait(), spec.GetStartTimeout()), admin.StartAfterWarning(spec),
+	} {
+		if warning != "" {
+			lines = append(lines, "Warning: "+warning+".")
+		}
 	}
-	if warning := admin.StartAfterWarning(spec); warning != "" {
-		text += "\nWarning: " + warning + "."
-	}
-	return text
+	return strings.Join(lines, "\n")
 }

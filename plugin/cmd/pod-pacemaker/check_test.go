@@ -69,6 +69,12 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 				"Its mode is Shadow: no pod is held back, but the daemon reports what Enforce would do.\n",
 		},
 		{
+			"spec: {throttleConfig: {cpu: {maxLoad: \"0.8\"}, io: {maxLoad: 1}, pressure: {cpu: {some: 40}}}}",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
+				"Starts on a node with 96 cores: cpu below 0.8%, iowait below 1%, pressure.cpu.some below 40% (where cpu is above 70%); a pod may start over the limit after 4m, a start counts for 5m at most.\n" +
+				"Warning: cpu below 0.8% is so of no node with work to do: limits are in percent, like 80.\n",
+		},
+		{
 			"spec: {}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\nIt sets no limit: no pod is held back.\n",
 		},
@@ -89,6 +95,18 @@ func TestCheckNamesEveryFault(t *testing.T) {
 		assert.Contains(t, stderr, "pod-pacemaker: "+path+": "+field+": ")
 	}
 	assert.Equal(t, 4, strings.Count(stderr, "\n"), stderr)
+}
+
+func TestCheckNamesConvertForObjectsOfOtherProjects(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"apiVersion: woehrl.net/v1alpha\n":  "must be pod-pacemaker.io/v1alpha1: 'pod-pacemaker convert' translates objects of other projects\n",
+		"apiVersion: pod-pacemaker.io/v1\n": "must be pod-pacemaker.io/v1alpha1\n",
+		"":                                  "must be pod-pacemaker.io/v1alpha1\n",
+	} {
+		_, _, stderr := call(t, "check", file(t, strings.Replace(twoAtATime, "apiVersion: pod-pacemaker.io/v1alpha1\n", version, 1)))
+		assert.Contains(t, stderr, want)
+	}
 }
 
 func TestCheckReportsTheFaultsOfAllDocumentsOfAllFiles(t *testing.T) {
