@@ -68,7 +68,7 @@ func explain(ctx context.Context, socket string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, admin.ErrUnknownPod):
+	case errors.Is(err, admin.ErrUnknownPod), errors.Is(err, errNothingToAdmit):
 		return err
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("only root may ask the daemon at %s: try sudo", socket)

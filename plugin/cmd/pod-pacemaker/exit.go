@@ -72,7 +72,11 @@ func (p *program) report(cmd *cobra.Command, err error) int {
 		}
 		return exitInvalid
 	case !p.accepted:
-		fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n'%s --help' shows how to use it.\n", line(err.Error()), cmd.CommandPath())
+		text, similar, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n") // of cobra
+		if found {
+			text += "; did you mean " + strings.Join(strings.Fields(similar), " or ") + "?"
+		}
+		fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n'%s --help' shows how to use it.\n", line(text), cmd.CommandPath())
 		return exitInvalid
 	}
 	fmt.Fprintf(p.stderr, "pod-pacemaker: %s\n", line(err.Error()))

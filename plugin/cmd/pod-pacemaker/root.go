@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -58,6 +59,11 @@ func (p *program) rootCommand() *cobra.Command {
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.admitCommand(), p.offCommand(), p.onCommand(), p.aliveCommand(), p.checkCommand(), p.convertCommand(), p.preflightCommand(),
 		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.removeDaemonSetCommand(), p.versionCommand(),
 	)
+	for _, cmd := range root.Commands() {
+		if !strings.Contains(cmd.Use, " FILE") { // else the shell completes files, where no file is meant
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
 	return root
 }
 

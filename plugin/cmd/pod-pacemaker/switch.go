@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -62,6 +63,8 @@ A pod that kubelet must try again first starts then. It needs no API server.
 The log and the metric pod_pacemaker_admissions_total have it with the reason ByHand.
 If nothing holds the pod, the exit code is 1.`
 
+var errNothingToAdmit = errors.New("nothing to admit")
+
 func (p *program) admitCommand() *cobra.Command {
 	var pod podArg
 	cmd := &cobra.Command{
@@ -77,7 +80,7 @@ func (p *program) admitCommand() *cobra.Command {
 			return nil, "", err
 		}
 		if w.State != throttle.Waiting || w.Shadow {
-			return nil, "", fmt.Errorf("nothing to admit: %s", whyLine(w))
+			return nil, "", fmt.Errorf("%w: %s", errNothingToAdmit, whyLine(w))
 		}
 		if err := daemon.Admit(ctx, w.UID); err != nil {
 			return nil, "", err

@@ -40,8 +40,8 @@ func TestAdmit(t *testing.T) {
 	assert.Equal(t, "admitted after 12s: default/at-the-gate\n", stdout)
 
 	for pod, want := range map[string]string{
-		"default/ready":     "nothing to admit: default/ready: started ",
-		"default/in-shadow": "nothing to admit: default/in-shadow: waiting ",
+		"default/ready":     "pod-pacemaker: nothing to admit: default/ready: started ",
+		"default/in-shadow": "pod-pacemaker: nothing to admit: default/in-shadow: waiting ",
 		"default/absent":    "not known on this node",
 	} {
 		assert.Contains(t, fails(t, exitFailure, "admit", pod, "--run-dir", dir), want)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,7 +41,7 @@ func TestWrongUsageIsExitCode64(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stats"}, "pod-pacemaker: unknown command \"stats\" for \"pod-pacemaker\" Did you mean this? status\n'pod-pacemaker --help' shows how to use it.\n"},
+		{[]string{"stats"}, "pod-pacemaker: unknown command \"stats\" for \"pod-pacemaker\"; did you mean status?\n'pod-pacemaker --help' shows how to use it.\n"},
 		{[]string{"xyzzy"}, "pod-pacemaker: unknown command \"xyzzy\" for \"pod-pacemaker\"\n'pod-pacemaker --help' shows how to use it.\n"},
 		{[]string{"--nonsense"}, "pod-pacemaker: unknown flag: --nonsense\n'pod-pacemaker --help' shows how to use it.\n"},
 		{[]string{"status", "web"}, "pod-pacemaker: unknown command \"web\" for \"pod-pacemaker status\"\n'pod-pacemaker status --help' shows how to use it.\n"},
@@ -74,4 +75,8 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	_, stdout, _ := call(t, "__complete", "run", "--refuse-at", "s")
 	assert.Contains(t, stdout, "sandbox\n")
+	for line, want := range map[string]string{"why": ":4", "status": ":4", "check": ":0", "convert": ":0", "run --config": ":0"} { // 4: no files
+		_, stdout, _ = call(t, append(append([]string{"__complete"}, strings.Fields(line)...), "")...)
+		assert.Equal(t, want+"\n", stdout, line)
+	}
 }
