@@ -196,6 +196,7 @@ func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	of := daemon(t, everything)
 	have, want := job.Spec.Template.Spec.Containers[0], of.Containers[0]
 	require.Equal(t, append([]string{"preflight", "--cni-conf-dir="}, want.Args[1:]...), have.Args)
+	require.Equal(t, want.SecurityContext, have.SecurityContext)
 	require.Equal(t, want.VolumeMounts, have.VolumeMounts)
 	ofTheDaemon := slices.DeleteFunc(slices.Clone(of.Volumes), func(v corev1.Volume) bool { return v.Name == "metrics-proxy-token" })
 	require.Equal(t, ofTheDaemon, job.Spec.Template.Spec.Volumes)

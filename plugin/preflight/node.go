@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/kubelet"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/waiting"
@@ -182,16 +183,39 @@ func stateFinding(o Options) (f Finding, wrong bool) {
 		"set containerd.state of the chart, or --containerd-state, to `state` of containerd's configuration (k3s, RKE2: /run/k3s/containerd)"), true
 }
 
-func cgroupFinding(root string) Finding {
+// cgroupFinding also reports whether the daemon can tell what starts read and write.
+func cgroupFinding(root, proc string) Finding {
 	const check = "cgroup"
 	var fs unix.Statfs_t
 	if err := unix.Statfs(root, &fs); err != nil {
 		return warning(check, fmt.Sprintf("%s: %v", root, err), "without cgroups the daemon cannot tell whether a start makes progress, and lends no slots")
 	}
 	if fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		if err := processIO(root, proc); err != nil {
+			return warning(check, "version 1, which counts no I/O of pods, and the daemon cannot read that of processes: "+err.Error()+": it learns nothing about starts, and lends no slots",
+				"set processIO=true of the chart, or install deploy/systemd/process-io.conf for the unit")
+		}
 		return ok(check, "version 1; pod-pacemaker works with it, but newer versions of kubelet need version 2")
 	}
 	return ok(check, "version 2")
+}
+
+// processIO returns why the I/O of the processes of others cannot be read, or nil if it can, or if the kernel counts that of
+// cgroups. Process 1 stands for all: only CAP_SYS_PTRACE lets the daemon read it, and those of most pods.
+func processIO(cgroups, proc string) error {
+	if _, err := (cgroup.Reader{Root: cgroups}).IOBytes("/"); err == nil {
+		return nil
+	}
+	node, err := procfs.NewFS(proc)
+	if err != nil {
+		return err
+	}
+	first, err := node.Proc(1)
+	if err != nil {
+		return err
+	}
+	_, err = first.IO()
+	return err
 }
 
 func pressureFinding(proc string) Finding {

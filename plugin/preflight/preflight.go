@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if o.CNIConfDir != "" {
 		add(cniFinding(o.CNIConfDir), roomFinding(ctx, o.Options))
 	}
-	add(kubelet, cgroupFinding(o.CgroupRoot), pressureFinding(o.ProcRoot))
+	add(kubelet, cgroupFinding(o.CgroupRoot, o.ProcRoot), pressureFinding(o.ProcRoot))
 	add(api.findings...)
 	return report, nil
 }

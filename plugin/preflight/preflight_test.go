@@ -39,6 +39,7 @@ func healthy(t *testing.T) (dir string, o Options) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	write(t, 0o644, dir+"/proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	write(t, 0o644, dir+"/proc/1/io", "rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: 1\nwrite_bytes: 1\ncancelled_write_bytes: 0\n")
 	write(t, 0o644, dir+"/cni/10-net.conflist", `{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"ptp"}]}`)
 	write(t, 0o755, dir+"/plugins/ptp", "")
 	config := write(t, 0o644, dir+"/config.yaml", "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {throttleConfig: {maxConcurrent: {value: 2}}}\n")
@@ -152,6 +153,11 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"kubelet", Warning, "must be less than kubelet's runtimeRequestTimeout, 2m by default", func(_ string, o *Options) { o.KubeletConfig = "" }},
 		{"kubelet", Fault, "no such file", func(dir string, o *Options) { o.KubeletConfig = dir + "/none" }},
 		{"cgroup", Warning, "no such file", func(dir string, o *Options) { o.CgroupRoot = dir + "/none" }},
+		{"cgroup", Warning, "the daemon cannot read that of processes: ", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/proc/1/io")) }},
+		{"cgroup", OK, "version 1", func(dir string, o *Options) { // the kernel counts
+			o.ProcRoot = dir + "/none"
+			write(t, 0o644, dir+"/blkio/blkio.throttle.io_service_bytes_recursive", "8:0 Read 1\n8:0 Write 1\nTotal 2\n")
+		}},
 		{"pressure", Warning, "no pressure information", func(dir string, _ *Options) { assert.NoError(t, os.Remove(dir+"/proc/pressure/cpu")) }},
 	} {
 		dir, o := healthy(t)

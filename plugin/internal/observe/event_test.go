@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -286,4 +287,24 @@ func TestWhatEachEventCauses(t *testing.T) {
 		slices.Sort(caused)
 		assert.Equal(t, c.causes, []string(caused), "%T", c.event)
 	}
+}
+
+// Nearly each start would bring the same warning.
+func TestItIsWarnedOnceOfARightThatTheDaemonLacks(t *testing.T) {
+	t.Parallel()
+	log, logged := logtest.NewNullLogger()
+	o := New(Options{Log: log, Events: NoEvents{}, Nodes: func() int { return 1 }})
+	forbidden := fmt.Errorf("I/O of process 7: %w", fs.ErrPermission)
+	for _, e := range []Unmeasured{{Pod{Name: "ns/a"}, forbidden}, {Pod{Name: "ns/b"}, forbidden}, {Pod{Name: "ns/c"}, errors.New("it is absent")}} {
+		o.Report(e)
+	}
+	const text = "cannot read what pod %s uses: it counts as making progress, and nothing is learned of its start"
+	var said []string
+	for _, e := range logged.AllEntries() {
+		said = append(said, e.Message)
+	}
+	assert.Equal(t, []string{
+		fmt.Sprintf(text, "ns/a") + "; so it is with most pods: the daemon lacks a right, and 'pod-pacemaker preflight' says which",
+		fmt.Sprintf(text, "ns/c"),
+	}, said, "at the level info")
 }

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,9 @@ type Observer struct {
 	pods    *podEvents
 	nodes   func() int
 	node    *eventBudget // of the events on the node
-	waits   sync.Map     // when each pod began to wait whose wait was logged, in Unix nanoseconds, by UID
+	// unreadable is set once it is logged that the daemon may not read what a pod uses.
+	unreadable atomic.Bool
+	waits      sync.Map // when each pod began to wait whose wait was logged, in Unix nanoseconds, by UID
 }
 
 // Options configure an Observer. All fields are required.

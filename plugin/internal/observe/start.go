@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -162,12 +164,22 @@ func (e Learned) report(o *Observer) {
 	}
 }
 
-// Unmeasured says that the daemon cannot read what a start uses. Report it once for each fault. It is logged.
+// Unmeasured says that the daemon cannot read what a start uses. Report it once for each fault. It is logged: for want of a
+// right, which concerns most pods, only the first at the level warning.
 type Unmeasured struct {
 	Pod
 	Why error
 }
 
 func (e Unmeasured) report(o *Observer) {
-	e.log(o).WithError(e.Why).Warnf("cannot read what pod %s uses: it counts as making progress, and nothing is learned of its start", e.Name)
+	log := e.log(o).WithError(e.Why)
+	const text = "cannot read what pod %s uses: it counts as making progress, and nothing is learned of its start"
+	switch {
+	case !errors.Is(e.Why, fs.ErrPermission):
+		log.Warnf(text, e.Name)
+	case o.unreadable.Swap(true):
+		log.Debugf(text, e.Name)
+	default:
+		log.Warnf(text+"; so it is with most pods: the daemon lacks a right, and 'pod-pacemaker preflight' says which", e.Name)
+	}
 }
