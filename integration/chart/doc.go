@@ -4,5 +4,5 @@
 //	go generate ./chart    in the folder integration, or `make generate`, writes deploy/base
 package chart
 
-//go:generate go test . -run "^(TestChartFilesMatchTheRepository|TestChartReadmeMatchesTheValues)$" -update
+//go:generate go test . -run "^(TestChartFilesMatchTheRepository|TestChartReadmeMatchesTheValues|TestTheSchemaOfTheDefaultConfigIsThatOfTheCRD)$" -update
 //go:generate go test . -run ^TestBaseMatchesTheChart$ -update
