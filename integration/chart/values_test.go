@@ -46,6 +46,11 @@ func TestTheDaemonGetsWhatTheValuesAdd(t *testing.T) {
 	require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: "extra", MountPath: "/extra"})
 	require.Empty(t, daemon(t, "{}").Containers[0].SecurityContext.Capabilities.Add)
 
+	// As in a pod, a quantity may be a number.
+	sized := daemon(t, "{image: {repository: 'host:5000/team/pacer'}, resources: {requests: {cpu: 1.5, memory: 134217728}}}").Containers[0]
+	require.Contains(t, sized.Image, "host:5000/team/pacer:")
+	require.Equal(t, []int64{1500, 128 << 20}, []int64{sized.Resources.Requests.Cpu().MilliValue(), sized.Resources.Requests.Memory().Value()})
+
 	set := find[*appsv1.DaemonSet](objects(t, "{updateStrategy: {type: OnDelete, rollingUpdate: null}}"))[0]
 	require.Equal(t, appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}, set.Spec.UpdateStrategy)
 }
