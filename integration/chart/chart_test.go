@@ -29,27 +29,43 @@ func vals(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// foreign are kinds of other projects, which no scheme here has.
-var foreign = []string{"CustomResourceDefinition", "PodMonitor", "PrometheusRule"}
+// templates renders the chart, and returns the result of each template by its path in the chart.
+func templates(t *testing.T, values string) map[string]string {
+	t.Helper()
+	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
+	require.NoError(t, err)
+	return files
+}
 
-// objects renders the chart and decodes it into API types. A field that the types lack fails the
-// test.
-func objects(t *testing.T, values string) []runtime.Object {
+// installed renders what `helm install` applies, by the name of the template.
+func installed(t *testing.T, values string) map[string]string {
 	t.Helper()
 	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
 	require.NoError(t, err)
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	var all []runtime.Object
-	for _, text := range files {
+	return files
+}
+
+// decoded decodes an object into its API type. A field that the type lacks fails the test.
+func decoded(t *testing.T, document string) runtime.Object {
+	t.Helper()
+	object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(document), nil, nil)
+	require.NoError(t, err, document)
+	return object
+}
+
+// foreign are kinds of other projects, which no scheme here has.
+var foreign = []string{"CustomResourceDefinition", "PodMonitor", "PrometheusRule"}
+
+// objects renders the chart and decodes it into API types.
+func objects(t *testing.T, values string) (all []runtime.Object) {
+	t.Helper()
+	for _, text := range installed(t, values) {
 		for document := range strings.SplitSeq("\n"+text, "\n---\n") {
 			var header struct{ Kind string }
 			require.NoError(t, yaml.Unmarshal([]byte(document), &header), document)
-			if header.Kind == "" || slices.Contains(foreign, header.Kind) {
-				continue
+			if header.Kind != "" && !slices.Contains(foreign, header.Kind) {
+				all = append(all, decoded(t, document))
 			}
-			object, _, err := decoder.Decode([]byte(document), nil, nil)
-			require.NoError(t, err, document)
-			all = append(all, object)
 		}
 	}
 	return all
@@ -134,8 +150,7 @@ func TestEverySwitchRenders(t *testing.T) {
 	require.Nil(t, container.LivenessProbe.HTTPGet, "every process on the node reaches that address")
 	require.Equal(t, []string{"pod-pacemaker", "alive"}, container.LivenessProbe.Exec.Command)
 
-	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, everything))
-	require.NoError(t, err)
+	files := installed(t, everything)
 	for _, name := range []string{"podmonitor.yaml", "prometheusrule.yaml", "dashboard.yaml", "startuptaint.yaml", "ownnode.yaml", "slots.yaml", "crds.yaml", "metricsproxy.yaml"} {
 		require.Contains(t, files, name)
 	}
@@ -177,8 +192,7 @@ extraArgs: [--hold=100ms]
 // Flux and kustomize refuse an object with a key that stands there twice.
 func TestANodeSelectorMayNameTheSystem(t *testing.T) {
 	t.Parallel()
-	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{nodeSelector: {kubernetes.io/os: linux, pool: a}}"))
-	require.NoError(t, err)
+	files := templates(t, "{nodeSelector: {kubernetes.io/os: linux, pool: a}}")
 	for _, name := range []string{"daemonset.yaml", "tests/preflight.yaml", "tests/status.yaml"} {
 		var object map[string]any
 		require.NoError(t, yaml.UnmarshalStrict([]byte(files["templates/"+name]), &object), name)
@@ -222,8 +236,7 @@ func TestCRDsMatchTheRepositoryAndAreKept(t *testing.T) {
 	shipped, err := filepath.Glob(Repository("deploy", "crds", "pod-pacemaker.io_*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, shipped)
-	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, nil)
-	require.NoError(t, err)
+	files := installed(t, "")
 	rendered := map[string]unstructured.Unstructured{}
 	for document := range strings.SplitSeq("\n"+files["crds.yaml"], "\n---\n") {
 		object := unstructured.Unstructured{Object: vals(t, document)}

@@ -56,7 +56,6 @@ func TestTheNamespaceIsLabelledEverywhere(t *testing.T) {
 			require.Regexp(t, "(?:not with|and) --create-namespace$", line, page)
 		}
 	}
-	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{namespace: {create: true}}"))
-	require.NoError(t, err)
+	files := installed(t, "{namespace: {create: true}}")
 	require.Contains(t, files["namespace.yaml"], "pod-security.kubernetes.io/enforce: privileged")
 }

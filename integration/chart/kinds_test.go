@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,9 +42,8 @@ func TestTheAnnotationsNameTheCRDs(t *testing.T) {
 func TestStartPoliciesBringTheirAlertsAndDashboardRow(t *testing.T) {
 	t.Parallel()
 	for _, enabled := range []bool{false, true} {
-		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, fmt.Sprintf(
-			"{metricsProxy: {enabled: true}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {monitoring: %t}}", enabled)))
-		require.NoError(t, err)
+		files := installed(t, fmt.Sprintf(
+			"{metricsProxy: {enabled: true}, prometheusRule: {enabled: true}, dashboard: {enabled: true}, startPolicies: {monitoring: %t}}", enabled))
 		var rule struct {
 			Spec struct {
 				Groups []struct {
@@ -77,8 +74,7 @@ func TestStartPoliciesBringTheirAlertsAndDashboardRow(t *testing.T) {
 func TestPermissionsForStartPoliciesStandAlone(t *testing.T) {
 	t.Parallel()
 	for value, file := range map[string]string{"clusterScope": "slots.yaml", "namespaceLabels": "namespaces.yaml"} {
-		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{startPolicies: {"+value+": true}}"))
-		require.NoError(t, err)
+		files := templates(t, "{startPolicies: {"+value+": true}}")
 		for _, other := range []string{"slots.yaml", "namespaces.yaml"} {
 			require.Equal(t, other == file, strings.TrimSpace(files["templates/"+other]) != "", "%s: %s", value, other)
 		}
@@ -99,10 +95,8 @@ func TestTheStartupTaintNeedsItsPolicy(t *testing.T) {
 // `helm test` asks the daemon of a node at its own socket, and its pod is not one of the DaemonSet.
 func TestHelmTestAsksTheDaemon(t *testing.T) {
 	t.Parallel()
-	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{paths: {run: /x/run}, image: {repository: example.test/pp}, nodeSelector: {kind: big}}"))
-	require.NoError(t, err)
-	object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(files["templates/tests/status.yaml"]), nil, nil)
-	require.NoError(t, err)
+	files := templates(t, "{paths: {run: /x/run}, image: {repository: example.test/pp}, nodeSelector: {kind: big}}")
+	object := decoded(t, files["templates/tests/status.yaml"])
 	pod, ok := object.(*corev1.Pod)
 	require.True(t, ok)
 	require.Equal(t, "test", pod.Annotations["helm.sh/hook"])
@@ -122,8 +116,7 @@ func TestUninstallDeletesTheDaemonSetFirst(t *testing.T) {
 	var job *batchv1.Job
 	var role *rbacv1.Role
 	for document := range strings.SplitSeq(files["templates/hooks/uninstall.yaml"], "\n---\n") {
-		object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(document), nil, nil)
-		require.NoError(t, err, document)
+		object := decoded(t, document)
 		m, err := meta.Accessor(object)
 		require.NoError(t, err)
 		require.Equal(t, "pre-delete", m.GetAnnotations()["helm.sh/hook"])
@@ -158,13 +151,11 @@ func TestThePodsOfJobsDoNotTolerateANodeThatIsOff(t *testing.T) {
 			controlPlane, {Key: "pool", Value: "a", Effect: corev1.TaintEffectNoSchedule},
 		},
 	} {
-		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
-		require.NoError(t, err)
+		files := templates(t, values)
 		seen := 0
 		for _, name := range []string{"hooks/uninstall.yaml", "tests/preflight.yaml", "tests/status.yaml"} {
 			for document := range strings.SplitSeq(files["templates/"+name], "\n---\n") {
-				object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(document), nil, nil)
-				require.NoError(t, err, document)
+				object := decoded(t, document)
 				switch o := object.(type) {
 				case *batchv1.Job:
 					require.Equal(t, want, o.Spec.Template.Spec.Tolerations, name)
@@ -187,8 +178,7 @@ func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 	release := Release{Name: "pod-pacemaker", Namespace: "pacing"}
 	files, err := renderAll(release, vals(t, everything+"preflight: {nodes: 3}\naffinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}\n"))
 	require.NoError(t, err)
-	object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(files["templates/tests/preflight.yaml"]), nil, nil)
-	require.NoError(t, err)
+	object := decoded(t, files["templates/tests/preflight.yaml"])
 	job, ok := object.(*batchv1.Job)
 	require.True(t, ok)
 	require.Equal(t, int32(3), *job.Spec.Completions)
@@ -208,8 +198,7 @@ func TestPreflightRunsWithTheDaemonsFlagsAndMounts(t *testing.T) {
 func TestNotesFollowTheValues(t *testing.T) {
 	t.Parallel()
 	notesOf := func(values string) string {
-		files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
-		require.NoError(t, err)
+		files := templates(t, values)
 		return files["templates/"+notes]
 	}
 	plain := notesOf("{}")

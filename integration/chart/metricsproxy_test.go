@@ -99,8 +99,7 @@ func TestThePodMonitorHasAToken(t *testing.T) {
 		require.Len(t, secrets, 1)
 		require.Equal(t, corev1.SecretTypeServiceAccountToken, secrets[0].Type)
 		require.Equal(t, "pod-pacemaker-metrics-reader", secrets[0].Annotations[corev1.ServiceAccountNameKey])
-		files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
-		require.NoError(t, err)
+		files := installed(t, values)
 		var monitor struct {
 			Spec struct {
 				PodMetricsEndpoints []struct {

@@ -58,8 +58,7 @@ func TestTheDaemonGetsWhatTheValuesAdd(t *testing.T) {
 // Pods of Jobs have the Job's name in a label.
 func TestTheNamesOfJobsFitIntoALabel(t *testing.T) {
 	t.Parallel()
-	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{fullnameOverride: "+strings.Repeat("a", 53)+"}"))
-	require.NoError(t, err)
+	files := templates(t, "{fullnameOverride: "+strings.Repeat("a", 53)+"}")
 	for _, file := range []string{"hooks/uninstall.yaml", "tests/preflight.yaml"} {
 		for _, name := range regexp.MustCompile(`(?m)^  name: (.*)$`).FindAllStringSubmatch(files["templates/"+file], -1) {
 			require.LessOrEqual(t, len(name[1]), 63, file)
@@ -70,8 +69,7 @@ func TestTheNamesOfJobsFitIntoALabel(t *testing.T) {
 // Each pod of the chart comes up on a node whose pods wait: a test or an uninstallation must not time out behind them.
 func TestNoPodOfTheChartWaitsForOthers(t *testing.T) {
 	t.Parallel()
-	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{image: {repository: example.test/pp}}"))
-	require.NoError(t, err)
+	files := templates(t, "{image: {repository: example.test/pp}}")
 	for _, file := range []string{"daemonset.yaml", "hooks/uninstall.yaml", "tests/preflight.yaml", "tests/status.yaml"} {
 		require.Regexp(t, `\n +hostNetwork: true\n`, files["templates/"+file], file)
 		require.Regexp(t, `\n +priorityClassName: system-node-critical\n`, files["templates/"+file], file)
@@ -112,8 +110,7 @@ func TestWithoutRBACThereAreNoRights(t *testing.T) {
 	require.Empty(t, find[*rbacv1.RoleBinding](all))
 	require.NotEmpty(t, find[*corev1.ServiceAccount](all))
 	require.NotEmpty(t, find[*admissionv1.ValidatingAdmissionPolicy](all))
-	files, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "{rbac: {create: false}}"))
-	require.NoError(t, err)
+	files := templates(t, "{rbac: {create: false}}")
 	require.Empty(t, strings.TrimSpace(files["templates/hooks/uninstall.yaml"]))
 }
 
@@ -142,8 +139,7 @@ func TestTheMetricsHaveACertificateOfOnesOwn(t *testing.T) {
 	require.Subset(t, pod.Containers[1].Args, []string{"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"})
 	require.Contains(t, pod.Containers[1].VolumeMounts, corev1.VolumeMount{Name: "metrics-proxy-certificate", MountPath: "/tls", ReadOnly: true})
 	require.True(t, slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "metrics-tls" }))
-	files, err := Render(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, values))
-	require.NoError(t, err)
+	files := installed(t, values)
 	require.Contains(t, files["podmonitor.yaml"], "{name: metrics-tls, key: ca.crt}")
 	require.Contains(t, files["podmonitor.yaml"], "serverName: metrics.example\n")
 	require.NotContains(t, files["podmonitor.yaml"], "insecureSkipVerify")
