@@ -55,7 +55,8 @@ func (n *fakeNode) runPod(_ context.Context, _, _ string, attempt int) (pod, err
 
 func (n *fakeNode) clear(context.Context) error { return nil }
 func (n *fakeNode) close(context.Context) error { return nil }
-func (n *fakeNode) startDaemon(context.Context, int) (func(context.Context) error, error) {
+func (n *fakeNode) startDaemon(_ context.Context, limit int) (func(context.Context) error, error) {
+	n.note(fmt.Sprintf("daemon %d", limit))
 	return func(context.Context) error { return nil }, nil
 }
 

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,25 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestCapabilities(t *testing.T) {
-	t.Parallel()
-	const noSuch = 63
-	has, err := hasCapability(noSuch)
-	require.NoError(t, err)
-	require.False(t, has)
-}
-
-func TestPickSnapshotterLeavesNothing(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	name, err := pickSnapshotter(dir)
-	require.NoError(t, err)
-	require.Contains(t, []string{"overlayfs", "native"}, name)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, entries)
-}
 
 func TestCacheDir(t *testing.T) {
 	t.Setenv("POD_PACEMAKER_CACHE", "/somewhere/cache")
@@ -49,9 +29,4 @@ func TestBuildsNeedACompiler(t *testing.T) {
 	require.ErrorIs(t, err, ErrHost)
 	t.Setenv("PATH", t.TempDir())
 	require.ErrorContains(t, preflightBuild(), "https://go.dev/dl")
-}
-
-func TestLabels(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "a=1,b=2", labels(map[string]string{"b": "2", "a": "1"}))
 }
