@@ -1,21 +1,14 @@
 package policies
 
 import (
-	"context"
-	"slices"
 	"testing"
 	"time"
 
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttest "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -233,34 +226,6 @@ func TestAPolicyThatCannotBeEvaluatedHoldsNoPod(t *testing.T) {
 	changes = k.set()
 	require.Empty(t, changes.Evaluated)
 	require.Equal(t, []string{"teams"}, changes.Gone)
-}
-
-func TestNamespacesAreWatchedOnceAPolicyNeedsTheirLabels(t *testing.T) {
-	t.Parallel()
-	log, _ := logtest.NewNullLogger()
-	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}})
-	watch := NewNamespaces(kubetest.Of(client), log)
-	k := newUser()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { watch.Run(ctx, k); done <- nil }()
-	in := func() bool { return k.groups(pod("a", nil, 1)) == 1 }
-	require.False(t, k.setPolicies(policy(t, "t1", throttler)).NeedsNamespaces)
-	require.False(t, in())
-	require.Empty(t, client.Actions())
-	require.True(t, k.setPolicies(policy(t, "teams", byNamespace)).NeedsNamespaces)
-	watch.Need()
-	require.Eventually(t, in, time.Minute, time.Millisecond)
-	// A change between the list and the watch is lost here.
-	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(client.Actions(), func(a clienttest.Action) bool { return a.GetVerb() == "watch" })
-	}, time.Minute, time.Millisecond)
-
-	_, err := client.CoreV1().Namespaces().Update(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !in() }, time.Minute, time.Millisecond)
-	cancel()
-	require.NoError(t, <-done)
 }
 
 func TestWithoutClaimsTheScopeClusterHoldsNoPod(t *testing.T) {

@@ -83,20 +83,34 @@ func newAwayAPI() *awayAPI {
 	return a
 }
 
+// watched runs the watch of namespaces for a user with a policy that needs their labels, until stop is called. Before it
+// is needed, it asks for nothing. All namespaces are known when watched returns.
+func (a *awayAPI) watched(t *testing.T) (u *user, watching *watch.FakeWatcher, hook *logtest.Hook, stop func()) {
+	t.Helper()
+	log, hook := logtest.NewNullLogger()
+	namespaces, u := NewNamespaces(kubetest.Of(a), log), newUser()
+	require.False(t, u.setPolicies(policy(t, "t1", throttler)).NeedsNamespaces)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { namespaces.Run(ctx, u); done <- nil }()
+	synctest.Wait()
+	require.Empty(t, a.Actions())
+	require.True(t, u.setPolicies(policy(t, "teams", byNamespace)).NeedsNamespaces)
+	namespaces.Need()
+	watching = <-a.watches
+	time.Sleep(time.Second) // client-go checks ten times a second whether all namespaces are known
+	return u, watching, hook, func() {
+		cancel()
+		require.NoError(t, <-done)
+	}
+}
+
 func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log, hook := logtest.NewNullLogger()
 		api := newAwayAPI()
-		namespaces := NewNamespaces(kubetest.Of(api), log)
-		k := newUser()
-		k.setPolicies(policy(t, "teams", byNamespace))
-		namespaces.Need()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { namespaces.Run(ctx, k); done <- nil }()
-		watching := <-api.watches
-		time.Sleep(time.Second) // client-go checks ten times a second whether all namespaces are known
+		k, watching, hook, stop := api.watched(t)
+		defer stop()
 		require.Equal(t, 1, k.groups(pod("a", nil, 1)))
 		hook.Reset()
 		for range 2 { // the API server goes away twice
@@ -110,8 +124,6 @@ func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 			require.Equal(t, "watching namespaces again", hook.LastEntry().Message)
 			hook.Reset()
 		}
-		cancel()
-		require.NoError(t, <-done)
 	})
 }
 
@@ -182,17 +194,10 @@ func TestANamespaceIsFollowed(t *testing.T) {
 func TestNamespacesAreReportedWhenAllAreKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
 		api := newAwayAPI()
 		require.NoError(t, api.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}))
-		namespaces, u := NewNamespaces(kubetest.Of(api), log), newUser()
-		u.setPolicies(policy(t, "teams", byNamespace))
-		namespaces.Need()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { namespaces.Run(ctx, u); done <- nil }()
-		watching := <-api.watches
-		time.Sleep(time.Second)
+		u, watching, _, stop := api.watched(t)
+		defer stop()
 		reported := func(sets, groups int) {
 			t.Helper()
 			synctest.Wait()
@@ -214,7 +219,5 @@ func TestNamespacesAreReportedWhenAllAreKnown(t *testing.T) {
 		reported(3, 1)
 		watching.Delete(shop)
 		reported(4, 0)
-		cancel()
-		require.NoError(t, <-done)
 	})
 }
