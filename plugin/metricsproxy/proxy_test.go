@@ -145,23 +145,33 @@ func servedWith(t *testing.T, o Options, upstream string, api http.Handler) (add
 // ask asks over TLS, with an Authorization header unless authorization is empty.
 func ask(t *testing.T, address, method, path, authorization string) (code int, body string, err error) {
 	t.Helper()
+	header := http.Header{"Accept": {"application/openmetrics-text"}}
+	if authorization != "" {
+		header.Set("Authorization", authorization)
+	}
+	reply, body, err := send(t, address, method, path, header)
+	if reply == nil {
+		return 0, "", err
+	}
+	assert.NotEqual(t, http.StatusUnauthorized == reply.StatusCode, reply.Header.Get("WWW-Authenticate") == "")
+	return reply.StatusCode, body, err
+}
+
+// send asks over TLS. reply is nil if no answer came.
+func send(t *testing.T, address, method, path string, header http.Header) (reply *http.Response, body string, err error) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+path, http.NoBody)
 	require.NoError(t, err)
-	request.Header.Set("Accept", "application/openmetrics-text")
-	if authorization != "" {
-		request.Header.Set("Authorization", authorization)
-	}
+	request.Header = header
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	reply, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
+	if reply, err = client.Do(request); err != nil {
+		return nil, "", err
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
-	assert.NotEqual(t, http.StatusUnauthorized == reply.StatusCode, reply.Header.Get("WWW-Authenticate") == "")
-	return reply.StatusCode, string(text), err
+	return reply, string(text), err
 }
 
 func TestOnlyPermittedUsersReadTheMetrics(t *testing.T) {
@@ -344,16 +354,10 @@ func TestOnlyUsersWhoMayGetAPodLearnWhyItWaits(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, code, "without Why")
 }
 
+// askWith is a GET with a header, whose answer must come.
 func askWith(t *testing.T, address, path, header, value string) (code int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, http.NoBody)
+	reply, body, err := send(t, address, http.MethodGet, path, http.Header{http.CanonicalHeaderKey(header): {value}})
 	require.NoError(t, err)
-	request.Header.Set(header, value)
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	reply, err := client.Do(request)
-	require.NoError(t, err)
-	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	require.NoError(t, err)
-	return reply.StatusCode, string(text)
+	return reply.StatusCode, body
 }

@@ -142,15 +142,6 @@ func TestTheConfigThatSelectsTheNodeIsNamed(t *testing.T) {
 	assert.Equal(t, OK, level(t, report, "config").Level)
 }
 
-func TestAConfigForOtherNodesIsAWarning(t *testing.T) {
-	t.Parallel()
-	o := inCluster(t, apiServer{crds: true, configs: []map[string]any{configObject(t, "small", "{nodeSelector: {size: small}, throttleConfig: {maxConcurrent: {value: 4}}}")}})
-	o.ConfigFile = ""
-	f := level(t, run(t, o), "config")
-	assert.Equal(t, Warning, f.Level)
-	assert.Equal(t, "no PacemakerConfig selects this node: only StartPolicies hold its pods", f.Says)
-}
-
 func TestWhichConfigIsInForce(t *testing.T) {
 	t.Parallel()
 	three := &v1alpha1.PacemakerConfig{Spec: v1alpha1.PacemakerConfigSpec{Mode: v1alpha1.ModeShadow}}

@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,9 +94,4 @@ func TestALockThatCannotBeMade(t *testing.T) {
 	require.ErrorContains(t, err, "open the run folder's lock")
 	_, _, err = TryLock(LockPath(dir)+"/run", "v1")
 	require.ErrorContains(t, err, "make the run folder")
-}
-
-func TestAnIdleDaemonWakesRarely(t *testing.T) {
-	t.Parallel()
-	assert.GreaterOrEqual(t, lockEvery, time.Second)
 }

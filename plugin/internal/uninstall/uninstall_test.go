@@ -67,14 +67,34 @@ func set(deleting bool) *appsv1.DaemonSet {
 
 func TestFilesGoWithTheDaemonSet(t *testing.T) {
 	t.Parallel()
-	for name, objects := range map[string][]runtime.Object{
-		"gone":        nil,
-		"about to go": {set(true)},
+	asIs := func(*testing.T, *Options) {}
+	for name, c := range map[string]struct {
+		objects []runtime.Object
+		change  func(*testing.T, *Options)
+		stay    bool
+	}{
+		"gone":                     {nil, asIs, false},
+		"about to go":              {[]runtime.Object{set(true)}, asIs, false},
+		"only the pod is replaced": {[]runtime.Object{set(false)}, asIs, true},
+		// With a prefix of kustomize, say, no DaemonSet has the name in --daemonset, and each end of a daemon would look like
+		// the end of its DaemonSet.
+		"it was never there": {nil, func(_ *testing.T, o *Options) { o.Seen = false }, true},
+		"another daemon took over": {nil, func(t *testing.T, o *Options) {
+			lock, _, err := rundir.TryLock(o.RunDir, o.Version)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, lock.Close()) })
+		}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			o, _ := ended(t, objects...)
+			o, _ := ended(t, c.objects...)
+			c.change(t, &o)
+			before := o.onHost(t)
 			require.NoError(t, Run(t.Context(), o))
-			assert.Zero(t, o.onHost(t), name)
+			left := 0
+			if c.stay {
+				left = before
+			}
+			assert.Equal(t, left, o.onHost(t), name)
 		})
 	}
 }
@@ -142,14 +162,6 @@ func TestNoNoteOfTheWaitingRoomIsLeft(t *testing.T) {
 	})
 }
 
-func TestFilesStayWhereOnlyThePodIsReplaced(t *testing.T) {
-	t.Parallel()
-	o, _ := ended(t, set(false))
-	before := o.onHost(t)
-	require.NoError(t, Run(t.Context(), o))
-	assert.Equal(t, before, o.onHost(t))
-}
-
 // None of these answers means that the DaemonSet is gone. A token can expire, a role can be missing, the address can
 // belong to a proxy, and the API server can be away.
 func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
@@ -171,19 +183,6 @@ func TestFilesStayIfTheAnswerIsUnclear(t *testing.T) {
 			})
 		}
 	}
-}
-
-// With a prefix of kustomize, say, no DaemonSet has the name in --daemonset, and each end of a daemon would look like
-// the end of its DaemonSet.
-func TestFilesStayIfTheDaemonSetWasNeverThere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		o, _ := ended(t)
-		o.Seen = false
-		before := o.onHost(t)
-		require.NoError(t, Run(t.Context(), o))
-		assert.Equal(t, before, o.onHost(t))
-	})
 }
 
 // After a reboot the API server may be away for some time.
@@ -264,19 +263,6 @@ func TestFlagsThatTakeTheRoomAway(t *testing.T) {
 	} {
 		assert.Equal(t, c.off, Options{CNIConfDir: "/net.d", CNIBinDir: "/bin"}.refusesRoom(c.args), c.args)
 	}
-}
-
-func TestFilesStayForAnotherDaemonThatTookOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		o, _ := ended(t)
-		lock, _, err := rundir.TryLock(o.RunDir, o.Version)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, lock.Close()) }()
-		before := o.onHost(t)
-		require.NoError(t, Run(t.Context(), o))
-		assert.Equal(t, before, o.onHost(t))
-	})
 }
 
 // The runtime begins a hook within seconds of the answer that named it.
