@@ -22,20 +22,6 @@ func inPhase(phase corev1.PodPhase) func(*podwatch.Pod) {
 	return func(pod *podwatch.Pod) { pod.Phase = phase }
 }
 
-func TestAProbedPodEndsWhenItsContainersAreReady(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		p := n.occupies("probed")
-		p.reports()
-		n.passes(4 * time.Minute)
-		p.is(throttle.Starting, reasons.WithinLimits, "the containers run, but are not ready")
-		p.getsReady()
-		p.is(throttle.Started, reasons.Ready)
-		waiting, starting := n.names()
-		assert.Empty(t, append(waiting, starting...))
-	})
-}
-
 // A node that was rebooted has kubelet's reports from before.
 func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 	t.Parallel()

@@ -97,19 +97,6 @@ func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 	})
 }
 
-func TestAPriorityThatChangesMovesThePlace(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.occupies("holder")
-		first, second := n.pod("first").runs(), n.pod("second").runs()
-		first.waits("app")
-		second.waits("app")
-		second.told(func(pod *podwatch.Pod) { pod.Priority = 1 })
-		waiting, _ := n.names()
-		assert.Equal(t, []string{"second", "first"}, waiting)
-	})
-}
-
 func TestAPodWithoutUIDIsKnownByItsName(t *testing.T) {
 	t.Parallel()
 	onNode(t, func(t *testing.T, n *node) {

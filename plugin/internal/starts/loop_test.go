@@ -12,7 +12,6 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -134,34 +133,6 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 		}
 		assert.Equal(t, reasons.Completed, reason, uid)
 	}
-}
-
-// A shadow holds its slot for as long as the start took, even if the start ended before.
-func TestAShadowHoldsItsSlotAsLongAsTheStartTook(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	s := aStarts()
-	s.configured(t, shadowMode, oneSlot)
-	holder := s.starts(now, "holder")
-	s.runs(now, "pod", 0)
-	pod := s.starts(now, "pod")
-	Ticket{s, pod}.StartNotHeld(now)
-	report := podwatch.Pod{UID: "pod", Namespace: "default", Name: "pod", Phase: corev1.PodSucceeded}
-	s.PodChanged(now.Add(30*time.Second), report, false)
-	s.PodChanged(now.Add(50*time.Second), report, false)
-	require.Equal(t, throttle.Waiting, state(pod))
-
-	admitted := now.Add(time.Minute)
-	holder.End(admitted, reasons.Ready)
-	require.Equal(t, throttle.Starting, state(pod), "the pod has its turn")
-	over := admitted.Add(30 * time.Second)
-	<-s.woken // the pod was admitted
-	s.PodChanged(over.Add(-1), report, false)
-	assert.Len(t, s.woken, 1, "the loop looks when to judge again")
-	assert.Equal(t, over, s.judge(over.Add(-1), report))
-	assert.Equal(t, throttle.Starting, state(pod))
-	s.PodChanged(over, report, false)
-	assert.Equal(t, throttle.Started, state(pod))
 }
 
 // A pod may leave the waiting room for good before it has a sandbox. Without an API server, its end is never

@@ -153,51 +153,12 @@ func TestStartsThatAreNotLearned(t *testing.T) {
 	}
 }
 
-// In the mode Shadow, a start begins and ends while its ticket waits.
-func TestStartsAreLearnedInTheModeShadow(t *testing.T) {
-	t.Parallel()
-	l := newLearner(t)
-	l.configured(t, shadowMode, oneSlot)
-	l.starts(l.now, "holder")
-	ticket := l.starts(l.now, "web")
-	Ticket{l.Starts, ticket}.StartNotHeld(l.now)
-	l.round(l.now)
-	l.burns(0, 3)
-	l.locked(func(ledger *ledger) { ledger.pods["web"].shadow.end(l.now, reasons.Ready) })
-	l.round(l.now)
-	assert.Equal(t, throttle.Waiting, state(ticket))
-	e := l.expected()
-	assert.Equal(t, 1, e.Count)
-	assert.InDelta(t, 3, e.CPU.Mean, 1e-6)
-
-	l.now = l.now.Add(time.Minute)
-	l.ledger.limiter.Lookup("holder").End(l.now, reasons.Ready)
-	l.round(l.now)
-	ticket.End(l.now.Add(time.Minute), reasons.Ready)
-	l.round(l.now.Add(time.Minute))
-	assert.Equal(t, 1, l.expected().Count, "once")
-}
-
 func TestStartsThatAProbeMayHaveKilled(t *testing.T) {
 	t.Parallel()
 	assert.True(t, killed(27*time.Second, 27*time.Second))
 	assert.False(t, killed(5*time.Second, 27*time.Second))
 	assert.False(t, killed(time.Hour, 0), "the pod has no probe that kills")
 	assert.False(t, killed(time.Hour, time.Second), "so soon, a crash looks like a kill")
-}
-
-func TestAStartThatWasKilledIsABound(t *testing.T) {
-	t.Parallel()
-	l := newLearner(t)
-	l.o.Memory.Learn(l.now, l.web, false, costs.Start{CPU: time.Second, Wall: time.Second, Peak: 1})
-	ticket := l.starts(l.now, "web")
-	l.round(l.now)
-	l.burns(0, 20)
-	ticket.End(l.now, reasons.Exited)
-	l.round(l.now)
-	e := l.expected()
-	assert.Equal(t, 1, e.Count)
-	assert.Greater(t, e.CPU.Mean, 1.5)
 }
 
 // paced returns a learner whose "web" is one of nine pods of a kind, on a node with two cores that the adaptive limit

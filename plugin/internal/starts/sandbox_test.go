@@ -139,22 +139,6 @@ func TestStandaloneARemovedPodLosesItsPlace(t *testing.T) {
 	}, standalone)
 }
 
-func TestStandaloneARefusedPodKeepsItsPlaceWhenAnOlderSandboxIsRemoved(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		p := n.stranger("restarted").runs()
-		p.starts("app")
-		old := p.sandbox
-		n.SandboxStopped(old)
-		p.is(throttle.Gone, reasons.SandboxGone)
-		n.stranger("holder").runs().starts("app")
-		n.crowd()
-		assert.False(t, p.run().Admitted)
-		n.SandboxRemoved(old)
-		p.is(throttle.Waiting, "")
-	}, standalone)
-}
-
 func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
 	t.Parallel()
 	onNode(t, func(t *testing.T, n *node) {

@@ -30,21 +30,6 @@ func TestAllContainersOfAnAdmittedStartPass(t *testing.T) {
 	})
 }
 
-func TestTheInitContainerOfAPodWaitsForThePod(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		holder := n.occupies("holder")
-		p := n.pod("initial", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
-		p.waits("init")
-		n.pod("behind").runs().waits("app")
-		holder.getsReady()
-		p.is(throttle.Starting, reasons.WithinLimits)
-		p.begins("init")
-		p.exits("init")
-		p.starts("app")
-	})
-}
-
 // The pod watch may report the container later than the runtime makes it.
 func TestAnEphemeralContainerNeverWaitsAndIsNoStart(t *testing.T) {
 	t.Parallel()
