@@ -312,11 +312,17 @@ func TestServerStopsWithoutVerdicts(t *testing.T) {
 	b := gatetest.NewBackend()
 	path, _, stop := serve(t, b, unchanged)
 	_, silent := dial(t, path)
-	c, waiting := dial(t, path)
-	say(t, c, hello)
-	b.Next(t)
+	var waiting [2]*bufio.Reader
+	for i := range waiting { // both are served at once
+		var c net.Conn
+		c, waiting[i] = dial(t, path)
+		say(t, c, hello)
+		b.Next(t)
+	}
 	stop()
-	hearEnd(t, waiting)
+	for _, one := range waiting {
+		hearEnd(t, one)
+	}
 	hearEnd(t, silent)
 	assert.Eventually(t, func() bool { _, err := os.Lstat(path); return os.IsNotExist(err) }, 30*time.Second, time.Millisecond)
 }
