@@ -25,7 +25,7 @@ func inPhase(phase corev1.PodPhase) func(*podwatch.Pod) {
 // A node that was rebooted has kubelet's reports from before.
 func TestAReportOfAnEarlierContainerEndsNothing(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("rebooted", func(pod *podwatch.Pod) {
 			pod.Phase, pod.ContainersReady, pod.AllRunning, pod.CrashLooping = corev1.PodRunning, true, true, true
 			pod.Containers = map[string]podwatch.Container{"app": {Kind: podwatch.App, Running: true, CrashLooping: true, ID: "from-before"}}

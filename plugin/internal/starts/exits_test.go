@@ -23,7 +23,7 @@ func crashLoops(pod *podwatch.Pod) {
 
 func TestTheExitOfAllAppContainersEndsTheStart(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("crashes", containers(map[string]podwatch.Kind{
 			"init": podwatch.Init, "sidecar": podwatch.Sidecar, "app": podwatch.App, "other": podwatch.App,
 		})).runs()
@@ -57,7 +57,7 @@ func TestTheExitOfAJobsContainerIsForThePodWatchToJudge(t *testing.T) {
 
 func TestACrashLoopBesideARunningContainerEndsTheStart(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("half", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).runs()
 		p.starts("app", "other")
 		p.exits("other")
@@ -126,7 +126,7 @@ func (p *testPod) isRejected() {
 func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 	t.Parallel()
 	for _, crashed := range [][]string{{"app"}, {"app", "other"}} { // the other one is made again later
-		onNode(t, func(t *testing.T, n *node) {
+		onNode(t, func(_ *testing.T, n *node) {
 			kinds := map[string]podwatch.Kind{}
 			for _, name := range crashed {
 				kinds[name] = podwatch.App
@@ -152,7 +152,7 @@ func TestAnEarlierCrashLoopDoesNotEndANewStart(t *testing.T) {
 // The runtime reports the end of a container by its ID alone if it has forgotten the sandbox.
 func TestTheExitOfAContainerWhoseSandboxIsForgotten(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.occupies("crashes")
 		ctr := p.latest["app"]
 		ctr.State = api.ContainerState_CONTAINER_STOPPED

@@ -67,7 +67,7 @@ func TestAContainerDoesNotWaitForOneThatKubeletDoesNotStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onNode(t, func(t *testing.T, n *node) {
+			onNode(t, func(_ *testing.T, n *node) {
 				holder := n.occupies("holder")
 				p := n.pod("proxied", proxyAndApp).runs()
 				p.asks("proxy")

@@ -54,7 +54,7 @@ func TestARestartIsPacedUnlessAnotherAppContainerRuns(t *testing.T) {
 // Whoever reads the clock later may come first.
 func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("crashes").hasStarted("app")
 		p.exits("app")
 		n.ledger.limiter.Advance(time.Now().Add(10 * time.Millisecond))
@@ -66,7 +66,7 @@ func TestARestartEndsThoughALaterCallCameBefore(t *testing.T) {
 
 func TestARestartBesideARunningContainerIsOverWhenItIsReady(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("pair", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App})).hasStarted("app", "other")
 		p.exits("other")
 		p.mayStart("other")

@@ -48,7 +48,7 @@ func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
 // kubelet's report that it cannot pull an image reaches the daemon after the container that kubelet made from it since.
 func TestAnOldReportThatAnImageCannotBePulledEndsNothing(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		old := func(pod *podwatch.Pod) { pod.CannotMake = true }
 		first := n.pod("first").runs()
 		first.mayStart("app")
@@ -63,7 +63,7 @@ func TestAnOldReportThatAnImageCannotBePulledEndsNothing(t *testing.T) {
 
 func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.occupies("restarted")
 		n.SandboxStopped(p.sandbox)
 		p.is(throttle.Gone, reasons.SandboxGone)
@@ -77,7 +77,7 @@ func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
 func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]func(*Options){"with a pod watch": func(*Options) {}, "standalone": standalone} {
-		onNode(t, func(t *testing.T, n *node) {
+		onNode(t, func(_ *testing.T, n *node) {
 			p := n.stranger("moved").runs()
 			older := p.sandbox
 			p.runs().starts("app")
@@ -174,7 +174,7 @@ func (n *node) nothingIsLeft() {
 // A pod whose images take long to pull asks for nothing.
 func TestAPodWithASandboxKeepsItsPlaceHoweverLongItPulls(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		n.occupies("holder")
 		pulls := n.pod("pulls").runs()
 		refused := n.crowd()

@@ -54,7 +54,7 @@ func TestWithoutTheKubeletsReportAStartEndsWhenThePodIsQuiet(t *testing.T) {
 		"the API server is away": {func(*Options) {}, func(n *node) *testPod { n.watch.away = true; return n.pod("jvm") }},
 	} {
 		root := t.TempDir()
-		onNode(t, func(t *testing.T, n *node) {
+		onNode(t, func(_ *testing.T, n *node) {
 			b := &burner{n: n, root: root}
 			b.idles(1)
 			p := c.pod(n).runs()
@@ -93,7 +93,7 @@ func TestAWatchThatBreaksOffEndsNoStart(t *testing.T) {
 
 func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.stranger("blind").runs()
 		p.mayStart("app")
 		n.passes(time.Minute)
@@ -109,7 +109,7 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 // Between two containers of a pod, nothing of it may run for a moment.
 func TestAPodOfWhichNothingRunsAnyMoreFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.stranger("job").runs()
 		p.starts("app")
 		p.exits("app")
@@ -122,7 +122,7 @@ func TestAPodOfWhichNothingRunsAnyMoreFreesItsSlot(t *testing.T) {
 
 func TestAnEarlierExitDoesNotEndARestart(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.stranger("crashes").runs()
 		p.starts("app")
 		p.exits("app")

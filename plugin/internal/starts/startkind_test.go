@@ -77,7 +77,7 @@ func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T
 func TestNoInitContainerEndsAStartWhileTheAPIServerIsAway(t *testing.T) {
 	t.Parallel()
 	for name, lasts := range map[string]time.Duration{"it ends at once": 0, "it is quiet for a minute": time.Minute} {
-		onNode(t, func(t *testing.T, n *node) {
+		onNode(t, func(_ *testing.T, n *node) {
 			p := n.pod("with-init", containers(map[string]podwatch.Kind{"init": podwatch.Init, "app": podwatch.App})).runs()
 			n.watch.away = true
 			p.starts("init")
@@ -94,7 +94,7 @@ func TestNoInitContainerEndsAStartWhileTheAPIServerIsAway(t *testing.T) {
 
 func TestAPodThatEndsWhileTheAPIServerIsAwayGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("job", containers(map[string]podwatch.Kind{"proxy": podwatch.Sidecar, "app": podwatch.App}), func(pod *podwatch.Pod) {
 			pod.RestartPolicy = "Never"
 		}).runs()
@@ -108,7 +108,7 @@ func TestAPodThatEndsWhileTheAPIServerIsAwayGivesItsSlotBack(t *testing.T) {
 
 func TestAnAppBesideARunningContainerBelongsToTheStartThatSeemedToBeOver(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.stranger("pair").runs()
 		p.starts("sidecar")
 		n.passes(time.Minute)
@@ -160,7 +160,7 @@ func TestAStartWithoutARequestIsCounted(t *testing.T) {
 // containerd reports the stop of a container that it could not make, but not that it exited.
 func TestAContainerThatCouldNotBeMadeIsPacedWhenItIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("misspelt").runs()
 		p.mayStart("app")
 		n.ContainerStopped(p.sandbox, p.latest["app"])
@@ -244,7 +244,7 @@ func TestTheAppOfAStartWithALentSlotIsAStartOfItsOwn(t *testing.T) {
 
 func TestTheAppOfAStartWithALentSlotContinuesOnceTheSlotIsFree(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		first, second := n.pod("first", withInit).runs(), n.pod("second", withInit).runs()
 		first.starts("init")
 		second.waits("init")
@@ -273,7 +273,7 @@ func (n *node) comesFromTheRoom(name string, changes ...func(*podwatch.Pod)) *te
 
 func TestAPodWithoutInitContainersKeepsTheSlotThatItWasLentInTheRoom(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		n.occupies("holder")
 		n.comesFromTheRoom("never").runs().starts("app")
 	})
@@ -320,7 +320,7 @@ func TestASidecarThatRestartsDoesNotAdmitTheAppThatWaits(t *testing.T) {
 
 func TestAnInitContainerThatBeganWithoutTheDaemonIsAStartUnderWay(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		holder := n.occupies("holder")
 		p := n.pod("init", withInit).runs()
 		p.waits("init")

@@ -77,7 +77,7 @@ func TestASandboxThatWasReplacedWhileTheRuntimeWasAwayIsAFirstStart(t *testing.T
 
 func TestASandboxThatIsReplacedWhileTheRuntimeIsAwayEndsTheStart(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.occupies("p")
 		p.sandbox = &api.PodSandbox{Id: "another", Uid: p.uid, Namespace: "default", Name: p.uid, Pid: 9}
 		n.lists([]*testPod{p})
@@ -143,7 +143,7 @@ func TestASandboxThatWasReplacedFreesNoPlaceOfItsRunningPod(t *testing.T) {
 // The runtime tells by the wall clock since when a container runs.
 func TestAfterTheClockWasSetBackAPodThatRunsOnIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		p := n.pod("p").hasStarted("app")
 		ctr := p.latest["app"]
 		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().Add(time.Hour).UnixNano()

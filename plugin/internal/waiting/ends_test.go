@@ -43,7 +43,7 @@ func TestNoPodWaitsOnANodeThatShutsDown(t *testing.T) {
 // A pod that need not wait starts on this node as on any other. So does a container of an admitted start.
 func TestPodsThatNeedNotWaitStartOnANodeThatShutsDown(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
+	onNode(t, func(_ *testing.T, n *node) {
 		half := n.pod("half", has(podwatch.App, "beside")).runs()
 		half.starts("app")
 		n.o.Starts.SetShutdown(true)

@@ -69,7 +69,7 @@ func TestMorePodsLeaveTheRoomWhileNoneMayWaitThere(t *testing.T) {
 	t.Parallel()
 	left := map[bool]int{}
 	for _, brief := range []bool{false, true} {
-		onNode(t, func(t *testing.T, n *node) {
+		onNode(t, func(_ *testing.T, n *node) {
 			for _, name := range []string{"1", "2", "3", "4", "5"} { // the daemon learns what a start takes
 				p := n.pod(name)
 				p.runs().starts("app")
