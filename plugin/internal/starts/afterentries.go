@@ -38,7 +38,7 @@ type nodePods struct {
 	settled bool   // that was made so long ago that the node has the pods of its DaemonSets
 	pods    []podwatch.Pod
 	listed  bool // those are all its pods
-	healthy bool // and they are up to date
+	healthy bool // and they are up to date, or were until a moment ago
 }
 
 // end returns when pods wait for the entry no longer.

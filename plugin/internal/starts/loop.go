@@ -195,16 +195,20 @@ func (s *Starts) reviewAll(now time.Time) (next time.Time) {
 	return next
 }
 
-// reportsMiss is how long kubelet's reports may be missing before starts are judged without them. An API server that
+// reportsMiss is how long kubelet's reports may be missing before pods are judged without them. An API server that
 // restarts ends all watches, and they are back within one or two seconds.
 const reportsMiss = 5 * time.Second
 
-// reported reports whether kubelet's reports come in by the pod watch, or did until a moment ago. Only the loop calls it.
+// reported reports whether kubelet's reports come in by the pod watch, or did until a moment ago.
 func (s *Starts) reported(now time.Time) bool {
-	if s.o.Pods != nil && s.o.Pods.Healthy() {
-		s.lastReports = now
+	healthy := s.o.Pods != nil && s.o.Pods.Healthy()
+	s.lock()
+	defer s.unlock()
+	last := &s.ledger.lastReports
+	if healthy {
+		*last = now
 	}
-	return !s.lastReports.IsZero() && now.Sub(s.lastReports) < reportsMiss
+	return !last.IsZero() && now.Sub(*last) < reportsMiss
 }
 
 // reviewOne judges one start. A panic does not affect the others.

@@ -105,7 +105,7 @@ func (s *Starts) nodePods(now time.Time) (n nodePods) {
 		return n
 	}
 	if pods {
-		n.healthy = o.Pods.Healthy()
+		n.healthy = s.reported(now)
 		n.pods, n.listed = o.Pods.OnNode()
 	}
 	var made time.Time

@@ -181,6 +181,23 @@ func TestADaemonSetIsKnownByTheRuntimeWhileTheAPIServerIsAway(t *testing.T) {
 	o.requireHeld(false, observe.AfterReady)
 }
 
+// At the boot of a cluster, API servers come and go. An agent that runs and is not ready must not count as ready for the
+// rest of the boot by that.
+func TestAWatchThatBreaksOffMakesNoPodReady(t *testing.T) {
+	t.Parallel()
+	o := anOrder(t, afterAgent, ReadyOnce{}, func(o *order) { o.watch.pods["agent-abcde"] = agent(false, "agent-abcde") })
+	o.sandbox("kube-system", "agent-abcde", template)
+	o.pass(time.Minute)
+	o.watch.away = true
+	o.pass(4 * time.Second)
+	o.requireHeld(true, observe.AfterWaiting) // the watch may be back soon
+	o.watch.away = false
+	o.requireHeld(true, observe.AfterWaiting)
+	o.watch.away = true
+	o.pass(5 * time.Second)
+	o.requireHeld(false, observe.AfterReady)
+}
+
 func TestTheNameOfADaemonSetMayBeCutOff(t *testing.T) {
 	t.Parallel()
 	const long = "a23456789-123456789-123456789-123456789-123456789-123456789-123"

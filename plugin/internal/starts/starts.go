@@ -99,9 +99,7 @@ type Starts struct {
 	selectors atomic.Pointer[afterSelectors] // of startAfter
 	woken     chan struct{}                  // holds at most one: the loop is to do a round
 	pulse     chan chan<- struct{}           // the loop closes each after another round
-	// Only the loop uses these.
-	meter       *usage.Meter
-	lastReports time.Time // when the pod watch was last known to be up to date
+	meter     *usage.Meter                   // only the loop uses it
 
 	mu     sync.Mutex
 	ledger ledger // guarded by mu
