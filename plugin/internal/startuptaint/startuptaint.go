@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
@@ -37,9 +38,11 @@ type Remover struct {
 // Run removes the taint whenever the node has it and pods are paced, until ctx ends: kubelet may register the node again,
 // and autoscalers taint nodes late, or again.
 func (t Remover) Run(ctx context.Context) {
+	var faults faultlog.Log
+	remove := func(ctx context.Context) (done bool, _ error) { return t.remove(ctx, &faults), nil } // an error would end the attempts
 	// The only error of what this calls is that ctx ended.
 	for ctx.Err() == nil && wait.PollUntilContextCancel(ctx, lookEvery, false, t.isDue) == nil {
-		_ = taintBackoff.DelayFunc().Until(ctx, true, true, t.remove)
+		_ = taintBackoff.DelayFunc().Until(ctx, true, true, remove)
 	}
 }
 
@@ -49,23 +52,29 @@ func (t Remover) isDue(ctx context.Context) (bool, error) {
 	return node != nil && len(t.keep(node)) < len(node.Spec.Taints) && t.Paced(ctx) == nil, nil
 }
 
-// remove tries once, if pods are still paced, and reports whether that is enough.
-func (t Remover) remove(ctx context.Context) (done bool, _ error) {
+// remove tries once, if pods are still paced, and reports whether that is enough. It logs what is wrong if the last try had
+// something else.
+func (t Remover) remove(ctx context.Context, faults *faultlog.Log) (done bool) {
 	if due, _ := t.isDue(ctx); !due {
-		return true, nil
+		return true
 	}
 	removed, err := t.removeTaint(ctx)
-	log := t.Log.WithField("taint", t.Key)
+	log, fault := t.Log.WithField("taint", t.Key), ""
 	switch {
 	case removed:
 		log.Info("took the startup taint off the node: pods are paced")
-	case err == nil, ctx.Err() != nil, apierrors.IsConflict(err): // after a conflict, the next version decides
+	case err == nil:
+	case ctx.Err() != nil, apierrors.IsConflict(err): // after a conflict, the next version decides
+		return false
 	case apierrors.IsForbidden(err):
-		log.WithError(err).Error("cannot remove the startup taint: the daemon may not patch its node (set startupTaint.enabled in the chart)")
+		fault = "cannot remove the startup taint: the daemon may not patch its node (set startupTaint.enabled in the chart); trying again until it may"
 	default:
-		log.WithError(err).Warn("the startup taint is still on the node; trying again")
+		fault = "the startup taint is still on the node; trying again"
 	}
-	return err == nil, nil //nolint:nilerr // an error would end the attempts
+	if faults.Changed(fault) && fault != "" {
+		log.WithError(err).Warn(fault)
+	}
+	return err == nil
 }
 
 // removeTaint removes the taints with the key from the node, and changes nothing else. It fails if the node was changed

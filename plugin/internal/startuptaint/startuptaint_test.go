@@ -151,6 +151,8 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		taint, client := tainted(t)
+		log, logs := logtest.NewNullLogger()
+		taint.Log = log
 		tries := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
@@ -161,6 +163,8 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 		})
 		taint.Run(ctx)
 		assert.Equal(t, 20, tries)
+		require.Len(t, logs.AllEntries(), 1, "it is logged once")
+		assert.Contains(t, logs.LastEntry().Message, "set startupTaint.enabled")
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client))
 	})
 }
