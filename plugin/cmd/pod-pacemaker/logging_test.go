@@ -7,8 +7,11 @@ import (
 	"io"
 	stdlog "log" //nolint:depguard // The daemon takes over the lines that libraries write with it.
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
@@ -16,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 )
 
 // logged returns what say logs.
@@ -45,6 +50,26 @@ func TestABlockedStderrHoldsNothingUp(t *testing.T) {
 	assert.Positive(t, s.puppet.options.LogDropped())
 	cancel()
 	assert.Equal(t, exitOK, <-code)
+}
+
+// The reader of the daemon's stderr has ended, such as a logger behind a pipe. Pods are paced without a log.
+func TestAClosedStderrEndsNothing(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], "run", "--run-dir="+dir, "--state-dir=", "--http=", "--cni=off", "--gate-path=", "--nri-socket="+dir+"/none.sock", "--log-format=json")
+	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1", "KUBERNETES_SERVICE_HOST="), write
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	require.Eventually(t, func() bool {
+		return admin.NewClient(adminSocket(dir)).Alive(ctx) == nil
+	}, time.Minute, 20*time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
 }
 
 // The libraries' own logs go the same way. This test changes the loggers that all tests share.

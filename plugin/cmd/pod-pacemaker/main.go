@@ -16,8 +16,10 @@ func main() {
 }
 
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM, or with stop. The second signal ends the
-// process at once, as the first one does in commands without this context.
+// process at once, as the first one does in commands without this context. A command that runs until a signal also goes on
+// if the reader of its log ends.
 func untilSignal(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop = signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -45,6 +45,8 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 			if (o.Certificate == "") != (o.Key == "") {
 				return invalidUsage("--tls-cert, --tls-key: one needs the other")
 			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
 			log, queue := newLogger(logging, p.stderr)
 			defer runLog(queue)()
 			p.onLogger(log)
@@ -56,8 +58,6 @@ func (p *program) metricsProxyCommand() *cobra.Command {
 			if whySocket != "" {
 				o.Why = whyAt(admin.NewClient(whySocket))
 			}
-			ctx, stop := untilSignal(cmd.Context())
-			defer stop()
 			return metricsproxy.Serve(ctx, o)
 		},
 	}
