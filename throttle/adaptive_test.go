@@ -18,8 +18,7 @@ func (n *node) busy(percent float64) {
 }
 
 func TestTheAdaptiveLimitIsTheConcurrency(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 3}, StartTimeout: time.Hour})
+	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 3}, StartTimeout: time.Hour})
 	require.True(t, n.watched())
 	for i := range 50 {
 		n.joinAndWait(fmt.Sprintf("pod-%02d", i))
@@ -67,8 +66,7 @@ func TestWithBlindSensorsTheAdaptiveLimitIsTheCoresTimesTheGoal(t *testing.T) {
 }
 
 func TestTheAdaptiveLimitContinuesWhenTheClockIsSetBack(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
+	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
 	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
 	for range 20 {
 		n.pass(time.Second)
@@ -137,8 +135,7 @@ func TestTheAdaptiveLimitCountsThePodsThatCouldStart(t *testing.T) {
 // What starts got of the CPUs and waited for is summed up. Exempt starts do not count, nor those of which it is not known
 // how long they waited.
 func TestTheAdaptiveLimitKnowsHowLongStartsWaitForCPUs(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
+	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
 	n.joinAndWait("idles", "burns", "unknown")
 	n.join("exempt").StartExempt(n.now)
 	n.l.Lookup("idles").SetUse(adaptive.Use{CPU: time.Second, WaitedKnown: true})
@@ -153,8 +150,7 @@ func TestTheAdaptiveLimitKnowsHowLongStartsWaitForCPUs(t *testing.T) {
 // Exempt starts are light, and a Stuck start may have waited for something all the time. Neither says how many of the
 // waiting pods the node can bear.
 func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Minute})
+	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Minute})
 	n.join("exempt").StartExempt(n.now)
 	v, _ := n.l.View(n.now, "exempt")
 	require.True(t, v.Slot)
@@ -176,8 +172,7 @@ func TestTheAdaptiveLimitLearnsNothingOfExemptAndStuckStarts(t *testing.T) {
 // The bound after a killed start ends a minute after the herd. A pod that a policy holds for hours is no herd, nor one whose
 // image cannot be pulled.
 func TestAPodThatAPolicyHoldsDoesNotKeepTheBoundAfterAKilledStart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
+	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 8}, StartTimeout: time.Hour})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(0)}})
 	n.busy(0)
 	before := n.l.Snapshot(n.now).Limit

@@ -60,8 +60,7 @@ func heldText(h Held) string {
 
 // This is the example of kube-throttler's README, pod by pod.
 func TestAPodThatFitsPassesAPodThatDoesNotFit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	gib := int64(1 << 30 * 1000)
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 200, "memory": gib}))
 	n.grouped("pod1", in(t1, Amounts{"cpu": 200}))
@@ -85,8 +84,7 @@ func TestAPodThatFitsPassesAPodThatDoesNotFit(t *testing.T) {
 
 // This is the example of straggler's README: 4 pods at first, 16 when those are ready, then all.
 func TestAnExponentialPacerStartsFourThenSixteenThenTheRest(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 4, Multiplier: 4, MaxStagger: 16}}})
 	for i := range 40 {
 		n.grouped(fmt.Sprintf("%02d", i), in(t1, nil))
@@ -153,8 +151,7 @@ func TestPacersAllowWhatStragglerAllows(t *testing.T) {
 }
 
 func TestAHeldGroupBlocksNoOtherPod(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 2})
+	n := testNode(t, Settings{MaxConcurrent: 2})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
 	for i := range 10 {
 		n.grouped(fmt.Sprint("held", i), in(t1, nil))
@@ -173,8 +170,7 @@ func TestAHeldGroupBlocksNoOtherPod(t *testing.T) {
 }
 
 func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"images": {Starting: pods(1)}})
 	a, b := GroupKey{"images", "a"}, GroupKey{"images", "b"}
 	n.grouped("a1", in(a, nil))
@@ -193,8 +189,7 @@ func TestGroupsOfOnePolicyHaveCountersOfTheirOwn(t *testing.T) {
 }
 
 func TestNothingPassesABoundOfRunning(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
+	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
 	n.grouped("first", in(t1, nil))
 	second := n.grouped("second", in(t1, nil))
@@ -215,8 +210,7 @@ func TestNothingPassesABoundOfRunning(t *testing.T) {
 }
 
 func TestNoMorePodsGetAReservationThanMayRun(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 1000}))
 	big := n.l.Join(n.now, Request{UID: "big", Groups: in(t1, Amounts{"cpu": 800})})
 	small := func(uid string) *Ticket {
@@ -235,8 +229,7 @@ func TestNoMorePodsGetAReservationThanMayRun(t *testing.T) {
 }
 
 func TestASmallPodDoesNotPassAWaitingLargeOne(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: Bound{Requests: Amounts{"cpu": 1000}}}})
 	n.grouped("first", in(t1, Amounts{"cpu": 500}))
 	n.grouped("large", in(t1, Amounts{"cpu": 800}))
@@ -252,8 +245,7 @@ func TestASmallPodDoesNotPassAWaitingLargeOne(t *testing.T) {
 }
 
 func TestADeadlinePassesABoundOfStarting(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxWait: time.Minute})
+	n := testNode(t, Settings{MaxWait: time.Minute})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
 	n.grouped("a", in(t1, nil))
 	b := n.grouped("b", in(t1, nil))
@@ -266,8 +258,7 @@ func TestADeadlinePassesABoundOfStarting(t *testing.T) {
 }
 
 func TestPodsThatBypassTheLimitOrAreExemptCount(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1), Running: pods(2)}})
 	n.grouped("held", in(t1, nil))
 	n.grouped("bypass", []Membership{{Key: t1, Bypass: true}})
@@ -284,8 +275,7 @@ func TestPodsThatBypassTheLimitOrAreExemptCount(t *testing.T) {
 }
 
 func TestAPodThatRunsCountsOnceAndStartsAgain(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
 	n.grouped("a", in(t1, nil))
 	n.end("a", reasons.Ready)
@@ -304,8 +294,7 @@ func TestAPodThatRunsCountsOnceAndStartsAgain(t *testing.T) {
 }
 
 func TestNoPodWaitsBehindAPodThatMayNeverRun(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, runningRequests(Amounts{"cpu": 500}))
 	n.grouped("never", in(t1, Amounts{"cpu": 501}))
 	n.grouped("a", in(t1, Amounts{"cpu": 500}))
@@ -318,8 +307,7 @@ func TestNoPodWaitsBehindAPodThatMayNeverRun(t *testing.T) {
 }
 
 func TestClaimsBoundTheStarts(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 3})
+	n := testNode(t, Settings{MaxConcurrent: 3})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	for i := range 5 {
 		n.grouped(fmt.Sprint(i), in(t1, nil))
@@ -344,8 +332,7 @@ func TestClaimsBoundTheStarts(t *testing.T) {
 }
 
 func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetClaims(n.now, t1, 1)
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}, Running: pods(3)}})
 	for _, uid := range []string{"a", "b", "c", "d", "e"} {
@@ -364,8 +351,7 @@ func TestClaimsMayComeBeforeTheirPolicy(t *testing.T) {
 }
 
 func TestClaimsAreWantedForPodsThatAreAwayForSeconds(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	a := n.l.Join(n.now, Request{UID: "a", Groups: in(t1, nil)})
 	require.Equal(t, reasons.PolicyClaim, a.TryStart(n.now).Reason)
@@ -378,8 +364,7 @@ func TestClaimsAreWantedForPodsThatAreAwayForSeconds(t *testing.T) {
 // Otherwise a node would take slots of the whole cluster again and again for a pod that pulls its images for minutes,
 // or never comes back.
 func TestClaimsAreNotWantedForPodsThatStayAway(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	pulls := n.l.Join(n.now, Request{UID: "pulls", Groups: in(t1, nil)})
 	require.True(t, pulls.Reserve(n.now, time.Minute, RetriedSoon).Admitted)
@@ -396,8 +381,7 @@ func TestClaimsAreNotWantedForPodsThatStayAway(t *testing.T) {
 }
 
 func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}, "t2": {Running: pods(0)}})
 	n.grouped("a", in(t1, nil))
 	n.grouped("b", in(t1, nil))
@@ -414,8 +398,7 @@ func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 }
 
 func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{MaxConcurrent: 10})
+	n := testNode(t, Settings{MaxConcurrent: 10})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"images": {Starting: pods(1), Running: pods(2)}})
 	const groups = 500
 	key := func(i int) GroupKey { return GroupKey{"images", fmt.Sprint(i)} }
@@ -434,8 +417,7 @@ func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
 
 // A pod that starts again, and was never ready, counts among the starting pods. It does not wait for itself.
 func TestAPacerDoesNotHoldAPodThatStartsAgain(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Pacer: Pacer{MinInitial: 1, Multiplier: 1, MaxStagger: 9}}})
 	n.grouped("crashes", in(t1, nil))
 	n.grouped("waits", in(t1, nil))
@@ -450,8 +432,7 @@ func TestAPacerDoesNotHoldAPodThatStartsAgain(t *testing.T) {
 }
 
 func TestAGroupSaysWhatItsBoundsAreUsedFor(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	most := Bound{Requests: Amounts{"cpu": 900}}
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: most, Running: most}})
 	n.grouped("runs", in(t1, Amounts{"cpu": 200, "memory": 1000}))
@@ -465,8 +446,7 @@ func TestAGroupSaysWhatItsBoundsAreUsedFor(t *testing.T) {
 // A claim of one group alone starts no pod that is in two. All nodes take claims in the same order, so that no two nodes
 // each wait for what the other one has.
 func TestAPodInTwoGroupsWithClaimsWantsOneAfterTheOther(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, Settings{})
+	n := testNode(t, Settings{})
 	t2 := GroupKey{Policy: "t2"}
 	slots := func(first, second int) {
 		n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{Slots: first}}, "t2": {Claims: &Claims{Slots: second}}})
