@@ -62,13 +62,9 @@ func TestThePolicySumsUpTheReportsOfNodes(t *testing.T) {
 		tells("b", v1alpha1.NodePolicy{Name: "t1", Generation: 3, GroupCount: 1, Groups: []v1alpha1.PolicyGroup{group("x", 1, 2, "300m")}}),
 		tells("c", v1alpha1.NodePolicy{Name: "other"}),
 	}, v1alpha1.StartPolicyStatus{})
-	assert.EqualValues(t, 3, status.ObservedGeneration)
-	assert.EqualValues(t, 2, status.Nodes)
-	assert.EqualValues(t, 3, status.Waiting)
-	assert.EqualValues(t, 5, status.Used.Running.Pods)
-	assert.EqualValues(t, "1500m", status.Used.Running.Requests["cpu"])
+	assert.Equal(t, []int64{3, 2, 3, 2}, []int64{status.ObservedGeneration, int64(status.Nodes), int64(status.Waiting), int64(status.GroupCount)})
+	assert.Equal(t, v1alpha1.PodUse{Pods: 5, Requests: map[string]v1alpha1.UsedQuantity{"cpu": "1500m"}}, status.Used.Running)
 	assert.Equal(t, []string{"running.requests.cpu"}, status.Throttled)
-	assert.EqualValues(t, 2, status.GroupCount)
 	require.Len(t, status.Groups, 2)
 	assert.Equal(t, "x", status.Groups[0].Group)
 	assert.EqualValues(t, "500m", status.Groups[0].Used.Running.Requests["cpu"])
@@ -120,8 +116,7 @@ func TestGroupsWithoutRoomAreInTheSums(t *testing.T) {
 	}
 	status := s.status(policyNow, v1alpha1.StartPolicyStatus{})
 	assert.Zero(t, room)
-	assert.EqualValues(t, 33, status.Used.Running.Pods)
-	assert.EqualValues(t, "6m", status.Used.Running.Requests["cpu"])
+	assert.Equal(t, v1alpha1.PodUse{Pods: 33, Requests: map[string]v1alpha1.UsedQuantity{"cpu": "6m"}}, status.Used.Running)
 	assert.EqualValues(t, 3, status.Waiting)
 	assert.Equal(t, []string{"limit-0", "limit-1", "limit-2"}, status.Throttled)
 	require.Len(t, status.Groups, 2)

@@ -81,54 +81,48 @@ func (s *endingSets) Each(_ context.Context, opts metav1.ListOptions, f func(run
 // remove runs the command with a patience of two minutes, and returns what it wrote and how long it took.
 func (s *endingSets) remove(t *testing.T) (said string, took time.Duration, err error) {
 	t.Helper()
-	out, began := &bytes.Buffer{}, time.Now()
-	err = removal{sets: s, pods: s, out: out, called: "ns/set", name: "set", patience: 2 * time.Minute}.run(t.Context())
+	synctest.Test(t, func(t *testing.T) {
+		out, began := &bytes.Buffer{}, time.Now()
+		err = removal{sets: s, pods: s, out: out, called: "ns/set", name: "set", patience: 2 * time.Minute}.run(t.Context())
+		said, took = out.String(), time.Since(began)
+	})
 	assert.Equal(t, metav1.DeletePropagationForeground, *s.how.PropagationPolicy)
-	return out.String(), time.Since(began), err
+	return said, took, err
 }
 
 func TestRemoveDaemonSetWaitsForTheLastPod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		said, took, err := (&endingSets{pods: 5000, every: time.Second / 13, told: 5000}).remove(t)
-		require.NoError(t, err)
-		assert.Equal(t, 385*time.Second, took.Truncate(time.Second))
-		assert.True(t, strings.HasPrefix(said, "5000 pods of the DaemonSet ns/set are left\n4870 pods of"), said)
-		assert.True(t, strings.HasSuffix(said, "\nthe DaemonSet ns/set and its pods are gone\n"), said)
-	})
+	said, took, err := (&endingSets{pods: 5000, every: time.Second / 13, told: 5000}).remove(t)
+	require.NoError(t, err)
+	assert.Equal(t, 385*time.Second, took.Truncate(time.Second))
+	assert.True(t, strings.HasPrefix(said, "5000 pods of the DaemonSet ns/set are left\n4870 pods of"), said)
+	assert.True(t, strings.HasSuffix(said, "\nthe DaemonSet ns/set and its pods are gone\n"), said)
 }
 
 func TestRemoveDaemonSetDoesNotWaitForNodesThatAreDown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		said, took, err := (&endingSets{pods: 9, every: time.Second, told: 9, down: 2}).remove(t)
-		require.NoError(t, err)
-		assert.Equal(t, countEvery+2*time.Minute, took)
-		assert.Contains(t, said, "\n2 pods of the DaemonSet ns/set have not ended for 2m0s: on these nodes the daemon's files may stay: node-0 node-1\n")
-	})
+	said, took, err := (&endingSets{pods: 9, every: time.Second, told: 9, down: 2}).remove(t)
+	require.NoError(t, err)
+	assert.Equal(t, countEvery+2*time.Minute, took)
+	assert.Contains(t, said, "\n2 pods of the DaemonSet ns/set have not ended for 2m0s: on these nodes the daemon's files may stay: node-0 node-1\n")
 }
 
 // Helm removes the rights of the daemons after a success.
 func TestRemoveDaemonSetFailsIfPodsAreNotToldToEnd(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, took, err := (&endingSets{pods: 9, every: time.Second, told: 5, down: 1}).remove(t)
-		require.ErrorContains(t, err, "no pod of the DaemonSet ns/set ended for 2m0s, and 4 of 5 were not told to end")
-		assert.Equal(t, countEvery+2*time.Minute, took)
-	})
+	_, took, err := (&endingSets{pods: 9, every: time.Second, told: 5, down: 1}).remove(t)
+	require.ErrorContains(t, err, "no pod of the DaemonSet ns/set ended for 2m0s, and 4 of 5 were not told to end")
+	assert.Equal(t, countEvery+2*time.Minute, took)
 }
 
 func TestRemoveDaemonSetFailsIfItCannotCount(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, took, err := (&endingSets{pods: 9, every: time.Hour, told: 9, away: errors.New("away"), slow: 7 * time.Millisecond}).remove(t)
-		require.ErrorContains(t, err, "are left: away")
-		assert.InDelta(t, 2*time.Minute, took, float64(time.Second))
-	})
-	synctest.Test(t, func(t *testing.T) {
-		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
-		_, took, err := (&endingSets{pods: 9, every: time.Hour, told: 9, away: forbidden}).remove(t)
-		require.ErrorContains(t, err, "no role")
-		assert.Zero(t, took)
-	})
+	_, took, err := (&endingSets{pods: 9, every: time.Hour, told: 9, away: errors.New("away"), slow: 7 * time.Millisecond}).remove(t)
+	require.ErrorContains(t, err, "are left: away")
+	assert.InDelta(t, 2*time.Minute, took, float64(time.Second))
+
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
+	_, took, err = (&endingSets{pods: 9, every: time.Hour, told: 9, away: forbidden}).remove(t)
+	require.ErrorContains(t, err, "no role")
+	assert.Zero(t, took)
 }
