@@ -122,17 +122,26 @@ func TestAProcessThatCanWaitNoLongerIsNotAdmittedOverTheLimit(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a asks again")
 }
 
-func TestDeadlineReachedServesTheQueueBeforeTheDeadline(t *testing.T) {
-	n := testNode(t, Settings{FillEvery: time.Minute}, "starter")
-	n.l.Join(n.now, Request{UID: "urgent", Priority: 1}).Wait(n.now)
-	a := n.joinAndWait("a")
-	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
-	require.Equal(t, reasons.GateExpired, a.DeadlineReached(n.now).Reason)
-	n.requireState("urgent", Starting, reasons.WithinLimits)
+// A token has filled, and Advance was not called yet: it is for the pod that waits.
+func TestWhateverAsksForAStartTheQueueIsServedFirst(t *testing.T) {
+	t.Parallel()
+	for name, asks := range map[string]func(n *node, late *Ticket){
+		"a try":        func(n *node, late *Ticket) { require.False(t, late.TryStart(n.now).Admitted) },
+		"a deadline":   func(n *node, late *Ticket) { require.Equal(t, reasons.GateExpired, late.DeadlineReached(n.now).Reason) },
+		"an exemption": func(n *node, late *Ticket) { require.True(t, late.StartExempt(n.now)) },
+	} {
+		n := newNode(t, Settings{FillEvery: time.Minute}, "starter", "waits")
+		late := n.join("late")
+		n.now = n.now.Add(time.Minute)
+		asks(n, late)
+		n.requireState("waits", Starting, reasons.WithinLimits)
+		v, _ := n.l.View(n.now, "late")
+		require.False(t, v.Slot, name)
+	}
 
-	n = newNode(t, Settings{FillEvery: time.Minute}, "starter")
-	a = n.joinAndWait("a")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(t0.Add(time.Minute)))
+	n := newNode(t, Settings{FillEvery: time.Minute}, "starter", "a")
+	n.now = n.now.Add(time.Minute)
+	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, n.l.Lookup("a").DeadlineReached(n.now))
 }
 
 func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {

@@ -48,11 +48,6 @@ func TestRateAdmitsTheBurstThenOnePerFill(t *testing.T) {
 	n.requireStarting("a", "b", "c", "d")
 }
 
-func TestBurstBelowOneCountsAsOne(t *testing.T) {
-	n := testNode(t, Settings{FillEvery: time.Second, Burst: -3}, "a", "b")
-	n.requireStarting("a")
-}
-
 func TestTokensAreKeptOverConfigure(t *testing.T) {
 	n := testNode(t, Settings{FillEvery: time.Minute, Burst: 3}, "a", "b", "c", "d")
 	n.requireStarting("a", "b", "c")
@@ -70,7 +65,7 @@ func TestTokensAreKeptOverConfigure(t *testing.T) {
 
 func TestALowerBurstCapsTheTokens(t *testing.T) {
 	n := testNode(t, Settings{FillEvery: time.Minute, Burst: 5})
-	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: 1})
+	n.l.Configure(n.now, Settings{FillEvery: time.Minute, Burst: -3}) // counts as one
 	n.joinAndWait("a", "b")
 	n.requireStarting("a")
 }

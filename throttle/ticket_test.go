@@ -70,15 +70,6 @@ func TestAnExemptStartWithoutSlotTakesNothing(t *testing.T) {
 	require.Zero(t, n.l.slots.took.n, "a start without a slot says nothing about the interval")
 }
 
-func TestAnExemptStartTakesNoSlotFromAWaitingPod(t *testing.T) {
-	n := testNode(t, Settings{FillEvery: time.Minute}, "starter", "waits")
-	n.now = n.now.Add(time.Minute) // a token has filled, and Advance was not called yet
-	n.join("x").StartExempt(n.now)
-	n.requireState("waits", Starting, reasons.WithinLimits)
-	v, _ := n.l.View(n.now, "x")
-	require.Equal(t, []any{Starting, false}, []any{v.State, v.Slot})
-}
-
 func TestAStartFoundUnderWayHoldsASlotOverTheLimit(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Hour, StartTimeout: time.Minute})
 	a := n.joinAndWait("waits", "a", "b")
@@ -120,14 +111,6 @@ func TestTryStartLeavesThePodAbsent(t *testing.T) {
 	n.requireStarting("a")
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.TryStart(n.now))
 	require.Equal(t, "ns/a", a.Name())
-}
-
-func TestATryDoesNotPassPresentPods(t *testing.T) {
-	n := testNode(t, Settings{FillEvery: time.Minute}, "starter", "waits")
-	late := n.join("late")
-	n.now = n.now.Add(time.Minute)
-	require.False(t, late.TryStart(n.now).Admitted)
-	n.requireState("waits", Starting, reasons.WithinLimits)
 }
 
 func TestTheTicketOfAnExpectedPodIsNotAbandoned(t *testing.T) {
