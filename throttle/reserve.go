@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -40,11 +39,16 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	return Decision{Reason: held.Reason, Held: held}
 }
 
-// overdueGoesNext reports whether an overdue ticket starts at once, over the limit if need be, when its process comes.
+// overdueGoesNext reports whether an overdue ticket starts at once, over the limit if need be, when its process comes: no
+// start is over it, no other pod that may exceed it is overdue, and the next slot is not for the queue.
 func (d *admission) overdueGoesNext(now time.Time, t *Ticket) bool {
-	return d.overLimit == nil && !slices.ContainsFunc(d.queue.arrivals, func(o *Ticket) bool {
-		return o != t && o.occupies(now) && (d.queuesTurn || !now.Before(o.due()))
+	next := d.overLimit == nil
+	d.queue.begin()
+	d.queue.each(func(o *Ticket) bool { return o != t && o.occupies(now) }, func(o *Ticket, heldBy *ask) bool {
+		next = next && (now.Before(o.due()) || heldBy.ofRunning()) && !(d.queuesTurn && heldBy == nil)
+		return next
 	})
+	return next
 }
 
 // gateHolds returns what holds the ticket if each limit allows what it allows within waitable for sure: a group, or that
