@@ -124,7 +124,7 @@ func (i *Installer) Step(now time.Time) {
 	case was == nil:
 		i.open.Store(&now)
 	}
-	if *i.state.Swap(&s) == s {
+	if *i.state.Swap(&s) == s || s.WhyNot == whyNotYet { // so it is at each start of a daemon
 		return
 	}
 	fault := i.o.Log.WithField(logrus.ErrorKey, s.WhyNot)
@@ -139,6 +139,8 @@ func (i *Installer) Step(now time.Time) {
 		i.o.Log.WithField("copied_from", s.CopiedFrom).Info("the waiting room is installed, with a copy of " + s.CopiedFrom)
 	}
 }
+
+const whyNotYet = "the daemon does not answer pods yet"
 
 const whyShut = "the files in the folder of the CNI configurations keep changing: no pod waits in the room until they have not changed for a minute"
 
@@ -189,7 +191,7 @@ func (i *Installer) reconcile(now time.Time) State {
 		return State{WhyNot: why}
 	}
 	if have == nil && !i.answers() {
-		return State{WhyNot: "the daemon does not answer pods yet"}
+		return State{WhyNot: whyNotYet}
 	}
 	source, want, err := i.want(now)
 	if err != nil {

@@ -197,11 +197,14 @@ func TestNothingIsInstalledBeforeTheDaemonAnswers(t *testing.T) {
 	h.write("10-net.conflist", lab)
 	answers := make(chan struct{})
 	h.o.Answers = answers
+	log, logged := logtest.NewNullLogger()
+	h.o.Log = log
 	for range 3 {
 		assert.Equal(t, State{WhyNot: "the daemon does not answer pods yet"}, h.step(time.Hour))
 		assert.NoFileExists(t, h.ours())
 		assert.NoFileExists(t, h.program())
 	}
+	assert.Empty(t, logged.AllEntries(), "so it is at each start of a daemon")
 	close(answers)
 	assert.True(t, h.step(time.Hour).Installed)
 
