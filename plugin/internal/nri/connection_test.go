@@ -113,7 +113,7 @@ func TestTheRegistrationIsLoggedWithTheRuntimesFaults(t *testing.T) {
 	require.NoError(t, c.configured(c.begin(), "containerd", "2.2.5", Timeouts{Request: time.Second, Registration: 5 * time.Second}))
 	assert.Equal(t, "registered with the runtime containerd 2.2.5, which waits for an answer for 1s; no gate: it hangs; no refusal at sandbox: it leaks", logged.LastEntry().Message)
 	assert.Equal(t, logrus.Fields{
-		"runtime": "containerd", "runtime_version": "2.2.5", "request_timeout": time.Second, "registration_timeout": 5 * time.Second, "no_gate": "it hangs", "no_refusal_at_sandbox": "it leaks",
+		"runtime": "containerd", "runtime_version": "2.2.5", "request_timeout_ms": int64(1000), "registration_timeout_ms": int64(5000), "no_gate": "it hangs", "no_refusal_at_sandbox": "it leaks",
 	}, logged.LastEntry().Data)
 }
 

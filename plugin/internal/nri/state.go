@@ -61,7 +61,7 @@ func (c *Connection) configured(number int, runtime, version string, timeouts Ti
 		text = append(text, fmt.Sprintf("%s: %v", strings.ReplaceAll(name, "_", " "), fields[name]))
 	}
 	c.log.WithFields(logrus.Fields{
-		"runtime": runtime, "runtime_version": version, "request_timeout": timeouts.Request, "registration_timeout": timeouts.Registration,
+		"runtime": runtime, "runtime_version": version, "request_timeout_ms": timeouts.Request.Milliseconds(), "registration_timeout_ms": timeouts.Registration.Milliseconds(),
 	}).WithFields(fields).Info(strings.Join(text, "; "))
 	if says := timeouts.Warning(); says != "" {
 		c.log.Warn(says)
