@@ -190,7 +190,8 @@ func (a *asker) command() *cobra.Command {
 			a.namespace, pod, err = podOf(args[0], a.namespace)
 			return err
 		}),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.why(cmd.Context(), pod) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.why(cmd.Context(), pod) },
 	}
 	why.Flags().StringVarP(&a.namespace, "namespace", "n", "", "the pod's `namespace`")
 	for _, cmd := range []*cobra.Command{status, top, why} {

@@ -444,6 +444,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	assert.Equal(t, "--context=big get -o json pacemakernodes.pod-pacemaker.io", c.asked[1])
 	assert.Equal(t, "n1\nm1\nn2\n:4\n", complete("page", ""))
 	assert.Equal(t, ":4\n", complete("page", "n1", ""))
+	assert.Equal(t, ":4\n", complete("why", ""), "and no files")
 	assert.Equal(t, []string{"status", "n1"}, arguments([]string{"kubectl-pacemaker", "status", "n1"}))
 }
 
