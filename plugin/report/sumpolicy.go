@@ -105,7 +105,7 @@ func (s *policySum) readiness() metav1.Condition {
 	case s.unable.count > 0:
 		c.Reason, c.Message = reasonNotEvaluated, fmt.Sprintf("it holds no pod on %d of %d nodes: %s: %s", s.unable.count, s.nodes, s.unable, s.why)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all %d nodes", s.nodes)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonInForce, fmt.Sprintf("in force on all nodes: %d", s.nodes)
 	}
 	return c
 }
