@@ -98,7 +98,8 @@ const (
 	clockError = 5 * time.Second
 	// streamWithin is how long a streamed list may take.
 	streamWithin = time.Minute
-	// calm is the time without a failure after which tries start again from the first.
+	// calm is the time after which tries start again from the first. It counts from when they did so last, also while they
+	// fail.
 	calm = 2 * time.Minute
 )
 
