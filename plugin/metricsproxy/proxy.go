@@ -205,7 +205,7 @@ func (p *proxy) status(ctx context.Context, token string, right Right) (int, err
 // complain logs an error, unless one was logged less than [complaints] ago.
 func (p *proxy) complain(err error) {
 	if p.complained.Allow() {
-		p.Log.WithError(err).Warn("cannot serve the metrics")
+		p.Log.WithError(err).Warn("cannot answer a request for metrics, or about a pod")
 	}
 }
 
