@@ -139,7 +139,7 @@ func roomFinding(ctx context.Context, o plugin.Options) Finding {
 	if err != nil {
 		return warning(check, fmt.Sprintf("not installed (--cni=%s): %v", o.CNI, err), refused)
 	}
-	return ok(check, fmt.Sprintf("pods may wait there (--cni=%s): %s is a copy of %s with %s at the end", o.CNI, cni.FileName, source, cni.ProgramName))
+	return ok(check, fmt.Sprintf("nothing speaks against it (--cni=%s): the daemon makes %s from %s, with %s at the end", o.CNI, cni.FileName, source, cni.ProgramName))
 }
 
 // kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime, by its

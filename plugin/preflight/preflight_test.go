@@ -87,7 +87,7 @@ func TestAHealthyNodeHasNoFault(t *testing.T) {
 		"nri":      "nri.sock is there",
 		"gate":     "can be executed, and a container may wait there for up to 1m30s",
 		"cni":      "10-net.conflist",
-		"room":     "pods may wait there (--cni=auto): 00-pod-pacemaker.conflist is a copy of 10-net.conflist with pacemaker-cni at the end",
+		"room":     "nothing speaks against it (--cni=auto): the daemon makes 00-pod-pacemaker.conflist from 10-net.conflist, with pacemaker-cni at the end",
 		"cgroup":   "version 1; pod-pacemaker works with it",
 		"kubelet":  "a container may wait 1m30s in the gate, and kubelet waits longer, according to ",
 		"pressure": "the kernel reports it",
