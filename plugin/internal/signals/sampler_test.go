@@ -2,6 +2,7 @@ package signals
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -259,4 +260,12 @@ func TestMeasurementsOnDemandDoNotDelayTheLimiter(t *testing.T) {
 		}
 		assert.Len(t, r.to.told(), int(time.Since(begin)/(250*time.Millisecond)))
 	})
+}
+
+func BenchmarkSample(b *testing.B) {
+	s := New("/proc", "/sys/fs/cgroup", cores.Of(runtime.NumCPU()), &client{}, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.sample()
+	}
 }
