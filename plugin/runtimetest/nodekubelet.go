@@ -24,8 +24,8 @@ import (
 //   - After a failure the worker tries again in 10 to 15 s, but after the first refused create of a container at once.
 //   - An exit is noticed within a second. A container that exited starts again at once, then after 10 s, 20 s and so on up to 5 min
 //     (CrashLoopBackOff). A container whose start failed counts as exited.
-//   - A restart is counted for each container that is made while the record of an earlier one is there. A refused create
-//     leaves no record.
+//   - A restart is counted for each container but the first, also in a new sandbox: kubelet sees the record of the one before,
+//     or its log. A refused create leaves neither.
 //   - Init containers run one after the other; app containers are started in the order of the spec, each after the start of
 //     the one before has succeeded or failed.
 //   - After the end of the runtime, a container that was being started gets a new sandbox. So does a pod with restartPolicy

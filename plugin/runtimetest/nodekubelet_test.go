@@ -215,8 +215,20 @@ func TestTheEndOfTheRuntimeMakesANewSandbox(t *testing.T) {
 		require.NoError(t, n.runtime.Start())
 		time.Sleep(time.Minute)
 		assert.Len(t, n.times(runtimetest.AsksSandbox), 2)
-		assert.Zero(t, n.status().RestartCount)
+		assert.EqualValues(t, 1, n.status().RestartCount, "by the log of the one that waited")
 		assert.NotNil(t, n.status().State.Running, "no plugin is connected any more")
+	})
+}
+
+func TestADeadSandboxIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	onNode(t, &refuser{}, corev1.RestartPolicyAlways, runsForGood, hookStarts, func(n *memoryNode) {
+		time.Sleep(time.Minute)
+		n.kubelet.LoseSandbox("web")
+		time.Sleep(time.Minute)
+		assert.Len(t, n.times(runtimetest.AsksSandbox), 2)
+		assert.EqualValues(t, 1, n.status().RestartCount)
+		assert.NotNil(t, n.status().State.Running)
 	})
 }
 

@@ -46,7 +46,7 @@ type worker struct {
 type record struct {
 	container *Container // the latest; nil if there was none
 	runs      int        // processes so far
-	restarts  int32
+	made      int        // containers so far, in all sandboxes
 	started   time.Time
 	exited    time.Time // zero if it was not started, or runs
 	code      int

@@ -84,13 +84,11 @@ func environmentOf(pod *corev1.Pod, name string) (environment []string) {
 	return environment
 }
 
-// made notes a container that was created, and counts a restart if there was one before.
+// made notes a container that was created, and counts a restart unless it is the first.
 func (w *worker) made(name string, r *record, c *Container) {
 	w.mu.Lock()
-	again := r.container != nil
-	if again {
-		r.restarts++
-	}
+	r.made++
+	again := r.made > 1
 	r.container, r.started, r.exited, r.failed, r.ready, r.fails = c, time.Time{}, time.Time{}, "", false, false
 	r.waiting, r.message = "ContainerCreating", ""
 	w.mu.Unlock()

@@ -213,7 +213,7 @@ func (w *worker) phaseLocked() corev1.PodPhase {
 // statusLocked returns the status of a container.
 func (w *worker) statusLocked(name string) corev1.ContainerStatus {
 	r := w.containers[name]
-	s := corev1.ContainerStatus{Name: name, RestartCount: r.restarts, Ready: r.ready}
+	s := corev1.ContainerStatus{Name: name, RestartCount: int32(max(r.made-1, 0)), Ready: r.ready}
 	if r.container == nil {
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: r.waiting, Message: r.message}
 		return s
