@@ -164,10 +164,8 @@ func (s *Shape) vary(r dice) {
 	for _, herd := range slices.Sorted(maps.Keys(herds)) {
 		pods := herds[herd]
 		like := *pods[0]
-		if s.Seed >= idleSeeds { // else the probe may kill a slower one of the herd for good
-			for _, p := range pods {
-				like.Ready = max(like.Ready, p.Ready)
-			}
+		for _, p := range pods { // no probe may kill the slowest one
+			like.Ready = max(like.Ready, p.Ready)
 		}
 		like = r.variation(like)
 		var sum time.Duration

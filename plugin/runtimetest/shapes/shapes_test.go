@@ -44,6 +44,21 @@ func TestANodeBearsItsShapes(t *testing.T) {
 	}
 }
 
+// What a probe kills for good never gets ready, with no fault of the daemon.
+func TestNoProbeKillsWhatGetsReady(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2000) {
+		for _, p := range append(Draw(seed+plainSeeds).Pods, DrawNode(seed).Pods...) {
+			if p.Startup != nil {
+				assert.Greater(t, p.Startup.Period*time.Duration(p.Startup.Failures), p.Ready, "seed %d: %s", seed, p)
+			}
+			if p.Liveness != nil {
+				assert.GreaterOrEqual(t, p.Liveness.Delay+p.Liveness.Period*time.Duration(p.Liveness.Failures-1), p.Ready, "seed %d: %s", seed, p)
+			}
+		}
+	}
+}
+
 // What an API server refuses, no daemon sees.
 func TestAnAPIServerTakesLabelsAndAnnotations(t *testing.T) {
 	t.Parallel()
