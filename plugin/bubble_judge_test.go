@@ -180,6 +180,7 @@ func (j *judge) daemonIs(up bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.up, j.steady, j.switched, j.connected = up, time.Now(), time.Now(), time.Now()
+	j.inferLocked(time.Now())
 }
 
 func (j *judge) faulted(kind shapes.FaultKind) {

@@ -57,9 +57,10 @@ type startSeen struct {
 	overSignal bool            // it began for its maxWait, while the limit on a signal held starts
 	ended      time.Time       // when the reason for its end was seen
 	exits      time.Time       // when its first app container exits by itself; zero if none does
-	inferred   bool            // it may be over by the node's own signs
+	inferred   bool            // it may be over by the node's own signs, or a new daemon does not know of it
 	latest     time.Time       // when its last process began
-	processes  int             // that run
+	processes  int             // that run, as far as kubelet has noticed
+	initEnds   time.Time       // when the init container that began last exits; zero if an app or a sidecar began after it
 	idle       time.Time       // since when none runs
 	running    map[string]bool // app containers
 	ready      map[string]bool
@@ -155,9 +156,20 @@ func (j *judge) surely(p *podSeen, now time.Time) bool {
 	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, shapes.Limits.EffectiveSettleTime)-time.Second
 }
 
-// inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell.
+// runsNothing reports whether none of its processes runs, between an init container and the next one.
+func (s *startSeen) runsNothing(now time.Time) bool {
+	return s.processes == 0 || s.processes == 1 && !s.initEnds.IsZero() && !now.Before(s.initEnds)
+}
+
+// inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell, and which a new daemon
+// does not know of, because it finds no container of them.
 func (j *judge) inferLocked(now time.Time) {
 	const allRan = 8 * time.Second
+	for _, p := range j.pods {
+		if p.under() && j.up && p.start.began.Before(j.switched) && now.Sub(j.switched) < settled && p.start.runsNothing(now) {
+			p.start.inferred = true
+		}
+	}
 	if !j.uninformedLocked(now) {
 		return
 	}
@@ -186,10 +198,19 @@ func (j *judge) maybe(p *podSeen, now time.Time) bool {
 		return false
 	case !s.ended.IsZero():
 		return now.Sub(s.ended) < late
-	case now.Sub(s.began) >= j.most(s.admitted, shapes.Limits.EffectiveStartTimeout)+late:
+	case now.Sub(j.counts(s.began)) >= j.most(s.admitted, shapes.Limits.EffectiveStartTimeout)+late:
 		return false
 	}
-	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.most(s.allRunning, shapes.Limits.EffectiveSettleTime)+late
+	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(j.counts(s.allRunning)) < j.most(s.allRunning, shapes.Limits.EffectiveSettleTime)+late
+}
+
+// counts returns since when what began at a time may count for the daemon: one that came since believes no time of kubelet's
+// that lies in the future by its own clock, which no fault sets.
+func (j *judge) counts(began time.Time) time.Time {
+	if !j.faults[shapes.ClockIsSet].IsZero() && began.Before(j.switched) {
+		return j.steady
+	}
+	return began
 }
 
 // weighs reports whether the pod may count as a start of its namespace: stuck ones do for one more startTimeout.

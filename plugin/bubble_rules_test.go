@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
@@ -50,10 +52,14 @@ func (j *judge) runsLocked(p *podSeen, container string) {
 	s.processes++
 	s.latest = now
 	p.arrived, p.passed, p.refused, p.failedStart = time.Time{}, time.Time{}, time.Time{}, false
+	program := j.shape.Program(p.shape.Object(), container, p.runs[container]-1)
+	s.initEnds = time.Time{}
 	if !isApp(container) {
+		if program.Exits > 0 {
+			s.initEnds = now.Add(program.Exits)
+		}
 		return
 	}
-	program := j.shape.Program(p.shape.Object(), container, p.runs[container]-1)
 	if exits := now.Add(program.Exits); program.Exits > 0 && (s.exits.IsZero() || exits.Before(s.exits)) {
 		s.exits = exits
 	}
@@ -118,7 +124,7 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 		if limit > 0 && others+inferred >= limit {
 			j.excepted["Inferred"]++
 		}
-	case others-stalled < limit, !j.lent.IsZero() && admitted.Sub(j.lent) < loansLast: // a stalled start leaves its slot to other namespaces
+	case j.lends(now) && (others-stalled < limit || !j.lent.IsZero() && admitted.Sub(j.lent) < loansLast): // a stalled start leaves its slot to other namespaces
 		j.excepted["loan"]++
 		return true
 	case p.shape.Exempt():
@@ -131,6 +137,11 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 		j.complainLocked(limitKept, "%s starts after a wait of %s, while %d others hold a slot of %d", p.shape.Name, waited, others, limit)
 	}
 	return false
+}
+
+// lends reports whether the limits let starts lend their slots, or did of late.
+func (j *judge) lends(now time.Time) bool {
+	return slices.ContainsFunc(j.since(now.Add(-loansLast)), func(l shapes.Limits) bool { return !l.NoLoans })
 }
 
 // judgeRateLocked judges the starts since the rate limit is in force: those of the tokens, and as many that have waited for
@@ -417,9 +428,31 @@ func (j *judge) judgeSpanLocked() {
 		longest, arrived = max(longest, work+p.shape.Pull), max(arrived, p.shape.At)
 		done = max(done, min(p.start.ended.Sub(p.start.began), l.EffectiveStartTimeout())+p.start.began.Sub(j.began))
 	}
+	if s.Room && s.RoomTimeout() > done && longest < time.Duration(l.Concurrent-1)*l.FillFactor {
+		j.judgeTokensLocked()
+	}
 	sum = sum/time.Duration(l.Concurrent) + time.Duration(len(j.names))*l.FillFactor
 	if most := arrived + sum*6/5 + longest + cameBack; done > most {
 		j.complainLocked(noSlotIdle, "%d pods have started after %s, of %s", len(j.names), done, most)
+	}
+}
+
+// judgeTokensLocked judges, where nothing but a rate holds pods, that no token waits for a pod of the waiting room that is let out
+// in time to pull its images.
+func (j *judge) judgeTokensLocked() {
+	const prepares, late = 18 * time.Second, time.Second
+	pods := slices.SortedFunc(maps.Values(j.pods), func(a, b *podSeen) int { return a.start.began.Compare(b.start.began) })
+	for i, p := range pods {
+		if p.shape.Pull > prepares || p.takesSlotWithSandbox() || p.shape.Exempt() {
+			return
+		}
+		if i == 0 {
+			continue
+		}
+		token := pods[i-1].start.began.Add(j.shape.Limits.FillFactor)
+		if waits := p.start.began.Sub(token); waits > late && token.Sub(p.start.arrived) > prepares+3*time.Second {
+			j.complainLocked(noSlotIdle, "%s starts %s after there was a token for it", p.shape.Name, waits)
+		}
 	}
 }
 

@@ -83,6 +83,12 @@ func TestTheJudgeSaysNo(t *testing.T) {
 			j.runtime, err = runtimetest.New(runtimetest.Options{Dir: t.TempDir(), InMemory: true, Hook: func(context.Context, []string) (int, string) { return 0, "" }})
 			require.NoError(t, err)
 		}},
+		{[]string{limitKept}, func(s *shapes.Shape) {
+			s.Limits, s.Faults = shapes.Limits{Concurrent: 1}, nil
+			for i := range s.Pods { // each start does nothing for a minute
+				s.Pods[i].Inits, s.Pods[i].Pull = []time.Duration{time.Second}, time.Minute
+			}
+		}, func(j *judge) { j.inForce[0].NoLoans = true }},
 	} {
 		t.Run(strings.Join(belief.breaks, ", "), func(t *testing.T) {
 			t.Parallel()
