@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kuberuntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -116,9 +117,11 @@ func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 		Gone: func(pod *corev1.Pod) { b.pods.remove(pod) },
 	})
 	fake := kubefake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "node"}})
-	configured := []kuberuntime.Object{s.Limits.Object(b.generation)}
+	configured := []kuberuntime.Object{b.config(s.Limits)}
 	if s.Running > 0 {
-		configured = append(configured, s.StartPolicy())
+		policy := s.StartPolicy()
+		policy.SetUID("policy")
+		configured = append(configured, policy)
 	}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(kuberuntime.NewScheme(), map[schema.GroupVersionResource]string{
 		v1alpha1.Resource: v1alpha1.Kind + "List", v1alpha1.NodeResource: v1alpha1.NodeKind + "List", v1alpha1.PolicyResource: v1alpha1.PolicyKind + "List",
@@ -338,6 +341,7 @@ func (b *bubble) apiIs(away bool) {
 		return
 	}
 	for _, do := range b.later {
+		time.Sleep(time.Millisecond) // the order of what happens at the same moment is none of the run
 		do()
 	}
 	b.later = nil
@@ -380,8 +384,15 @@ func (b *bubble) reconfigure(l shapes.Limits) {
 	}
 	b.seen.configures(l)
 	b.generation++
-	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), l.Object(b.generation), metav1.UpdateOptions{})
+	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), b.config(l), metav1.UpdateOptions{})
 	require.NoError(b.t, err)
+}
+
+// config returns the PacemakerConfig as the API server has it.
+func (b *bubble) config(l shapes.Limits) *unstructured.Unstructured {
+	u := l.Object(b.generation)
+	u.SetUID("config")
+	return u
 }
 
 var bubbleOf = regexp.MustCompile(`^goroutine \d+ .*(synctest bubble \d+)`)
