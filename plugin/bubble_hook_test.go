@@ -172,19 +172,31 @@ func (b *bubble) hook(runc context.Context, args []string) (code int, output str
 	return 1, fmt.Sprintf("pod-pacemaker: nothing started: %s", o.Reason)
 }
 
-// network does what the program pacemaker-cni does, once it is installed, while nothing changes in the folder of the CNI
-// configurations.
+// network does what the program pacemaker-cni does, once it is installed. A pod leaves the room when the folder of the CNI
+// configurations changes, and keeps its place in the queue.
 func (b *bubble) network(add context.Context, pod runtimetest.PodSpec, sandbox string) error {
 	if !b.shape.Room || pod.Namespace == "kube-system" || !cni.InPlace(b.options.CNIConfDir) {
 		return nil
 	}
 	const daemonGrace, lonelyPace, aloneMost = 10 * time.Second, 250 * time.Millisecond, time.Minute
 	host, now := &hookHost{sockets: b.sockets, runc: add}, time.Now()
+	hello := wire.Hello{PodUID: pod.UID, ContainerID: sandbox, Name: pod.Namespace + "/" + pod.Name, Since: now, Room: true}
+	if since, _ := b.notes.LoadAndDelete(pod.UID); since != nil {
+		hello.Since, _ = since.(time.Time)
+	}
+	folder := b.folder.Load()
+	check := func(*waiter.Waiter) *waiter.Outcome {
+		if b.folder.Load() == folder {
+			return nil
+		}
+		b.notes.Store(pod.UID, hello.Since)
+		return &waiter.Outcome{Reason: "the CNI configuration changed"}
+	}
 	b.seen.entersRoom(types.UID(pod.UID))
 	o := waiter.New(waiter.Start{
-		Socket: b.options.SocketPath(), Hello: wire.Hello{PodUID: pod.UID, ContainerID: sandbox, Name: pod.Namespace + "/" + pod.Name, Since: now, Room: true},
+		Socket: b.options.SocketPath(), Hello: hello,
 		Deadline: now.Add(b.shape.RoomTimeout()), Forecast: wire.Answer{Kind: wire.Forecast, LeaveAt: now.Add(daemonGrace), Pace: lonelyPace},
-		AloneMost: aloneMost, Host: host,
+		AloneMost: aloneMost, Host: host, Check: check, CheckEvery: 200 * time.Millisecond,
 	}, now).Wait()
 	b.seen.leavesRoom(types.UID(pod.UID), o)
 	host.end()
@@ -206,6 +218,12 @@ func (b *bubble) writeCNI(dir string) {
 		require.NoError(b.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(b.t, os.WriteFile(path, []byte(content), 0o700))
 	}
+}
+
+// changeCNI changes the folder of the CNI configurations.
+func (b *bubble) changeCNI() {
+	n := b.folder.Add(1)
+	require.NoError(b.t, os.WriteFile(filepath.Join(b.options.CNIConfDir, "20-other.conf"), fmt.Append(nil, "# ", n), 0o600))
 }
 
 // end is the end of the hook's process, with which the kernel closes what is open.

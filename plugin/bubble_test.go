@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,8 @@ type bubble struct {
 	later      []func() // what is done once the API server is back
 	generation int64    // of the PacemakerConfig
 	host       *host
+	folder     atomic.Int64 // of the CNI configurations: how often it changed
+	notes      sync.Map     // since when a pod waits that had to leave the waiting room
 	seen       *judge
 	asked      time.Time // when the daemon was asked last what it says
 	log        *logrus.Logger
@@ -254,6 +257,8 @@ func (b *bubble) do(step shapes.Step) {
 		b.apiIs(!step.Ends)
 	case shapes.ClockIsSet:
 		b.runtime.SetClock(f.Step)
+	case shapes.CNIChanges:
+		b.changeCNI()
 	case shapes.SandboxDies:
 		b.kubelet.LoseSandbox(b.seen.youngest())
 	case shapes.StateUnusable:

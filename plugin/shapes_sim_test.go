@@ -127,7 +127,10 @@ var herds = map[string]func() *shapes.Shape{
 				p.Policy, p.Runs = corev1.RestartPolicyNever, 20*time.Second
 			}
 		})
-		s.Room, s.Faults = true, []shapes.Fault{{Kind: shapes.DaemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}, {Kind: shapes.ClockIsSet, At: 30 * time.Second, Step: -time.Hour}}
+		s.Room, s.Faults = true, []shapes.Fault{
+			{Kind: shapes.DaemonRestarts, At: 20 * time.Second, Gap: 3 * time.Second}, {Kind: shapes.ClockIsSet, At: 30 * time.Second, Step: -time.Hour},
+			{Kind: shapes.CNIChanges, At: 50 * time.Second}, {Kind: shapes.CNIChanges, At: 90 * time.Second},
+		}
 		return s
 	},
 }

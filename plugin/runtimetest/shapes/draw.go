@@ -62,13 +62,24 @@ func Draw(seed uint64) *Shape {
 // oldSeeds is the first seed whose containerd may be of an earlier version, and whose sandboxes may die.
 const oldSeeds = 50000
 
-// age draws a version of containerd that bears fewer ways to wait, and sandboxes that die.
+// age draws a version of containerd that bears fewer ways to wait, sandboxes that die, CNI configurations that change, and limits
+// without loans.
 func (s *Shape) age(r dice) {
+	within := func() time.Duration { return r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute) }
 	if r.in(0.3) {
 		s.Containerd = []string{"v1.7.35", "v2.2.5", "v2.2.6", "v2.3.2"}[r.IntN(4)]
 	}
 	for r.in(0.3) {
-		s.Faults = append(s.Faults, Fault{Kind: SandboxDies, At: r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute)})
+		s.Faults = append(s.Faults, Fault{Kind: SandboxDies, At: within()})
+	}
+	for s.Room && r.in(0.5) {
+		s.Faults = append(s.Faults, Fault{Kind: CNIChanges, At: within()})
+	}
+	if r.in(0.2) {
+		s.Limits.NoLoans = true
+		for i := range s.Faults {
+			s.Faults[i].Limits.NoLoans = s.Faults[i].Kind == ConfigChanges && r.in(0.5)
+		}
 	}
 }
 

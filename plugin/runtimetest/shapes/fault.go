@@ -34,6 +34,7 @@ const (
 	NodeIsBusy      FaultKind = "the node is busy"
 	ClockIsSet      FaultKind = "the wall clock is set"
 	SandboxDies     FaultKind = "the sandbox dies of the pod that began to start last"
+	CNIChanges      FaultKind = "the CNI configuration changes"
 	StateUnusable   FaultKind = "the daemon's state folder cannot be used"
 )
 
@@ -44,14 +45,14 @@ func (k FaultKind) Disturbs() bool {
 
 // Lasts reports whether it ends after its Gap.
 func (k FaultKind) Lasts() bool {
-	return !slices.Contains([]FaultKind{ConnectionDrops, ConfigChanges, ClockIsSet, SandboxDies}, k)
+	return !slices.Contains([]FaultKind{ConnectionDrops, ConfigChanges, ClockIsSet, SandboxDies, CNIChanges}, k)
 }
 
 func (f Fault) String() string {
 	switch f.Kind {
 	case ConfigChanges:
 		return string(f.Kind) + ": " + f.Limits.String()
-	case ConnectionDrops, SandboxDies:
+	case ConnectionDrops, SandboxDies, CNIChanges:
 		return string(f.Kind)
 	case ClockIsSet:
 		return fmt.Sprintf("%s by %s", f.Kind, f.Step)
