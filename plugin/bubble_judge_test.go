@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/waiter"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
@@ -389,6 +390,7 @@ func (j *judge) leavesRoom(uid types.UID, o waiter.Outcome) {
 	if p.turnedAway = !o.Starts; o.Starts && !o.Unpaced {
 		p.left = p.room
 	}
+	p.slotInRoom = o.Starts && !o.Unpaced && o.Reason != string(gate.TurnNear)
 	p.room, p.preparing, p.sandboxAsked = time.Time{}, o.Starts, now
 	j.traceLocked("%s  leaves the waiting room, starts: %t, unpaced: %t, %s", p.shape.Name, o.Starts, o.Unpaced, o.Reason)
 }

@@ -33,6 +33,7 @@ type podSeen struct {
 	room         time.Time // since when it waits in the waiting room
 	left         time.Time // since when it had waited there, if it left for its sandbox; zero if it did not
 	turnedAway   bool      // it left to come back later
+	slotInRoom   bool      // it left with its slot, because it cannot wait in the gate
 	refused      time.Time // since when the daemon refused what is not started yet
 	passed       time.Time // since when the hook had waited that was admitted; zero if none was for the container that is being started
 	unpaced      bool      // its hook left without a decision
@@ -70,8 +71,10 @@ type startSeen struct {
 // isApp reports whether a container of this name is an app container, and no init container or sidecar.
 func isApp(name string) bool { return strings.HasPrefix(name, "app") }
 
-// takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail.
-func (p *podSeen) takesSlotWithSandbox() bool { return p.shape.Policy != corev1.RestartPolicyAlways }
+// takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail, or got it so.
+func (p *podSeen) takesSlotWithSandbox() bool {
+	return p.shape.Policy != corev1.RestartPolicyAlways || p.slotInRoom
+}
 
 // under reports whether the pod has a start that is not over. A start that is stuck does not count.
 func (p *podSeen) under() bool { return p.start != nil && p.start.ended.IsZero() }
@@ -150,7 +153,7 @@ func (j *judge) surely(p *podSeen, now time.Time) bool {
 	if s == nil || s.unpaced || s.lent || s.inferred || p.shape.Exempt() || !s.ended.IsZero() || !p.deleted.IsZero() {
 		return false
 	}
-	if !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, shapes.Limits.EffectiveStartTimeout)-time.Second {
+	if j.doubts(s.began) || !s.exits.IsZero() && !now.Before(s.exits) || now.Sub(s.admitted) >= j.least(s.admitted, shapes.Limits.EffectiveStartTimeout)-time.Second {
 		return false
 	}
 	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(s.allRunning) < j.least(s.allRunning, shapes.Limits.EffectiveSettleTime)-time.Second
@@ -204,10 +207,15 @@ func (j *judge) maybe(p *podSeen, now time.Time) bool {
 	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(j.counts(s.allRunning)) < j.most(s.allRunning, shapes.Limits.EffectiveSettleTime)+late
 }
 
-// counts returns since when what began at a time may count for the daemon: one that came since believes no time of kubelet's
-// that lies in the future by its own clock, which no fault sets.
+// doubts reports whether the daemon came after a time, and kubelet's times are by a clock that was set: no fault sets the daemon's,
+// which believes no time in its future.
+func (j *judge) doubts(began time.Time) bool {
+	return !j.faults[shapes.ClockIsSet].IsZero() && began.Before(j.switched)
+}
+
+// counts returns since when what began at a time may count for the daemon.
 func (j *judge) counts(began time.Time) time.Time {
-	if !j.faults[shapes.ClockIsSet].IsZero() && began.Before(j.switched) {
+	if j.doubts(began) {
 		return j.steady
 	}
 	return began
