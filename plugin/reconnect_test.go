@@ -74,19 +74,6 @@ func TestTheGateIsNotUsedUntilTheRuntimeHasListedItsPods(t *testing.T) {
 	a.succeeds()
 }
 
-func TestPodsThatStartedLongAgoAreNotFoundStarting(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, oneAtATime)
-	p := n.occupy("ready")
-	p.getsReady()
-	p.becomes(throttle.Started, reasons.Ready)
-	n.stopDaemon()
-	n.startDaemon()
-	n.connected()
-	// The watch reports the pod as ready, so its slot is free at once.
-	n.occupy("next")
-}
-
 func TestADeadSandboxThatIsListedLastIsNotTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
