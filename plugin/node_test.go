@@ -252,6 +252,3 @@ func (n *node) view(uid string) throttle.TicketView {
 	v, _ := n.d.starts.View(time.Now(), uid)
 	return v
 }
-
-// refused returns the numbers of refused sandboxes and containers.
-func (n *node) refused() (sandboxes, containers uint64) { return n.d.waiting.Refusals.Counts() }

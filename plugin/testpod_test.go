@@ -225,3 +225,8 @@ func (n *node) occupy(name string) *testPod {
 	p.becomes(throttle.Starting, reasons.WithinLimits)
 	return p
 }
+
+// restarted sets a pod's restart policy.
+func restarted(policy string) func(*podwatch.Pod) {
+	return func(pod *podwatch.Pod) { pod.RestartPolicy = policy }
+}
