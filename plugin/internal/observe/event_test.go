@@ -107,6 +107,11 @@ func TestWhatEachEventCauses(t *testing.T) {
 	of := func(state throttle.State, reason reasons.Reason) throttle.Event {
 		return throttle.Event{State: state, Reason: reason, Time: now, Took: 3 * time.Second, Waiting: 2, Starting: 1}
 	}
+	adopted := func(state throttle.State, reason reasons.Reason) throttle.Event {
+		e := of(state, reason)
+		e.Admission = reasons.Adopted
+		return e
+	}
 	web := Pod{"u1", "ns/web"}
 	const pod = " pod_name=web pod_namespace=ns pod_uid=u1"
 	waits := Waits{Made: Made{Pod: web, Sandbox: "s1"}, Decision: throttle.Decision{Reason: reasons.Queued, Held: throttle.Held{Reason: reasons.Queued, Measured: 4}, Ahead: 4}, Since: now, At: now.Add(time.Second)}
@@ -151,6 +156,14 @@ func TestWhatEachEventCauses(t *testing.T) {
 		{StartEvent{Pod: web, Event: of(throttle.Started, reasons.Ready)}, []string{
 			"log info: start of pod ns/web ended after 3s: Ready" + pod + " reason=Ready start_ms=3000 starting=1 waiting=2",
 			"metric start_seconds Ready: 3",
+		}},
+		{StartEvent{Pod: web, Event: adopted(throttle.Started, reasons.Ready)}, []string{
+			"log info: start of pod ns/web, under way when the daemon learned of it, ended: Ready" + pod + " reason=Ready starting=1 waiting=2",
+		}},
+		{StartEvent{Pod: web, Event: adopted(throttle.Started, reasons.Stuck)}, []string{
+			"log warning: start of pod ns/web is stuck after 3s and no longer counts" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",
+			"metric start_seconds Stuck: 3",
+			"on pod u1 ns/web: Warning StartStuck: Not ready 3s after it was admitted; the start no longer counts, and other pods may start",
 		}},
 		{StartEvent{Pod: web, Event: of(throttle.Started, reasons.Stuck)}, []string{
 			"log warning: start of pod ns/web is stuck after 3s and no longer counts" + pod + " reason=Stuck start_ms=3000 starting=1 waiting=2",

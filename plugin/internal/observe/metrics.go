@@ -60,7 +60,7 @@ func newMetrics() *metrics {
 		waits:       histogram("wait_seconds", "Time from joining the queue to the admission, by the reason of the admission.", secondsBuckets, "reason"),
 		admissions:  add.NewCounterVec(counter("admissions_total", "Admitted starts. MaxWait: over the limit. SlotLent: into a lent slot. Adopted: under way when the daemon learned of it. LastResort: the limiter admitted nothing for too long. ByHand: pod-pacemaker admit."), []string{"reason"}),
 		shadowWaits: histogram("shadow_wait_seconds", "Time that a start would have waited in the mode Enforce, by the reason. It did not wait, because the mode is Shadow.", secondsBuckets, "reason"),
-		starts:      histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end.", secondsBuckets, "reason"),
+		starts:      histogram("start_seconds", "Time from the admission to the end of the start, by the reason of the end. Of starts that were Adopted, only those that end Stuck.", secondsBuckets, "reason"),
 		refusals:    add.NewCounterVec(counter("refusals_total", "Refused sandboxes and containers, which kubelet tries again."), []string{"at", "reason"}),
 		unpaced:     add.NewCounterVec(counter("unpaced_total", "Starts that were not paced. Adopted: under way when the daemon synchronized, whether or not an earlier daemon paced them. Shadow and Disabled: the mode asks for that."), []string{"reason"}),
 		panics:      add.NewCounterVec(counter("panics_total", "Panics that were caught. After one in an NRI handler the pod starts; any other part continues."), []string{"part"}),

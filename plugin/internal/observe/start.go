@@ -65,6 +65,11 @@ func (e StartEvent) report(o *Observer) {
 			log.Infof("pod %s left the queue: %s", name, e.Reason)
 			break
 		}
+		// The start may have been over before the daemon learned of it.
+		if e.Admission == reasons.Adopted && e.Reason != reasons.Stuck {
+			log.Infof("start of pod %s, under way when the daemon learned of it, ended: %s", name, e.Reason)
+			break
+		}
 		o.metrics.starts.WithLabelValues(string(e.Reason)).Observe(e.Took.Seconds())
 		log = log.WithField("start_ms", e.Took.Milliseconds())
 		if e.Reason == reasons.Stuck {
