@@ -122,11 +122,11 @@ func TestTheAdaptiveLimitCountsThePodsThatCouldStart(t *testing.T) {
 	require.Equal(t, adaptive.Sample{
 		At: t0, Window: 2 * time.Second, CPU: 50, CPUPressure: 50, IOPressure: 50,
 		CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
-		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: n.l.queue.couldStart((*Ticket).waits),
-		Queued: 3,
+		Starting: len(n.l.Snapshot(n.now).Starting), Waiting: true,
+		Queued: true,
 	}, sample)
 	n.measure(SignalIOWait, 60)
-	require.Zero(t, n.l.admission.sample(n.now).Waiting, "another limit holds the pods")
+	require.False(t, n.l.admission.sample(n.now).Waiting, "another limit holds the pods")
 	n.l.Observe(n.now, Signals{SignalCPU: {Err: errBlind, To: n.now}})
 	sample = n.l.admission.sample(n.now)
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
@@ -198,5 +198,5 @@ func TestAPodThatAPolicyHoldsDoesNotKeepTheBoundAfterAKilledStart(t *testing.T) 
 	require.LessOrEqual(t, n.l.Snapshot(n.now).Limit, before/2, n.l.Snapshot(n.now).Adaptive)
 	observe(15, 0)
 	require.Equal(t, before, n.l.Snapshot(n.now).Limit, n.l.Snapshot(n.now).Adaptive)
-	require.Zero(t, n.l.admission.sample(n.now).Queued)
+	require.False(t, n.l.admission.sample(n.now).Queued)
 }

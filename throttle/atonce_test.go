@@ -22,7 +22,7 @@ func TestAPodThatWouldStartAtOnceGetsAPlace(t *testing.T) {
 		n := nodeOfLimits(t, rand.New(rand.NewPCG(seed, 4)))
 		for _, pod := range n.l.Snapshot(n.now).Waiting {
 			other := func(o *Ticket) bool { return o.uid != pod.UID && o.awaited(n.now) }
-			if n.l.queue.couldStart(other) > 0 || pod.Present {
+			if n.l.queue.couldStart(1, other) > 0 || pod.Present {
 				continue
 			}
 			for _, refusal := range []Refusal{RetriedSoon, WaitsOn} {

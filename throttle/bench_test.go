@@ -61,7 +61,7 @@ func BenchmarkDecision(b *testing.B) {
 				defer cpuTime(b)()
 				for b.Loop() {
 					l.queue.stale = true // as after each admission
-					l.admission.candidates(t0)
+					l.admission.candidates(t0, nil)
 				}
 			})
 			b.Run(fmt.Sprintf("waiting=%d/groups=%d/counted-anew", waiting, groups), func(b *testing.B) {
@@ -69,7 +69,7 @@ func BenchmarkDecision(b *testing.B) {
 				defer cpuTime(b)()
 				for b.Loop() {
 					l.queue.stale, l.groups.counted = true, false // as after a pod of a group was admitted
-					l.admission.candidates(t0)
+					l.admission.candidates(t0, nil)
 				}
 			})
 			b.Run(fmt.Sprintf("waiting=%d/groups=%d/reserve", waiting, groups), func(b *testing.B) {

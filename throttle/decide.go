@@ -47,7 +47,7 @@ type admission struct {
 // try decides on a ticket that has a waiter during this call.
 func (d *admission) try(now time.Time, t *Ticket) Decision {
 	t.waiters++
-	d.admit(now)
+	at, scanned := d.admitFor(now, t)
 	t.waiters--
 	if t.state != Waiting {
 		return t.answer()
@@ -55,7 +55,9 @@ func (d *admission) try(now time.Time, t *Ticket) Decision {
 	if !t.reserved {
 		t.awaitedUntil = now.Add(comesWithin)
 	}
-	at := d.queue.position(t)
+	if !scanned {
+		at = d.queue.position(t)
+	}
 	held := t.heldBy(at, d.held(now))
 	return Decision{Reason: held.Reason, Held: held, Ahead: at.ahead}
 }
@@ -74,7 +76,11 @@ func (d *admission) held(now time.Time) Held {
 }
 
 // admit admits tickets with a waiter until nothing allows another start.
-func (d *admission) admit(now time.Time) {
+func (d *admission) admit(now time.Time) { d.admitFor(now, nil) }
+
+// admitFor is admit. If it scans the queue, it returns the position of the ticket that asks, which means nothing if the
+// ticket is admitted.
+func (d *admission) admitFor(now time.Time, asks *Ticket) (at position, scanned bool) {
 	d.queue.forgetStuck(now)
 	if d.slots.byKind() && (!d.slots.planned || !d.queue.groups.counted) { // a plan is for the pods that no group holds
 		d.plan(now)
@@ -85,17 +91,22 @@ func (d *admission) admit(now time.Time) {
 			d.overLimit, d.slots.beyond = nil, nil
 		}
 	}
-	for !d.frozen && d.pause.held(now).none() && d.admitOne(now) {
+	if d.frozen || !d.pause.held(now).none() {
+		return at, false
 	}
+	for more := true; more; {
+		c := d.candidates(now, asks)
+		at, more = c.asking, d.admitOne(now, c)
+	}
+	return at, true
 }
 
-// admitOne admits one start, and reports whether it did: the next ticket of the queue, or the most
+// admitOne admits one of the candidates, and reports whether it did: the next ticket of the queue, or the most
 // urgent of the overdue ones.
 //
 // While there are tickets of both kinds, slots alternate between them. So overdue tickets cannot
 // reverse the order of the queue, and the queue cannot keep an overdue ticket waiting for ever.
-func (d *admission) admitOne(now time.Time) bool {
-	c := d.candidates(now)
+func (d *admission) admitOne(now time.Time, c candidates) bool {
 	if c.next != nil {
 		d.slots.follow(c.next)
 	}
@@ -168,7 +179,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	if starts := d.slots.inFlight; len(starts) > 0 {
 		sooner(starts[0].admitted.Add(d.settings.StartTimeout))
 	}
-	if stuck := d.queue.stuck; len(stuck) > 0 && d.queue.couldStart((*Ticket).waits) > 0 { // then the order changes
+	if stuck := d.queue.stuck; len(stuck) > 0 && d.queue.couldStart(1, (*Ticket).waits) > 0 { // then the order changes
 		sooner(stuck[0].ended.Add(d.settings.StartTimeout))
 	}
 	for _, t := range d.queue.arrivals {
@@ -191,8 +202,7 @@ func (d *admission) wakeAt(now time.Time) (next time.Time) {
 	}
 	sooner(d.slots.loan.due(d.slots.jam(), d.settings.NoProgressAfter))
 	for _, t := range d.slots.inFlight {
-		of := t.flow
-		if !t.stalledSince.IsZero() && d.queue.couldStart(func(w *Ticket) bool { return w.flow != of }) > 0 {
+		if others := len(d.queue.arrivals) - t.flow.waits(); others > 0 && !t.stalledSince.IsZero() { // see lentTo
 			sooner(t.stalledSince.Add(d.settings.NoProgressAfter))
 		}
 	}

@@ -368,10 +368,10 @@ func (d *admission) quota(now time.Time, within time.Duration) int {
 }
 
 // allowForecast makes the bounds on the starts of a group allow what is expected to start within a time.
-func (f *forecast) allowForecast(within time.Duration, t *Ticket, g *group) {
+func (f *forecast) allowForecast(s scan, within time.Duration, t *Ticket, g *group) {
 	for i := range g.bounds {
 		if b := &g.bounds[i]; b.reason != reasons.PolicyRunning && b.limit != anyNumber && b.asking > 0 {
-			b.allows = b.used + b.asked/float64(b.asking)*float64(f.startsOf(within, t, b))
+			s.of(b).allows = b.used + b.asked/float64(b.asking)*float64(f.startsOf(within, t, b))
 		}
 	}
 }
@@ -397,7 +397,7 @@ func (p *pod) asksFor(b *bound) bool {
 //   - if the starts under way make no progress, because a pod with a process gets a loan;
 //   - without claims, because nobody knows when they come; but not for a pod that is not refused;
 //   - for a container that ran before, and without claims for any number of these.
-func (d *admission) allowOneMore(now time.Time, t *Ticket, waitable time.Duration) {
+func (d *admission) allowOneMore(s scan, now time.Time, t *Ticket, waitable time.Duration) {
 	if len(t.pod.asks) == 0 {
 		return
 	}
@@ -409,10 +409,10 @@ func (d *admission) allowOneMore(now time.Time, t *Ticket, waitable time.Duratio
 		switch {
 		case b.reason == reasons.PolicyRunning || b.limit == anyNumber:
 		case claimless && late:
-			b.allows = anyNumber
+			s.of(b).allows = anyNumber
 		case late, claimless && t.refusal != WaitsOn, !b.jam().IsZero(),
 			d.slots.took.known > 0 && expected.startsOf(waitable/2, t, b) > 0:
-			b.allows = max(b.allows, b.used+a.amount)
+			s.of(b).allows = max(s.of(b).allows, b.used+a.amount)
 		}
 	}
 }
@@ -471,7 +471,7 @@ func (d *admission) admissionsEvery(now time.Time) (time.Duration, bool) {
 func (d *admission) sample(now time.Time) adaptive.Sample {
 	signals := &d.limits.signals
 	s := adaptive.Sample{At: now, Made: d.slots.took.n, Lost: d.slots.lost}
-	s.Queued = d.queue.couldStart(func(t *Ticket) bool { return t.preparation.since.IsZero() })
+	s.Queued = d.queue.couldStart(1, func(t *Ticket) bool { return t.preparation.since.IsZero() }) > 0
 	for _, t := range d.slots.inFlight {
 		if t.slot && t.admission != reasons.Exempt {
 			s.Starting++
@@ -481,7 +481,7 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 		}
 	}
 	if d.pause.held(now).none() && d.limits.held(now).none() {
-		s.Waiting = d.queue.couldStart((*Ticket).waits)
+		s.Waiting = d.queue.couldStart(1, (*Ticket).waits) > 0
 	}
 	s.CPU, s.CPUKnown = signals.valueAt(now, SignalCPU)
 	s.Refusals = signals[SignalCPU].Refusals

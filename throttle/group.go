@@ -30,7 +30,6 @@ type group struct {
 	bounds []bound
 	claims int // the number of the last SetClaims; below zero if any number of pods may start
 	counts
-	heldBefore int // how many tickets its bounds have held so far in this scan
 }
 
 // counts are counted anew from all pods after a pod has changed.
@@ -52,10 +51,7 @@ type bound struct {
 	progressing  int       // how many of the pods that use it make progress
 	stalledSince time.Time // when the last of the others stopped making progress
 	loan         loan
-	// State of one scan: how much the bound allows, and how much of that is reserved for tickets
-	// already scanned. closed: no ticket behind gets any of it.
-	allows, reserved float64
-	closed           bool
+	index        int // of its tally in a scan
 }
 
 // anyNumber is the limit of a bound that allows any number.

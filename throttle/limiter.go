@@ -190,7 +190,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 // holds, that kubelet can make, and that has a waiter or was asked for in the last 30 seconds. When
 // waiting becomes true, [Limiter.Changed] reports a change; when it becomes false, it may report none.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
-	could := l.queue.couldStart(func(t *Ticket) bool {
+	could := l.queue.couldStart(1, func(t *Ticket) bool {
 		return !t.preparation.fails && (t.waits() || now.Sub(t.seen) < backWithin)
 	})
 	return len(l.slots.inFlight) > 0, could > 0

@@ -123,3 +123,19 @@ func TestTheOwnerWakesThePodsThatAPolicyHeld(t *testing.T) {
 		})
 	}
 }
+
+// A start that hangs leaves its slot to a pod of another flow in time, also while other starts make progress.
+func TestTheOwnerWakesThePodThatGetsTheSlotOfAStartThatHangs(t *testing.T) {
+	t.Parallel()
+	o := &owner{Limiter: New(t0, Settings{MaxConcurrent: 2, NoProgressAfter: 20 * time.Second}), now: t0}
+	for _, uid := range []string{"hangs", "works", "same"} {
+		o.Join(t0, Request{UID: uid, Flow: "a"}).Wait(t0)
+	}
+	other := o.Join(t0, Request{UID: "other", Flow: "b"})
+	other.Wait(t0)
+	o.passes(5 * time.Second)
+	o.Lookup("hangs").SetStalled(o.now, t0)
+	require.InDelta(t, 15.0, o.decides(other).Seconds(), 1e-3)
+	_, reason := other.Status()
+	require.Equal(t, reasons.SlotLent, reason)
+}

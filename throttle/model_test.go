@@ -285,6 +285,9 @@ func (o *oracle) try(p *modelPod) {
 	o.judge(nil)
 	p.waiters--
 	require.Equal(o.t, p.state == throttle.Starting, d.Admitted)
+	if v, _ := o.l.View(o.now, p.uid); !d.Admitted {
+		require.Equal(o.t, throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead}, d, "the answer is where it stands")
+	}
 }
 
 func (o *oracle) deadlineReached(p *modelPod) {

@@ -114,8 +114,7 @@ func cores(s adaptive.Start) float64 {
 
 // starts returns the meant tickets that no group holds, and their starts.
 func (q *queue) starts(meant func(*Ticket) bool) (all []adaptive.Start, tickets []*Ticket) {
-	q.begin()
-	q.each(meant, func(t *Ticket, h *ask) bool {
+	q.each(q.begin(&q.scanned), meant, func(t *Ticket, h *ask) bool {
 		if h != nil {
 			return true
 		}

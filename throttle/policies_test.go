@@ -471,3 +471,20 @@ func TestAPodInTwoGroupsWithClaimsWantsOneAfterTheOther(t *testing.T) {
 	n.l.SetClaims(n.now, t2, -1)
 	wants(2, 0)
 }
+
+// A pod is behind those that the same group holds, and not behind those of another.
+func TestAPodIsBehindThoseThatItsGroupHolds(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	other := GroupKey{Policy: "t1", Group: "other"}
+	for i, group := range []GroupKey{t1, other, t1, other, t1, t1} { // the first of each starts
+		n.grouped(fmt.Sprint(i), in(group, nil))
+	}
+	var ahead []int
+	for _, v := range n.l.Snapshot(n.now).Waiting {
+		ahead = append(ahead, v.Ahead)
+	}
+	require.Equal(t, []int{0, 0, 1, 2}, ahead)
+	require.Equal(t, 2, n.l.Lookup("5").TryStart(n.now).Ahead)
+}

@@ -35,6 +35,8 @@ type queue struct {
 	order    []*Ticket // by round, then band, then arrival; out of date while stale
 	stale    bool
 	stuck    []*Ticket // ended Stuck and still count against their flow; by their ends
+	scanned  scan      // memory of the latest scan of candidates, or of some tickets
+	lined    scan      // memory of the latest line
 }
 
 // flow is the pods that share their turns: the pods of a namespace.
@@ -45,6 +47,9 @@ type flow struct {
 	waiting int // used by inOrder only
 	pulls   int // by countPulls: how many of them got a pull permit, and still pull
 }
+
+// waits returns how many tickets of the flow wait.
+func (f *flow) waits() int { return f.tickets - f.load }
 
 // byArrival compares tickets in the order of the queue without flows.
 func byArrival(a, b *Ticket) int {

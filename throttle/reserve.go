@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -43,8 +44,7 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 // start is over it, no other pod that may exceed it is overdue, and the next slot is not for the queue.
 func (d *admission) overdueGoesNext(now time.Time, t *Ticket) bool {
 	next := d.overLimit == nil
-	d.queue.begin()
-	d.queue.each(func(o *Ticket) bool { return o != t && o.occupies(now) }, func(o *Ticket, heldBy *ask) bool {
+	d.queue.each(d.queue.begin(&d.queue.scanned), func(o *Ticket) bool { return o != t && o.occupies(now) }, func(o *Ticket, heldBy *ask) bool {
 		next = next && (now.Before(o.due()) || heldBy.ofRunning()) && !(d.queuesTurn && heldBy == nil)
 		return next
 	})
@@ -65,11 +65,11 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 		waitable /= 2 // what is expected may be wrong
 	}
 	inside, places, fits, passed := 0, 0, false, false
-	d.queue.begin()
+	s := d.queue.begin(&d.queue.scanned)
 	for _, g := range d.queue.groups.all {
-		f.allowForecast(waitable, t, g)
+		f.allowForecast(s, waitable, t, g)
 	}
-	d.allowOneMore(now, t, waitable)
+	d.allowOneMore(s, now, t, waitable)
 	include := func(o *Ticket) bool {
 		switch {
 		case o == t || o.occupies(now):
@@ -80,10 +80,10 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 			return o.flow != t.flow || byBand(o, t) != 0 || len(o.pod.asks) > 0 || !turn.Before(o.awaitedUntil.Add(-sparedBy))
 		}
 	}
-	d.queue.each(include, func(o *Ticket, heldBy *ask) bool {
+	d.queue.each(s, include, func(o *Ticket, heldBy *ask) bool {
 		switch {
 		case o == t && heldBy != nil:
-			held = heldBy.describe()
+			held = s.describe(heldBy)
 			return false
 		case o == t:
 			passed, fits = true, f.turn() <= waitable
@@ -115,11 +115,11 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 // turnBehind returns when the turn of the ticket is expected, from now, behind the tickets that occupy the gate.
 func (d *admission) turnBehind(now time.Time, t *Ticket) time.Duration {
 	f, passed := d.forecast(now, false, d.slots.lentTo(now, t.flow)), false
-	inside := d.queue.couldStart(func(o *Ticket) bool {
+	inside := d.queue.couldStart(1000, func(o *Ticket) bool {
 		passed = passed || o == t
 		return o != t && o.occupies(now) && (!passed || byBand(o, t) <= 0)
 	})
-	for range min(inside, 1000) {
+	for range inside {
 		f.start(t)
 	}
 	return f.turn()
@@ -139,7 +139,7 @@ func (d *admission) pullingHolds(now time.Time, t *Ticket) Held {
 		return Held{}
 	}
 	d.queue.countPulls()
-	urgent := d.queue.couldStart(func(o *Ticket) bool {
+	urgent := d.queue.couldStart(math.MaxInt, func(o *Ticket) bool {
 		return o.lacksPermit && o.awaited(now) && d.queue.pullsBefore(o, t)
 	})
 	switch free := most - d.pulling(now); {

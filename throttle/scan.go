@@ -24,29 +24,65 @@ import (
 //     of them (package adaptive).
 //
 // Then the limits of the node are asked. Either all of them allow the start and are taken, or
-// none is. What a ticket waits for, how many tickets go before it and how many could start is
-// the result of another scan, which counts each ticket that nothing holds as started.
+// none is. What the ticket that asks waits for, and how many go before it, is found on the way (line): for that, each
+// ticket that no group holds counts as started.
+
+// scan is what one scan of the queue has counted of each bound so far, by bound.index.
+type scan []tally
+
+// tally is what a scan has counted of one bound.
+type tally struct {
+	allows   float64 // how much there may be, with what is used
+	reserved float64 // for tickets already scanned
+	closed   bool    // no ticket behind gets any of it
+	held     int     // how many tickets its group holds so far; that of the first bound of the group counts
+}
+
+// begin begins a scan in the memory of an earlier one: all that the bounds allow is free.
+func (q *queue) begin(s *scan) scan {
+	q.groups.count()
+	*s = (*s)[:0]
+	for _, g := range q.groups.all {
+		for i := range g.bounds {
+			b := &g.bounds[i]
+			b.index = len(*s)
+			*s = append(*s, tally{allows: b.limit})
+		}
+	}
+	return *s
+}
 
 // candidates are the tickets that one scan of the queue found.
 type candidates struct {
-	next    *Ticket // the next in the queue; nil if there is none
-	overdue *Ticket // the most urgent of the overdue tickets; nil if there is none
-	held    bool    // a group holds overdue, which may exceed its bound
+	next    *Ticket  // the next in the queue; nil if there is none
+	overdue *Ticket  // the most urgent of the overdue tickets; nil if there is none
+	held    bool     // a group holds overdue, which may exceed its bound
+	asking  position // of the ticket that asks
 }
 
 // candidates scans the queue once, as the head of this file says. It does not
-// ask the limits of the node, which hold every ticket alike.
-func (d *admission) candidates(now time.Time) (c candidates) {
-	d.queue.begin()
+// ask the limits of the node, which hold every ticket alike. asks is the ticket that asks for a start, or nil.
+func (d *admission) candidates(now time.Time, asks *Ticket) (c candidates) {
+	s, line := d.queue.begin(&d.queue.scanned), line{}
+	if asks != nil {
+		line.scan = d.queue.begin(&d.queue.lined)
+	}
 	for _, t := range d.queue.inOrder() {
+		switch {
+		case asks == nil:
+		case t == asks:
+			c.asking, asks = line.position(t), nil
+		default:
+			line.next(t)
+		}
 		waits := mayStart(now, t)
 		overdue := waits && !now.Before(t.due())
 		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
 			continue // it reserves nothing
 		}
-		heldBy := t.pod.heldBy()
+		heldBy := s.heldBy(t.pod)
 		for waits && heldBy != nil && heldBy.lend(now, d.settings.NoProgressAfter) {
-			heldBy = t.pod.heldBy()
+			heldBy = s.heldBy(t.pod)
 		}
 		mayPass := heldBy == nil || d.overLimit == nil && !heldBy.ofRunning()
 		if overdue && mayPass && (c.overdue == nil || d.moreUrgent(t, c.overdue)) {
@@ -54,9 +90,9 @@ func (d *admission) candidates(now time.Time) (c candidates) {
 		}
 		switch {
 		case heldBy != nil:
-			heldBy.keepFromOthers()
+			s.keepFromOthers(heldBy)
 		case !waits:
-			t.pod.reserveRunning(nil)
+			s.reserveRunning(t.pod, nil)
 		case c.next == nil || d.queue.fairer(t, c.next):
 			c.next = t
 		}
@@ -64,46 +100,27 @@ func (d *admission) candidates(now time.Time) (c candidates) {
 	return c
 }
 
-// begin begins a scan: all that the bounds allow is free.
-func (q *queue) begin() {
-	q.groups.count()
-	for _, g := range q.groups.all {
-		g.heldBefore = 0
-		for i := range g.bounds {
-			b := &g.bounds[i]
-			b.allows, b.reserved, b.closed = b.limit, 0, false
-		}
-	}
-}
-
 // each scans the included tickets. A ticket that no group holds counts as started for the tickets
 // behind it. One that is held keeps from them what it waits for. One whose preparation fails does neither. visit gets
 // what holds the ticket, or nil, and returns false to end the scan.
-func (q *queue) each(include func(*Ticket) bool, visit func(*Ticket, *ask) (more bool)) {
+func (q *queue) each(s scan, include func(*Ticket) bool, visit func(*Ticket, *ask) (more bool)) {
 	for _, t := range q.inOrder() {
 		if !include(t) {
 			continue
 		}
-		heldBy := t.pod.heldBy()
+		heldBy := s.heldBy(t.pod)
 		if !visit(t, heldBy) {
 			return
 		}
-		switch {
-		case t.preparation.fails:
-		case heldBy == nil:
-			t.pod.countAsStarted()
-		default:
-			heldBy.keepFromOthers()
-		}
+		s.pass(t, heldBy)
 	}
 }
 
-// couldStart returns how many of the included tickets no group holds.
-func (q *queue) couldStart(include func(*Ticket) bool) (n int) {
-	q.begin()
-	q.each(include, func(_ *Ticket, heldBy *ask) bool {
+// couldStart returns how many of the included tickets no group holds. It counts up to most.
+func (q *queue) couldStart(most int, include func(*Ticket) bool) (n int) {
+	q.each(q.begin(&q.scanned), include, func(_ *Ticket, heldBy *ask) bool {
 		n += oneIf(heldBy == nil)
-		return true
+		return n < most
 	})
 	return n
 }
@@ -112,42 +129,74 @@ func (q *queue) couldStart(include func(*Ticket) bool) (n int) {
 type position struct {
 	ahead   int  // how many tickets go before it
 	present int  // how many of them have a waiter
-	heldBy  *ask // what a group holds it for; nil if no group holds it
+	held    Held // what a group holds it for; the zero value if no group holds it
 }
 
-// positions visits all tickets with their positions. A ticket is behind the tickets that no group
+// line is a scan of all tickets that finds their positions. A ticket is behind the tickets that no group
 // holds, and behind those that the same group holds.
-func (q *queue) positions(visit func(*Ticket, position) (more bool)) {
-	q.begin()
-	ahead, present := 0, 0
-	q.each(func(*Ticket) bool { return true }, func(t *Ticket, heldBy *ask) bool {
-		at := position{ahead: ahead, present: present, heldBy: heldBy}
-		switch {
-		case t.preparation.fails:
-		case heldBy == nil:
-			ahead++
-			present += oneIf(t.waits())
-		case !heldBy.neverFits():
-			at.ahead += heldBy.bound.group.heldBefore
-			heldBy.bound.group.heldBefore++
+type line struct {
+	scan
+	ahead, present int
+}
+
+// position returns the position of the next ticket of the queue.
+func (l *line) position(t *Ticket) position {
+	at := position{ahead: l.ahead, present: l.present}
+	if heldBy := l.heldBy(t.pod); heldBy != nil {
+		at.held = l.describe(heldBy)
+		if !t.preparation.fails && !heldBy.neverFits() {
+			at.ahead += *l.heldOf(heldBy.bound.group)
 		}
-		return visit(t, at)
-	})
+	}
+	return at
+}
+
+// next goes on behind the next ticket of the queue.
+func (l *line) next(t *Ticket) {
+	heldBy := l.heldBy(t.pod)
+	switch {
+	case t.preparation.fails:
+	case heldBy == nil:
+		l.ahead++
+		l.present += oneIf(t.waits())
+	case !heldBy.neverFits():
+		*l.heldOf(heldBy.bound.group)++
+	}
+	l.pass(t, heldBy)
 }
 
 // position returns the position of a Waiting ticket.
-func (q *queue) position(t *Ticket) (its position) {
-	q.positions(func(o *Ticket, at position) bool {
-		its = at
-		return o != t
-	})
-	return its
+func (q *queue) position(t *Ticket) position {
+	line := line{scan: q.begin(&q.lined)}
+	for _, o := range q.inOrder() {
+		if o == t {
+			break
+		}
+		line.next(o)
+	}
+	return line.position(t)
 }
 
+// pass goes on behind a ticket that a bound holds, or none.
+func (s scan) pass(t *Ticket, heldBy *ask) {
+	switch {
+	case t.preparation.fails:
+	case heldBy == nil:
+		s.countAsStarted(t.pod)
+	default:
+		s.keepFromOthers(heldBy)
+	}
+}
+
+func (s scan) of(b *bound) *tally { return &s[b.index] }
+
+// heldOf returns the count of the tickets that a group with bounds holds.
+func (s scan) heldOf(g *group) *int { return &s.of(&g.bounds[0]).held }
+
 // heldBy returns the first of the pod's asks that is not free in this scan, or nil if all are free.
-func (p *pod) heldBy() *ask {
+func (s scan) heldBy(p *pod) *ask {
 	for i := range p.asks {
-		if p.asks[i].holds() {
+		if s.holds(&p.asks[i]) {
 			return &p.asks[i]
 		}
 	}
@@ -156,13 +205,60 @@ func (p *pod) heldBy() *ask {
 
 // holds reports whether the pod would exceed the bound, with what is in use and what this scan has
 // reserved. What is lent is free for all pods, also for those behind a pod that the bound holds.
-func (a *ask) holds() bool {
-	b := a.bound
-	used := b.used + b.reserved + a.amount
+func (s scan) holds(a *ask) bool {
+	b, t := a.bound, s.of(a.bound)
+	used := b.used + t.reserved + a.amount
 	if a.bypass || a.alreadyUses() || used <= b.loan.upTo {
 		return false
 	}
-	return b.closed || a.neverFits() || used > b.allows
+	return t.closed || a.neverFits() || used > t.allows
+}
+
+// describe returns what holds the pod, for callers of the package.
+func (s scan) describe(a *ask) Held {
+	b, reason := a.bound, a.bound.reason
+	if reason == reasons.PolicyRunning && a.neverFits() {
+		reason = reasons.Unadmittable
+	}
+	measured := min(b.used+s.of(b).reserved, max(b.used, b.limit))
+	held := Held{Reason: reason, Policy: b.group.key, Measured: measured, Threshold: b.limit}
+	if b.resource != "" { // in thousandths
+		held.Resource, held.Asks = b.resource, a.amount/1000
+		held.Measured /= 1000
+		held.Threshold /= 1000
+	}
+	return held
+}
+
+// reserveRunning reserves what the pod asks for of the bounds of Running: of one group or, if it is
+// nil, of all.
+func (s scan) reserveRunning(p *pod, of *group) {
+	for i := range p.asks {
+		if a := &p.asks[i]; a.ofRunning() && !a.alreadyUses() && (of == nil || of == a.bound.group) {
+			s.of(a.bound).reserved += a.amount
+		}
+	}
+}
+
+// countAsStarted counts the pod as started for the rest of the scan.
+func (s scan) countAsStarted(p *pod) {
+	for i := range p.asks {
+		if a := &p.asks[i]; !a.alreadyUses() {
+			s.of(a.bound).reserved += a.amount
+		}
+	}
+}
+
+// keepFromOthers closes the bound that holds the pod, for the tickets behind it, and reserves what else
+// the pod asks for of Running in the same group. A pod that never fits keeps nothing.
+func (s scan) keepFromOthers(a *ask) {
+	if a.neverFits() {
+		return
+	}
+	if a.ofRunning() {
+		s.reserveRunning(a.pod, a.bound.group)
+	}
+	s.of(a.bound).closed = true
 }
 
 // alreadyUses reports whether the pod, which waits to start again, counts against the bound already.
@@ -178,49 +274,3 @@ func (a *ask) neverFits() bool {
 
 // ofRunning reports whether the bound is one of Running; false for nil.
 func (a *ask) ofRunning() bool { return a != nil && a.bound.reason == reasons.PolicyRunning }
-
-// describe returns what holds the pod, for callers of the package.
-func (a *ask) describe() Held {
-	b, reason := a.bound, a.bound.reason
-	if reason == reasons.PolicyRunning && a.neverFits() {
-		reason = reasons.Unadmittable
-	}
-	held := Held{Reason: reason, Policy: b.group.key, Measured: min(b.used+b.reserved, max(b.used, b.limit)), Threshold: b.limit}
-	if b.resource != "" { // in thousandths
-		held.Resource, held.Asks = b.resource, a.amount/1000
-		held.Measured /= 1000
-		held.Threshold /= 1000
-	}
-	return held
-}
-
-// reserveRunning reserves what the pod asks for of the bounds of Running: of one group or, if it is
-// nil, of all.
-func (p *pod) reserveRunning(of *group) {
-	for i := range p.asks {
-		if a := &p.asks[i]; a.ofRunning() && !a.alreadyUses() && (of == nil || of == a.bound.group) {
-			a.bound.reserved += a.amount
-		}
-	}
-}
-
-// countAsStarted counts the pod as started for the rest of the scan.
-func (p *pod) countAsStarted() {
-	for i := range p.asks {
-		if a := &p.asks[i]; !a.alreadyUses() {
-			a.bound.reserved += a.amount
-		}
-	}
-}
-
-// keepFromOthers closes the bound that holds the pod, for the tickets behind it, and reserves what else
-// the pod asks for of Running in the same group. A pod that never fits keeps nothing.
-func (a *ask) keepFromOthers() {
-	if a.neverFits() {
-		return
-	}
-	if a.ofRunning() {
-		a.pod.reserveRunning(a.bound.group)
-	}
-	a.bound.closed = true
-}

@@ -91,10 +91,11 @@ func (l *Limiter) Snapshot(now time.Time) Snapshot {
 		s.Adaptive = l.slots.adaptive.Why()
 	}
 	turn := l.admission.turns(now)
-	l.queue.positions(func(t *Ticket, at position) bool {
-		s.Waiting = append(s.Waiting, t.waitingView(now, at, s.Held, turn))
-		return true
-	})
+	line := line{scan: l.queue.begin(&l.queue.lined)}
+	for _, t := range l.queue.inOrder() {
+		s.Waiting = append(s.Waiting, t.waitingView(now, line.position(t), s.Held, turn))
+		line.next(t)
+	}
 	for _, t := range l.slots.inFlight {
 		s.Starting = append(s.Starting, t.view())
 	}
@@ -142,8 +143,8 @@ func (t *Ticket) waitingView(now time.Time, at position, node Held, turn func(t 
 		v.Overdue = false
 	}
 	held := v.Held
-	if at.heldBy != nil { // also while it is prepared
-		held = at.heldBy.describe()
+	if !at.held.none() { // also while it is prepared
+		held = at.held
 	}
 	v.WaitLeft = t.waitLeft(now, held, node, at.ahead, turn)
 	return v
@@ -171,8 +172,8 @@ func (t *Ticket) heldBy(at position, node Held) Held {
 	switch {
 	case !t.preparation.since.IsZero():
 		return Held{Reason: reasons.Preparing}
-	case at.heldBy != nil:
-		return at.heldBy.describe()
+	case !at.held.none():
+		return at.held
 	case !node.none():
 		return node
 	case at.present > 0 || t.waits():
@@ -239,15 +240,16 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 		return 0
 	}
 	free := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
-	d.queue.begin()
-	g.claimed().allows = anyNumber
+	s := d.queue.begin(&d.queue.scanned)
+	s.of(g.claimed()).allows = anyNumber
 	for _, o := range d.queue.groups.all {
 		c := o.limits.Claims
 		if c != nil && cmp.Or(cmp.Compare(c.Slots, g.limits.Claims.Slots), o.key.compare(g.key)) > 0 {
-			o.claimed().allows = max(o.claimed().allows, float64(c.Slots)) // it can get as many later
+			its := s.of(o.claimed())
+			its.allows = max(its.allows, float64(c.Slots)) // it can get as many later
 		}
 	}
-	d.queue.each(func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
+	d.queue.each(s, func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
 		wants += oneIf(heldBy == nil && t.pod.limitedBy(g))
 		return wants < free
 	})

@@ -69,7 +69,7 @@ func (c *Controller) Observe(s Sample) (limit int) {
 	if s.At.Sub(c.loss.asked) > remembered {
 		c.disk.most, c.disk.stream = 0, 0
 	}
-	if s.Starting == 0 && s.Waiting == 0 {
+	if s.Starting == 0 && !s.Waiting {
 		// The load may come from setting up the pods of a herd, which will be over. So it counts as lasting only little by
 		// little.
 		c.idle = min(load, 1, c.idle+s.At.Sub(c.seen).Seconds()/lasting.Seconds())

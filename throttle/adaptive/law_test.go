@@ -31,7 +31,7 @@ func (p *plant) feed(samples int, change func(s *adaptive.Sample)) {
 	for range samples {
 		p.now = p.now.Add(sampleEvery)
 		s := adaptive.Sample{
-			At: p.now, Window: window, Starting: p.Limit(), Waiting: 100,
+			At: p.now, Window: window, Starting: p.Limit(), Waiting: true,
 			CPUKnown: true, CPUPressureKnown: true, IOPressureKnown: true,
 		}
 		change(&s)
@@ -53,7 +53,7 @@ func TestBeginsWithWhatTheNodeLeavesOfTheGoal(t *testing.T) {
 	assert.Equal(t, 20, adaptive.New(adaptive.Settings{Cores: 8, Min: 20, Max: 3}).Limit())
 	assert.Equal(t, 1, adaptive.New(adaptive.Settings{}).Limit())
 	p := newPlant(adaptive.Settings{Cores: 8})
-	p.feed(1, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU = 0, 0, 50 })
+	p.feed(1, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU = 0, false, 50 })
 	assert.Equal(t, 9, p.Limit(), p.Why())
 }
 
@@ -146,7 +146,7 @@ func TestStaysNearTheGoalThoughWhatIsMeasuredSwings(t *testing.T) {
 func TestDoesNotFallBelowWhereAHerdBeginsWhileItsPodsAreSetUp(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 8})
-	p.feed(8, func(s *adaptive.Sample) { s.Starting, s.Waiting = 0, 0 })
+	p.feed(8, func(s *adaptive.Sample) { s.Starting, s.Waiting = 0, false })
 	began := p.Limit()
 	full := func(s *adaptive.Sample) { s.CPU, s.CPUPressure = 100, 100 }
 	p.feed(4*6-1, full)
@@ -159,7 +159,7 @@ func TestDoesNotFallBelowWhereAHerdBeginsWhileItsPodsAreSetUp(t *testing.T) {
 func TestANodeThatIsFullWhenAHerdBeginsDoesNotKeepItWaiting(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 2})
-	p.feed(4*60, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU, s.CPUPressure = 0, 0, 100, 90 })
+	p.feed(4*60, func(s *adaptive.Sample) { s.Starting, s.Waiting, s.CPU, s.CPUPressure = 0, false, 100, 90 })
 	assert.LessOrEqual(t, p.Limit(), 2, p.Why())
 	p.feed(4*20, func(s *adaptive.Sample) { s.CPU = 60 })
 	assert.Greater(t, p.Limit(), 10, p.Why())
@@ -171,8 +171,8 @@ func TestALimitThatNothingWasMeasuredOfDoesNotFall(t *testing.T) {
 	t.Parallel()
 	for _, cpu := range []float64{0, 30, 100} {
 		p := newPlant(adaptive.Settings{Cores: 8})
-		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.Starting, s.Waiting = cpu, 1, 0 })
-		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.Starting, s.Waiting = cpu, 0, 0 })
+		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.Starting, s.Waiting = cpu, 1, false })
+		p.feed(4*10, func(s *adaptive.Sample) { s.CPU, s.Starting, s.Waiting = cpu, 0, false })
 		before := p.Limit()
 		p.feed(4, func(s *adaptive.Sample) { s.CPU, s.Starting = cpu, 0 })
 		assert.Equal(t, before, p.Limit(), p.Why())
@@ -229,9 +229,9 @@ func TestASampleThatIsNotLaterChangesNothing(t *testing.T) {
 	p.feed(8, func(s *adaptive.Sample) { s.CPU = 50 })
 	limit, why := p.Limit(), p.Why()
 	for _, at := range []time.Duration{0, -time.Hour} {
-		p.Observe(adaptive.Sample{At: p.now.Add(at), Window: window, CPUKnown: true, Waiting: 1})
+		p.Observe(adaptive.Sample{At: p.now.Add(at), Window: window, CPUKnown: true, Waiting: true})
 	}
-	p.Observe(adaptive.Sample{At: p.now.Add(time.Second), CPUKnown: true, Waiting: 1}) // covers no time
+	p.Observe(adaptive.Sample{At: p.now.Add(time.Second), CPUKnown: true, Waiting: true}) // covers no time
 	assert.Equal(t, limit, p.Limit())
 	assert.Equal(t, why, p.Why())
 }

@@ -16,7 +16,7 @@ type loss struct {
 // were admitted before the limit was last halved do not count.
 func (l *loss) observe(s Sample, past *exposure, full bool) {
 	lost := full && s.Lost.After(l.last) && s.Lost.After(l.halved)
-	if s.Starting > 0 || s.Queued > 0 {
+	if s.Starting > 0 || s.Queued {
 		l.asked = s.At
 	}
 	switch {

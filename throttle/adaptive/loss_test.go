@@ -17,7 +17,7 @@ func settled() (*plant, func(*adaptive.Sample)) {
 		s.CPU, s.CPUPressure = 100*min(1, load), 100*max(0, min(1, load-1))
 	}
 	p := newPlant(adaptive.Settings{Cores: 16})
-	p.feed(8, func(s *adaptive.Sample) { s.Starting, s.Waiting = 0, 0 })
+	p.feed(8, func(s *adaptive.Sample) { s.Starting, s.Waiting = 0, false })
 	p.feed(4*60, burning)
 	return p, burning
 }
@@ -35,7 +35,7 @@ func TestHalvesAfterALossAndGrowsByOneWithEachRound(t *testing.T) {
 	p, burning := settled()
 	assert.InDelta(t, 27, p.Limit(), 1, p.Why())
 	lost := p.now.Add(-20 * time.Second)
-	losing := and(burning, func(s *adaptive.Sample) { s.Lost, s.Queued = lost, 100 })
+	losing := and(burning, func(s *adaptive.Sample) { s.Lost, s.Queued = lost, true })
 	p.feed(1, losing)
 	halved := p.Limit()
 	assert.InDelta(t, 13, halved, 1, p.Why())
@@ -58,8 +58,8 @@ func TestALossIsForgottenAMinuteAfterTheHerd(t *testing.T) {
 	t.Parallel()
 	p, burning := settled()
 	lost := p.now.Add(-20 * time.Second)
-	p.feed(1, and(burning, func(s *adaptive.Sample) { s.Lost, s.Queued = lost, 100 }))
-	over := func(s *adaptive.Sample) { s.Starting, s.Waiting, s.Lost = 0, 0, lost }
+	p.feed(1, and(burning, func(s *adaptive.Sample) { s.Lost, s.Queued = lost, true }))
+	over := func(s *adaptive.Sample) { s.Starting, s.Waiting, s.Lost = 0, false, lost }
 	p.feed(4*59, over)
 	assert.InDelta(t, 13, p.Limit(), 1, p.Why())
 	p.feed(8, over)
@@ -69,7 +69,7 @@ func TestALossIsForgottenAMinuteAfterTheHerd(t *testing.T) {
 func TestWhatBreaksOffOnANodeWithRoomIsNoLoss(t *testing.T) {
 	t.Parallel()
 	p := newPlant(adaptive.Settings{Cores: 16, Max: 30})
-	light := func(s *adaptive.Sample) { s.CPU, s.Queued = 20, 100 }
+	light := func(s *adaptive.Sample) { s.CPU, s.Queued = 20, true }
 	p.feed(4*30, light)
 	lost := p.now.Add(-20 * time.Second)
 	p.feed(4, and(light, func(s *adaptive.Sample) { s.Lost = lost }))

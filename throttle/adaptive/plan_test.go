@@ -320,11 +320,11 @@ func TestWhatDisksServedIsForgottenAMinuteAfterTheHerd(t *testing.T) {
 	c.Observe(sample)
 	allow(c, sample.At, herd(2, Start{Began: dawn, Use: Use{Reads: 50e6}}), 2, nil)
 	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0)
-	for sample.Starting, sample.Queued = 0, 1; sample.At.Before(dawn.Add(3 * remembered)); sample.At = sample.At.Add(time.Second) {
+	for sample.Starting, sample.Queued = 0, true; sample.At.Before(dawn.Add(3 * remembered)); sample.At = sample.At.Add(time.Second) {
 		c.Observe(sample)
 	}
 	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0, "another limit holds the herd")
-	sample.Queued = 0
+	sample.Queued = false
 	c.Observe(sample)
 	assert.InDelta(t, unseen*100e6, c.disk.serves(), 0, "the herd is just over")
 	sample.At = sample.At.Add(remembered)

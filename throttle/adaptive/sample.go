@@ -20,11 +20,11 @@ type Sample struct {
 	// Ran is how many CPUs these starts kept busy lately, and Waited how many they waited for. Both are zero if it was not
 	// measured how long they waited.
 	Ran, Waited float64
-	// Waiting is how many pods could start now if the limit were greater.
-	Waiting int
-	// Queued is how many pods wait for the limits of the node. A pod that a group of pods holds is none of them, nor is
+	// Waiting reports whether a pod could start now if the limit were greater.
+	Waiting bool
+	// Queued reports whether a pod waits for the limits of the node. A pod that a group of pods holds does not, nor does
 	// one whose images kubelet pulls: both may wait for hours.
-	Queued int
+	Queued bool
 	// Made is how many starts have succeeded so far. Only how it grows from sample to sample counts.
 	Made int
 	// Lost is the latest admission time of a start that ended without success, after it had lasted long enough for a
