@@ -62,6 +62,10 @@ var bases = [...]Basis{Owner, Image, Revisions, Namespace}
 type Expectation struct {
 	costs.Cost
 	Basis Basis
+	// Kind is equal for starts that are learned together: all starts of one template of an owner or,
+	// for pods without an owner, all with the same images and commands. Starts with different CPU limits are of different
+	// kinds, and so are first starts and restarts.
+	Kind string
 }
 
 // keys returns the keys of the start of a pod, by rank. All are of its namespace: what other tenants start says nothing of
@@ -83,14 +87,6 @@ func keys(pod podwatch.Pod, restart bool) (keys [len(bases)]string) {
 	return keys
 }
 
-// Kind returns a text that is equal for starts that are learned together: all starts of one template of an owner or,
-// for pods without an owner, all with the same images and commands. Starts with different CPU limits are of different
-// kinds, and so are first starts and restarts.
-func Kind(pod podwatch.Pod, restart bool) string {
-	of := keys(pod, restart)
-	return cmp.Or(of[:]...)
-}
-
 // Expect returns what the next start of a pod is expected to take. restart reports whether it is a start after a crash.
 // If nothing is known of such starts, or only of killed ones, Expect looks at restarts for a first start, and at first
 // starts for a restart, before it takes what is known of all starts of the namespace. If nothing is known at all, the
@@ -101,13 +97,16 @@ func (m *Memory) Expect(pod podwatch.Pod, restart bool) Expectation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cost, rank := m.table.Expect(slices.Concat(of[:rest], other[:rest], of[rest:]))
+	e := Expectation{Cost: cost, Kind: cmp.Or(of[:]...)}
 	switch rank {
 	case -1:
-		return Expectation{Basis: None}
+		e.Basis = None
 	case 2 * rest:
-		return Expectation{Cost: cost, Basis: Namespace}
+		e.Basis = Namespace
+	default:
+		e.Basis = bases[rank%rest]
 	}
-	return Expectation{Cost: cost, Basis: bases[rank%rest]}
+	return e
 }
 
 // Learn adds what the start of a pod took that ended now.

@@ -37,7 +37,7 @@ func TestWhatAnExpectationRestsOn(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	m := New("", here, log)
 	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 500}
-	assert.Equal(t, Expectation{Basis: None}, m.Expect(pod("shop", web), false))
+	assert.Equal(t, Expectation{Basis: None, Kind: "shop/Deployment/web template=a cpu=500m"}, m.Expect(pod("shop", web), false))
 	m.Learn(noon, pod("shop", web), false, burns(4*time.Second))
 	m.Learn(noon, pod("shop", web), true, burns(time.Second))
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestStartsOfAnotherNamespaceSayNothing(t *testing.T) {
 	for range 5 {
 		m.Learn(noon, pod("b", web), false, burns(5*time.Minute))
 	}
-	assert.Equal(t, Expectation{Basis: None}, m.Expect(pod("a", web), false))
+	assert.Equal(t, Expectation{Basis: None, Kind: "a/Deployment/web template=a"}, m.Expect(pod("a", web), false))
 }
 
 // Probes killed all first starts on a node. The restarts of the pods predict what the next first start takes.
@@ -93,16 +93,19 @@ func TestOtherStartsPredictAnUnknownOne(t *testing.T) {
 
 func TestStartsOfOneKindAreLearnedTogether(t *testing.T) {
 	t.Parallel()
+	log, _ := logtest.NewNullLogger()
+	m := New("", here, log)
+	kindOf := func(pod podwatch.Pod, restart bool) string { return m.Expect(pod, restart).Kind }
 	web := podwatch.Like{Owner: "Deployment/web", Revision: "a", Images: "web:1", MilliCPU: 500}
-	kind := Kind(pod("shop", web), false)
-	assert.Equal(t, kind, Kind(pod("shop", web), false))
-	assert.NotEqual(t, kind, Kind(pod("shop", web), true), "after a crash")
-	assert.NotEqual(t, kind, Kind(pod("test", web), false))
+	kind := kindOf(pod("shop", web), false)
+	assert.Equal(t, kind, kindOf(pod("shop", web), false))
+	assert.NotEqual(t, kind, kindOf(pod("shop", web), true), "after a crash")
+	assert.NotEqual(t, kind, kindOf(pod("test", web), false))
 	alone := podwatch.Like{Images: "db"}
-	ofImage := Kind(pod("shop", alone), false)
-	assert.Equal(t, ofImage, Kind(pod("shop", alone), false), "without an owner, the image counts")
-	assert.NotEqual(t, ofImage, Kind(pod("test", alone), false))
-	assert.NotEqual(t, kind, Kind(pod("shop", alone), false))
+	ofImage := kindOf(pod("shop", alone), false)
+	assert.Equal(t, ofImage, kindOf(pod("shop", alone), false), "without an owner, the image counts")
+	assert.NotEqual(t, ofImage, kindOf(pod("test", alone), false))
+	assert.NotEqual(t, kind, kindOf(pod("shop", alone), false))
 }
 
 // An owner without revisions and without a CPU limit must not count as two owners.

@@ -94,8 +94,9 @@ func (s *Starts) setProfiles(now time.Time, of map[string]throttle.Profile) {
 // profile returns what the start of a pod is expected to take, and how soon a probe may kill it. restart reports
 // whether it is a start after a crash. Starts of other kinds do not count.
 func (s *Starts) profile(pod podwatch.Pod, restart bool) throttle.Profile {
-	known := throttle.Profile{Kind: learning.Kind(pod, restart), Patience: pod.Patience}
-	if e := s.o.Memory.Expect(pod, restart); e.Basis != learning.None && e.Basis != learning.Namespace {
+	e := s.o.Memory.Expect(pod, restart)
+	known := throttle.Profile{Kind: e.Kind, Patience: pod.Patience}
+	if e.Basis != learning.None && e.Basis != learning.Namespace {
 		known.Cost = &e.Cost
 	}
 	return known
