@@ -119,8 +119,27 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*thro
 	for _, t := range waiting {
 		known[t.UID()] = s.Known(t.UID())
 	}
-	s.endShadows(now, known)
-	s.Wake()
+	s.lock()
+	defer s.unlock()
+	l := &s.ledger
+	l.effects.wakes = true
+	ended := map[*Pod]reasons.Reason{} // how the starts ended whose tickets still wait; empty if they have not
+	for _, p := range l.pods {
+		sh := p.shadow
+		if sh == nil {
+			continue
+		}
+		p.shadow = nil // adopt takes no shadow
+		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
+			ended[p] = sh.ended
+		}
+		sh.ticket.StopWaiting(now)
+	}
+	for p, how := range ended {
+		if l.adopt(now, p, known[p.UID], how != "") && (how == reasons.Ready || how == reasons.Settled) {
+			p.end(now, how) // it may not be ready at this moment
+		}
+	}
 }
 
 // shadow is a start that continued at once in the mode Shadow. Its ticket waits, and then holds a slot, as the
@@ -164,33 +183,4 @@ func (l *ledger) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins 
 	p.shadow = &shadow{ticket: p.ticket, reason: why, began: now}
 	p.ticket.Wait(now)
 	return true
-}
-
-// endShadows ends the mode Shadow. If the ticket of a start that continued at once still waits, the start counts as
-// starting from now on. known is what the pod watch knows of the pods.
-func (s *Starts) endShadows(now time.Time, known map[string]podwatch.Pod) {
-	s.lock()
-	defer s.unlock()
-	var waiting []*Pod
-	for _, p := range s.ledger.pods {
-		if p.shadow == nil {
-			continue
-		}
-		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting {
-			waiting = append(waiting, p)
-		}
-		p.shadow.ticket.StopWaiting(now)
-	}
-	ended := map[*Pod]reasons.Reason{}
-	for _, p := range s.ledger.pods {
-		if p.shadow != nil {
-			ended[p], p.shadow = p.shadow.ended, nil // adopt takes no shadow
-		}
-	}
-	for _, p := range waiting {
-		how := ended[p]
-		if s.ledger.adopt(now, p, known[p.UID], how != "") && (how == reasons.Ready || how == reasons.Settled) {
-			p.end(now, how) // it may not be ready at this moment
-		}
-	}
 }
