@@ -47,7 +47,7 @@
 // golang.org/x/time/rate. They only compute: there is no I/O, no log, no wait and no callback.
 // The linter allows no import that could do more. A decision takes O(n log n) in the number n of waiting tickets: 10 µs of
 // CPU for 250 of them, and 0.4 ms for 5,000 (BenchmarkDecision). With an adaptive limit, a start that ends, a process that
-// comes, a new measurement, or a pod that may be refused adds a plan. It takes 0.5 ms with 110 starts under way and 500
+// comes, a new measurement, or a pod that may be refused adds a plan. It takes 0.2 ms with 110 starts under way and 500
 // pods that wait (BenchmarkAllow).
 //
 // # Sources
