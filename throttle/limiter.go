@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -165,8 +166,8 @@ func (l *Limiter) SetClaims(now time.Time, key GroupKey, starts int) {
 func (l *Limiter) SetProfiles(now time.Time, profiles map[string]Profile) {
 	changed := false
 	for uid, p := range profiles {
-		if t := l.groups.ticket(uid); t != nil {
-			changed = t.setProfile(p) || changed
+		if t := l.groups.ticket(uid); t != nil && !reflect.DeepEqual(t.profile, p) {
+			t.profile, l.slots.planned, changed = p, false, true
 		}
 	}
 	if changed { // pods are reported often, and a decision among thousands takes a millisecond

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
@@ -47,7 +46,7 @@ type Request struct {
 	// Groups are the pod's groups. They count only if Join makes a new ticket; nil keeps the groups
 	// that the pod has. [Limiter.SetGroups] replaces them.
 	Groups []Membership
-	// Profile is what is known of the start. [Ticket.SetProfile] replaces it.
+	// Profile is what is known of the start. [Limiter.SetProfiles] replaces it.
 	Profile Profile
 }
 
@@ -179,21 +178,6 @@ func (t *Ticket) SetPriority(now time.Time, priority int32, maxWait time.Duratio
 	}
 	t.l.queue.move(t, func() { t.priority, t.maxWait = priority, maxWait })
 	t.l.admit(t.l.at(now))
-}
-
-// SetProfile replaces Request.Profile.
-func (t *Ticket) SetProfile(now time.Time, p Profile) {
-	if t.setProfile(p) {
-		t.l.admit(t.l.at(now))
-	}
-}
-
-func (t *Ticket) setProfile(p Profile) (changed bool) {
-	if reflect.DeepEqual(t.profile, p) {
-		return false
-	}
-	t.profile, t.l.slots.planned = p, false
-	return true
 }
 
 // SetStalled sets when a Starting ticket stopped making progress; zero if it makes progress or that is not known. It does
@@ -480,13 +464,4 @@ func (t *Ticket) processArrived(now time.Time) {
 	t.l.slots.planned = false
 	t.pulled, t.pullsSince = true, time.Time{}
 	t.l.tickets.prepared(now, t)
-}
-
-// End ends the ticket for a reason. A Waiting ticket becomes Gone. A Starting one gives its slot back,
-// and becomes Gone if the reason is Deleted, Abandoned, SandboxGone or NotMade, else Started. It does nothing if
-// the ticket has ended.
-func (t *Ticket) End(now time.Time, reason reasons.Reason) {
-	now = t.l.at(now)
-	t.l.tickets.end(now, t, reason)
-	t.l.admit(now)
 }

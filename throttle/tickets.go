@@ -84,6 +84,15 @@ func (a *tickets) start(at time.Time, t *Ticket, reason reasons.Reason, slot boo
 	a.addEvent(Event{State: Starting, Time: at, Reason: reason, Took: max(0, at.Sub(t.preparation.delays(t.arrived)))}, t)
 }
 
+// End ends the ticket for a reason. A Waiting ticket becomes Gone. A Starting one gives its slot back,
+// and becomes Gone if the reason is Deleted, Abandoned, SandboxGone or NotMade, else Started. It does nothing if
+// the ticket has ended.
+func (t *Ticket) End(now time.Time, reason reasons.Reason) {
+	now = t.l.at(now)
+	t.l.tickets.end(now, t, reason)
+	t.l.admit(now)
+}
+
 // end ends a ticket that is Waiting or Starting. Others it leaves as they are.
 func (a *tickets) end(now time.Time, t *Ticket, reason reasons.Reason) {
 	e := Event{State: Gone, Time: now, Reason: reason}

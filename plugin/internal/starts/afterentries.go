@@ -86,9 +86,8 @@ func (p *afterPods) isNew(now time.Time, node string) bool {
 	return true
 }
 
-// pauseAfter finds the state of each entry, and holds pods while they have to wait for one. It returns what is to be
-// kept, or nil if nothing is new, and whether pods wait.
-func (l *ledger) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
+// pauseAfter finds the state of each entry, and holds pods while they have to wait for one. It returns whether they do.
+func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 	after := &l.after
 	keep := after.isNew(now, on.node)
 	if !on.listed && !l.hasReported() { // kubelet has no pods yet: it waits for the API server, too
@@ -120,9 +119,9 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds 
 	}
 	pauseFor(missing).Put(now, l.limiter)
 	if keep && after.paces {
-		once = after.readyOnce()
+		l.effects.ready = after.readyOnce()
 	}
-	return once, len(missing) > 0
+	return len(missing) > 0
 }
 
 // afterState returns whether a pod of an entry is ready (AfterReady), none is on the node (AfterAbsent), or neither

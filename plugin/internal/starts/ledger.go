@@ -10,7 +10,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // ledger is what the lock of a Starts guards: the limiter and the pods. The caller of a method holds the lock. A method
@@ -35,8 +34,9 @@ type ledger struct {
 // effects are what a decision causes elsewhere, once the lock is free.
 type effects struct {
 	reports   []observe.Event
-	forgotten []string // UIDs of pods of which nothing is left
-	wakes     bool     // the loop is to do a round
+	forgotten []string   // UIDs of pods of which nothing is left
+	ready     *ReadyOnce // to be kept for the next daemon; nil if nothing is new
+	wakes     bool       // the loop is to do a round
 }
 
 func newLedger(now time.Time, waitable time.Duration, config *atomic.Pointer[crd.Effective]) ledger {
@@ -81,20 +81,6 @@ func (l *ledger) forget(now time.Time, p *Pod) {
 	l.limiter.Finished(now, p.UID)
 }
 
-// forgetDeleted forgets a pod that was deleted from the API server, and ends its start. Whatever was left of it is gone:
-// kubelet has removed it, and the runtime does not report the removal of sandboxes that are older than itself.
-func (l *ledger) forgetDeleted(now time.Time, uid string) {
-	l.effects.forgotten = append(l.effects.forgotten, uid)
-	if p := l.pods[uid]; p != nil {
-		p.end(now, reasons.Deleted)
-		for id := range p.containers {
-			p.remove(id)
-		}
-		delete(l.pods, uid)
-		l.limiter.Finished(now, uid)
-	}
-}
-
 // report makes unlock report an event.
 func (l *ledger) report(e observe.Event) { l.effects.reports = append(l.effects.reports, e) }
 
@@ -112,6 +98,9 @@ func (s *Starts) unlock() {
 	}
 	for _, event := range e.reports {
 		s.o.Observer.Report(event)
+	}
+	if e.ready != nil && s.o.KeepReady != nil {
+		s.o.KeepReady(*e.ready)
 	}
 	for _, uid := range e.forgotten {
 		s.o.Observer.Forget(uid)

@@ -216,7 +216,7 @@ func (s *Starts) reviewOne(now time.Time, one underWay, reported bool) (next tim
 	defer s.o.Observer.CaughtPod("review", one.uid, one.name)
 	pod := s.Known(one.uid)
 	if len(pod.Containers) > 0 && reported {
-		return s.judge(now, pod)
+		return s.review(now, one.uid, one.name)
 	}
 	c := one.pod.course
 	s.judgeBySigns(now, one.ticket, pod, c != nil && s.meter.Quiet(&c.Start))

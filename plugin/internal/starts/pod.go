@@ -1,8 +1,6 @@
 package starts
 
 import (
-	"time"
-
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -118,13 +116,6 @@ func (p *Pod) lives() bool {
 
 // isLeft reports whether anything is left of the pod: a sandbox, a container, or a start that waits or is under way.
 func (p *Pod) isLeft() bool { return p.lives() || !p.isEmpty() }
-
-// end ends the pod's latest start for a reason, if it has not ended.
-func (p *Pod) end(now time.Time, reason reasons.Reason) {
-	if p.ticket != nil {
-		p.ticket.End(now, reason)
-	}
-}
 
 // isExempt reports whether a pod does not wait, by the configuration in force. pod is what the pod watch knows of it.
 func (l *ledger) isExempt(p *Pod, pod podwatch.Pod) bool {

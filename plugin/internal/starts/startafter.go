@@ -76,20 +76,12 @@ func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 // the latest, or zero if something has to happen first.
 func (s *Starts) lookAfter(now time.Time) (next time.Time) {
 	on := s.nodePods(now)
-	once, holds := s.pauseAfter(now, on)
-	if once != nil && s.o.KeepReady != nil {
-		s.o.KeepReady(*once)
-	}
-	if holds {
+	s.lock()
+	defer s.unlock()
+	if s.ledger.pauseAfter(now, on) {
 		return now.Add(lookAfterEvery)
 	}
 	return time.Time{}
-}
-
-func (s *Starts) pauseAfter(now time.Time, on nodePods) (once *ReadyOnce, holds bool) {
-	s.lock()
-	defer s.unlock()
-	return s.ledger.pauseAfter(now, on)
 }
 
 // nodePods returns what the API server says of the node, without the pods if none may be waited for, and nothing without

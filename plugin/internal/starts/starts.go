@@ -136,14 +136,6 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	}
 }
 
-// review judges a start by what the pod watch knows now. A panic does not affect the others.
-func (s *Starts) review(now time.Time, uid, name string) {
-	defer s.o.Observer.CaughtPod("review", uid, name)
-	if pod := s.Known(uid); pod.IsKnown() {
-		s.judge(now, pod)
-	}
-}
-
 // limit puts settings of the limiter in force.
 func (s *Starts) limit(now time.Time, settings throttle.Settings) {
 	s.lock()
