@@ -8,8 +8,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Ticket is the ticket of a pod, for package waiting: a process or a handler waits for it, or asks for its slot. Only a
-// Starts makes one. Its methods take the lock, so they are safe for concurrent use. They do not block.
+// Ticket is what package waiting has of a pod's [throttle.Ticket]: a process or a handler waits for it, or asks for its
+// slot. To a decision of the limiter it adds the lock, what the pod's container and shadow learn of it, and the effects.
+// Only a Starts makes one. Its methods are safe for concurrent use. They do not block.
 type Ticket struct {
 	s *Starts
 	t *throttle.Ticket
