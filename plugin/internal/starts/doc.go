@@ -17,7 +17,7 @@
 // under the lock. The groups of a pod are found before the lock is taken, and again if the policies have changed by then.
 // If the limiter has changed, the loop is woken when the lock is released.
 //
-// With 110 pods that start, 500 that wait, and an adaptive limit, an event holds the lock for 1.6 ms of CPU time at the
-// longest, when the runtime lists what exists. A container that has to wait takes 0.8 ms, and 0.4 ms in the mean
-// (BenchmarkHold). If that list shows that all 110 have ended meanwhile, it takes 20 ms: each end is a decision.
+// With 110 pods that start, 500 that wait, and an adaptive limit, an event holds the lock for 0.9 ms of CPU time at the
+// longest, when the runtime lists what exists. A container that has to wait takes 0.6 ms, and 0.3 ms in the mean
+// (BenchmarkHold). If the sandboxes of all 110 are gone from that list, it takes 27 ms: each end is a decision.
 package starts
