@@ -497,11 +497,13 @@ func (d *admission) sample(now time.Time) adaptive.Sample {
 }
 
 // turns returns a function that says when a ticket is expected to be admitted, from now, that has so many ahead. held: a
-// limit of the node holds the next one. The function must be called with rising numbers.
+// limit of the node holds the next one. The function must be called with rising numbers. The limits on signals make nobody
+// wait for those before it among as many as they allow at this moment.
 func (d *admission) turns(now time.Time) func(t *Ticket, ahead int, held bool) time.Duration {
 	f := d.forecast(now, false, 0)
 	every, _ := d.othersInterval(now)
 	first := every // until the limit that holds the next one allows it
+	atOnce := int(max(1, min(d.limits.allowAtOnce(now), math.MaxInt32)))
 	if next := d.limits.heldByRate(now); !next.none() && !d.limits.limitsSignals() {
 		first = next.Until.Sub(now).Round(time.Millisecond)
 	}
@@ -518,6 +520,7 @@ func (d *admission) turns(now time.Time) func(t *Ticket, ahead int, held bool) t
 		if ahead < lent[t.flow] {
 			slot = 0
 		}
-		return max(slot, time.Duration(ahead)*every+time.Duration(oneIf(held))*first)
+		byRate, bySignals := time.Duration(ahead)*d.settings.FillEvery, time.Duration(max(0, ahead+1-atOnce))*every
+		return max(slot, max(byRate, bySignals)+time.Duration(oneIf(held))*first)
 	}
 }
