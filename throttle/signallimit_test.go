@@ -286,23 +286,17 @@ func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
 func TestPodsThatSignalsAllowAtOnceHaveTheirTurnAtOnce(t *testing.T) {
 	t.Parallel()
 	pressure, cpu := SignalLimits{SignalMemoryPressure: {Max: 60}}, SignalLimits{SignalCPU: {Max: 80, Increment: 25}}
-	at := func(seconds ...time.Duration) (all []time.Duration) {
-		for _, s := range seconds {
-			all = append(all, s*time.Second)
-		}
-		return all
-	}
 	for name, c := range map[string]struct {
 		settings Settings
 		signal   Signal
 		value    float64
-		want     []time.Duration // from now, of four pods that come
+		want     []float64 // seconds from now, of four pods that come
 	}{
-		"no increment":             {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, at(0, 0, 0, 15)},
-		"one increment is left":    {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 60, at(0, 15, 30, 45)},
-		"two increments are left":  {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 40, at(0, 0, 15, 30)},
-		"closed":                   {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 70, at(15, 30, 45, 60)},
-		"the rate is slower, open": {Settings{MaxConcurrent: 3, Signals: pressure, FillEvery: time.Minute}, SignalMemoryPressure, 10, at(0, 60, 120, 180)},
+		"no increment":             {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, []float64{0, 0, 0, 15}},
+		"one increment is left":    {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 60, []float64{0, 15, 30, 45}},
+		"two increments are left":  {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 40, []float64{0, 0, 15, 30}},
+		"closed":                   {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 70, []float64{15, 30, 45, 60}},
+		"the rate is slower, open": {Settings{MaxConcurrent: 3, Signals: pressure, FillEvery: time.Minute}, SignalMemoryPressure, 10, []float64{0, 60, 120, 180}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := testNode(t, c.settings)
@@ -310,9 +304,9 @@ func TestPodsThatSignalsAllowAtOnceHaveTheirTurnAtOnce(t *testing.T) {
 			for i := range c.want {
 				n.join(string(rune('a' + i)))
 			}
-			var got []time.Duration
+			var got []float64
 			for _, v := range n.l.Snapshot(n.now).Waiting {
-				got = append(got, v.WaitLeft)
+				got = append(got, v.WaitLeft.Seconds())
 			}
 			require.Equal(t, c.want, got)
 		})
