@@ -88,7 +88,8 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 		WaitedSeconds: span(v.Since, v.Admitted, v.Ended, now),
 		Repeats:       v.Repeats,
 	}
-	if !v.Admitted.IsZero() {
+	// An Adopted start may have been over before the daemon learned of it.
+	if unknown := v.Admission == reasons.Adopted && !v.Ended.IsZero() && v.Reason != reasons.Stuck; !v.Admitted.IsZero() && !unknown {
 		p.StartSeconds = span(v.Admitted, v.Ended, now)
 	}
 	if v.State == throttle.Waiting {

@@ -141,6 +141,22 @@ func TestWhy(t *testing.T) {
 	assert.Zero(t, gone.StartSeconds)
 }
 
+// A start that was under way when the daemon began may have been over by then.
+func TestHowLongAnAdoptedStartTookIsNotSaid(t *testing.T) {
+	t.Parallel()
+	l := throttle.New(at(0), throttle.Settings{MaxConcurrent: 2})
+	for name, reason := range map[string]reasons.Reason{"ready": reasons.Ready, "stuck": reasons.Stuck} {
+		l.Adopt(at(9), throttle.Request{UID: name, Name: "default/" + name}, at(2)).End(at(10), reason)
+	}
+	l.Adopt(at(9), throttle.Request{UID: "starts", Name: "default/starts"}, at(2))
+	s := NewStatus(at(15), l.Snapshot(at(15)), l.Recent())
+	for name, took := range map[string]Seconds{"ready": 0, "stuck": 8, "starts": 13} {
+		w, err := s.Why("default", name)
+		require.NoError(t, err)
+		assert.Equal(t, took, w.StartSeconds, name)
+	}
+}
+
 func TestSeconds(t *testing.T) {
 	t.Parallel()
 	assert.InDelta(t, 1.235, float64(seconds(1234567*time.Microsecond)), 1e-9)

@@ -264,7 +264,8 @@ type Pod struct {
 	Admitted time.Time `json:"admitted,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	// WaitedSeconds is how long the pod waited, without the time that kubelet needed to prepare it; for a Waiting pod,
-	// up to now. StartSeconds is how long its start took; for a Starting pod, up to now; absent if it was not admitted.
+	// up to now. StartSeconds is how long its start took; for a Starting pod, up to now; absent if it was not admitted, or was
+	// Adopted and has ended otherwise than Stuck.
 	WaitedSeconds Seconds `json:"waitedSeconds"`
 	StartSeconds  Seconds `json:"startSeconds,omitempty"`
 	// ExpectedSeconds is the expected time until a Waiting pod is admitted; 0 if unknown. ExpectedBasis is

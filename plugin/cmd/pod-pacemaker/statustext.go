@@ -258,7 +258,7 @@ func endedTable(s admin.Status) []string {
 	t := table{{"POD", "AGO", "WAITED", "TOOK", "END"}}
 	for _, p := range s.Ended[:min(len(s.Ended), endedShown)] {
 		took := "-"
-		if !p.Admitted.IsZero() {
+		if p.StartSeconds > 0 {
 			took = human(p.StartSeconds.Duration())
 		}
 		t.add(podName(p), human(s.Time.Sub(p.Ended)), human(p.WaitedSeconds.Duration()), took, endText(p))

@@ -52,6 +52,8 @@ func stories() []admin.Why {
 	}
 	exempt := admitted("exempt", throttle.Starting, reasons.Exempt, reasons.Exempt)
 	exempt.Slot, exempt.WaitedSeconds = false, 0
+	adopted := admitted("adopted", throttle.Started, reasons.Adopted, reasons.Ready)
+	adopted.WaitedSeconds, adopted.StartSeconds = 0, 0
 	gone := pod("gave-up", throttle.Gone, reasons.Abandoned)
 	gone.Ended = at(290)
 	done := pod("over-before", throttle.Started, reasons.Completed)
@@ -71,7 +73,7 @@ func stories() []admin.Why {
 	lent := admitted("lent", throttle.Starting, reasons.SlotLent, reasons.SlotLent)
 	stalled := admitted("stalled", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
 	stalled.StalledSince = at(280)
-	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, pulls, costly, newcomer)
+	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, pulls, costly, newcomer, adopted)
 }
 
 // storyStatus is the status of a node with the pods of all stories. 9 of them wait.

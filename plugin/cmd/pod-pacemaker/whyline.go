@@ -27,7 +27,11 @@ func story(w admin.Why) string {
 	if w.Admitted.IsZero() {
 		return fmt.Sprintf("did not start after waiting %s; %s %s ago", human(w.WaitedSeconds.Duration()), endText(w.Pod), human(w.Time.Sub(w.Ended)))
 	}
-	return fmt.Sprintf("started %s ago %s; %s after %s", human(w.Time.Sub(w.Admitted)), afterWaiting(w.Pod), endText(w.Pod), human(w.StartSeconds.Duration()))
+	text := fmt.Sprintf("started %s ago %s; %s", human(w.Time.Sub(w.Admitted)), afterWaiting(w.Pod), endText(w.Pod))
+	if w.StartSeconds > 0 {
+		text += " after " + human(w.StartSeconds.Duration())
+	}
+	return text
 }
 
 // slotStory returns whether a start holds a slot, and whether it makes progress.
