@@ -56,6 +56,7 @@ func (t Remover) isDue(ctx context.Context) (bool, error) {
 // something else.
 func (t Remover) remove(ctx context.Context, faults *faultlog.Log) (done bool) {
 	if due, _ := t.isDue(ctx); !due {
+		faults.Changed("")
 		return true
 	}
 	removed, err := t.removeTaint(ctx)
@@ -71,7 +72,9 @@ func (t Remover) remove(ctx context.Context, faults *faultlog.Log) (done bool) {
 	default:
 		fault = "the startup taint is still on the node; trying again"
 	}
-	if faults.Changed(fault) && fault != "" {
+	if fault == "" {
+		faults.Changed("")
+	} else if faults.Changed(fault + ": " + err.Error()) {
 		log.WithError(err).Warn(fault)
 	}
 	return err == nil

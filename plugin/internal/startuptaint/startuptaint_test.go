@@ -153,7 +153,14 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 		taint, client := tainted(t)
 		log, logs := logtest.NewNullLogger()
 		taint.Log = log
-		tries := 0
+		tries, lost := 0, false
+		taint.Paced = func(context.Context) error {
+			if tries == 10 && !lost {
+				lost = true
+				return errNotPaced
+			}
+			return nil
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
 			if tries++; tries == 20 {
@@ -163,7 +170,7 @@ func TestStartupTaintIsTriedUntilTheEnd(t *testing.T) {
 		})
 		taint.Run(ctx)
 		assert.Equal(t, 20, tries)
-		require.Len(t, logs.AllEntries(), 1, "it is logged once")
+		require.Len(t, logs.AllEntries(), 2, "it is logged once, and again after pods were not paced meanwhile")
 		assert.Contains(t, logs.LastEntry().Message, "set startupTaint.enabled")
 		assert.Equal(t, []string{"other", taintKey}, taints(t, client))
 	})
