@@ -10,14 +10,17 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// countedEvents counts the events on nodes.
+// countedEvents counts the events on nodes, and those on pods.
 type countedEvents struct {
 	NoEvents
-	n atomic.Int64
+	n, pods atomic.Int64
 }
 
 // Node implements EventWriter.
 func (c *countedEvents) Node(string, string, string) { c.n.Add(1) }
+
+// Pod implements EventWriter.
+func (c *countedEvents) Pod(string, string, string, string, string) { c.pods.Add(1) }
 
 // What goes wrong on all nodes at once makes no more events than the API server can bear.
 func TestEventsOnNodesAreFewAndSpread(t *testing.T) {

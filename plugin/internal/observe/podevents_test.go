@@ -146,6 +146,17 @@ func TestEventsReportTheUnusual(t *testing.T) {
 	}, s.passes(time.Minute))
 }
 
+// Nor do pods that start without a decision, as when the hook of a herd finds no daemon.
+func TestUnpacedStartsMakeFewEvents(t *testing.T) {
+	t.Parallel()
+	var written countedEvents
+	o := New(Options{Log: discard(), Events: &written, Nodes: func() int { return 1 }})
+	for range 2 * eventBurst {
+		o.Report(Unpaced{Pod: Pod{"u1", "ns/web"}, Reason: NotAsked})
+	}
+	assert.InDelta(t, eventBurst, written.pods.Load(), 1)
+}
+
 // A herd makes few events. The events about its wait do not displace the events about faults.
 func TestAHerdMakesFewEvents(t *testing.T) {
 	t.Parallel()
