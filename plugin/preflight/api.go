@@ -42,6 +42,9 @@ func askAPI(ctx context.Context, o plugin.Options) (says inAPI) {
 	case apierrors.IsUnauthorized(err):
 		add(fault("api", "the API server does not accept the credentials: "+err.Error(), "name a kubeconfig with valid ones by --kubeconfig; in a pod, look at the token of its service account"))
 		return says
+	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+		add(fault("api", "the API server answers with an error: "+err.Error(), "try again when it is well"))
+		return says
 	default:
 		add(fault("api", "the API server does not answer: "+err.Error(), "check that this node reaches it; the chart's apiServer.host sets its address"))
 		return says

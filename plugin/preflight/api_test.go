@@ -241,7 +241,7 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	write(t, 0o600, away.Kubeconfig, "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}\n")
 	assert.Contains(t, level(t, run(t, away), "api").Says, "the API server does not answer: Get \"http://127.0.0.1:1/")
 
-	for reason, do := range map[string]string{"Unauthorized": "--kubeconfig", "InternalError": "reaches it"} {
+	for reason, do := range map[string]string{"Unauthorized": "--kubeconfig", "InternalError": "when it is well"} {
 		failing := askAPI(t.Context(), inCluster(t, apiServer{crds: true, fails: reason}).Options).findings
 		require.Len(t, failing, 1, "%+v", failing)
 		assert.Equal(t, []any{"api", Fault}, []any{failing[0].Check, failing[0].Level})
