@@ -84,19 +84,14 @@ func MaxWaitWarning(maxWait, startTimeout time.Duration) string {
 	return fmt.Sprintf("with a maxWait of %s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait", short(maxWait))
 }
 
-// PercentWarning returns a warning if a limit on how busy the CPUs are holds starts on a node that is all but idle, as where
-// a fraction was meant; empty if none does.
+// PercentWarning returns a warning if the limit on the use of the CPUs holds starts on a node that is all but idle, as where a
+// fraction was meant; empty if it does not.
 func PercentWarning(s throttle.Settings) string {
-	var parts []string
-	for _, signal := range []throttle.Signal{throttle.SignalCPU, throttle.SignalCPUPressure} {
-		if limit := s.Signals[signal]; limit.Max > 0 && limit.Max <= 1 {
-			parts = append(parts, signalText(signal, throttle.SignalLimit{Max: limit.Max}, 0))
-		}
-	}
-	if len(parts) == 0 {
+	most := s.Signals[throttle.SignalCPU].Max
+	if most <= 0 || most > 1 {
 		return ""
 	}
-	return strings.Join(parts, " and ") + " is so of no node with work to do: limits are in percent, like 80"
+	return signalText(throttle.SignalCPU, throttle.SignalLimit{Max: most}, 0) + " is so of no node with work to do: limits are in percent, like 80"
 }
 
 // ConfigText describes the limits of a configuration, which s has, and after which pods others start.
