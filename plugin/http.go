@@ -47,7 +47,11 @@ func (d *Daemon) serveWhy(ctx context.Context) error {
 func serveAgain(ctx context.Context, log logrus.FieldLogger, fault string, serve func(context.Context) error) error {
 	var faults faultlog.Log
 	_ = wait.PollUntilContextCancel(ctx, serveEvery, true, func(ctx context.Context) (done bool, _ error) {
+		began := time.Now()
 		err := serve(ctx)
+		if time.Since(began) > serveEvery { // it served meanwhile
+			faults.Changed("")
+		}
 		if err != nil && faults.Changed(err.Error()) {
 			log.WithError(err).Warn(fault + "; trying again until they are")
 		}

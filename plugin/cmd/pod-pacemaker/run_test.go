@@ -174,6 +174,7 @@ func TestWhatOneFlagOrVariableSets(t *testing.T) {
 	}{
 		{"", "--cni", room, cni.UseOn},
 		{"", "--cni=on", room, cni.UseOn},
+		{"", "--cni=off", room, cni.UseOff},
 		{"", "--cni=auto", room, cni.UseAuto},
 		{"", "--instance canary", runDir, "canary /run/pod-pacemaker/canary"},
 		{"", "--instance canary --run-dir /r", runDir, "canary /r"},
