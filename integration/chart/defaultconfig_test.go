@@ -50,7 +50,7 @@ func specOfTheCRD(t *testing.T) apiextensionsv1.JSONSchemaProps {
 var pattern = regexp.MustCompile(`self\.matches\('([^']+)'\)`)
 
 // jsonSchema translates what a JSON schema can say of a schema of Kubernetes. Unlike there, a field that is not known is a
-// fault, and the fields that the template refuses with a reason are not checked.
+// fault.
 func jsonSchema(s apiextensionsv1.JSONSchemaProps) map[string]any {
 	all := map[string]any{}
 	set := func(name string, value any, is bool) {
