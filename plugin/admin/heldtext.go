@@ -21,6 +21,9 @@ func HeldText(h throttle.Held) string {
 	case reasons.Rate:
 		return fmt.Sprintf("next start in %s, one per %s", short(Seconds(h.Measured).Duration()), short(Seconds(h.Threshold).Duration()))
 	case reasons.Queued:
+		if h.Measured == 0 {
+			return "it is next"
+		}
 		return fmt.Sprintf("%g ahead", h.Measured)
 	case reasons.StartAfter:
 		if strings.Contains(h.For, ", ") {

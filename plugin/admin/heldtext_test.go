@@ -15,6 +15,7 @@ func TestHeldSaysWhatWasMeasured(t *testing.T) {
 		"2 of 2 starting":                 {Reason: reasons.Concurrency, Measured: 2, Threshold: 2},
 		"next start in 1.5s, one per 10s": {Reason: reasons.Rate, Measured: 1.5, Threshold: 10},
 		"3 ahead":                         {Reason: reasons.Queued, Measured: 3},
+		"it is next":                      {Reason: reasons.Queued},
 		"5 pods before it or near their turn, 5 allowed":                                                                    {Reason: reasons.GateFull, Measured: 5, Threshold: 5},
 		"2 pods before it or near their turn, 0 allowed: no start has ended yet, so nothing is known of how long they take": {Reason: reasons.GateFull, Measured: 2, NoneEnded: true},
 		"3 of 3 pulling images":                                 {Reason: reasons.Pulling, Measured: 3, Threshold: 3},
