@@ -51,8 +51,9 @@ import (
 // a place. While the next token comes only after T, there is no place. In a jam there are places for what loans will allow
 // within half a minute, and in any case for the slots that the starts of other flows leave to that of the pod. Bounds on the
 // starts of a group allow what the same estimate promises, and its own groups one pod more if a start of theirs is expected
-// to end in T/2, or while these make no progress. While a group has no claims, nobody knows when it will: then one pod of it
-// may be there, unless the pod waits on where it is ([WaitsOn]).
+// to end in T/2, or if a loan is near. While a group has no claims, nobody knows when it will: then one pod of it may be
+// there, unless the pod waits on where it is ([WaitsOn]). A container that ran before may come beside the starts of its groups
+// in any case.
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
 // first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
@@ -386,6 +387,29 @@ func (f *forecast) startsOf(within time.Duration, t *Ticket, b *bound) int {
 	return f.starts(within, t, taken, int(slots))
 }
 
+// lendsSoon reports whether half of the time has passed until a loan of the bound, as for a node in lentSoon.
+func (d *admission) lendsSoon(now time.Time, b *bound) bool {
+	after, jam := d.settings.NoProgressAfter, b.jam()
+	return after > 0 && !jam.IsZero() && now.Sub(jam) >= after/2
+}
+
+// ofBound returns the forecast of starts that take as long as those under way of a bound: as the mean of their kinds if that
+// is longer than what is expected of all, and until the timeout if none of their kind has ended in this herd.
+func (f forecast) ofBound(b *bound) *forecast {
+	if f.history.known == 0 {
+		f.expected = f.timeout
+	}
+	for _, t := range b.group.starting {
+		switch kind, seen := f.history.of(t.profile.Kind); {
+		case kind != "":
+			f.expected = max(f.expected, seen.sum/seen.starts)
+		case t.profile.Kind != "":
+			f.expected = f.timeout
+		}
+	}
+	return &f
+}
+
 // asksFor reports whether the pod asks for a bound.
 func (p *pod) asksFor(b *bound) bool {
 	return slices.ContainsFunc(p.asks, func(a ask) bool { return a.bound == b })
@@ -393,15 +417,13 @@ func (p *pod) asksFor(b *bound) bool {
 
 // allowOneMore makes the bounds on starts of the ticket's own groups allow it beside the starts under way, where no more is
 // sure:
-//   - if a slot of the group is expected to be free in half of the time, as the starts of this herd that have ended show;
-//   - if the starts under way make no progress, because a pod with a process gets a loan;
+//   - if the ticket was promised this;
+//   - if a slot of the group is expected to be free in half of the time, see ofBound;
+//   - if a pod with a process gets a loan soon, because the starts under way make no progress;
 //   - without claims, because nobody knows when they come; but not for a pod that is not refused;
 //   - for a container that ran before, and without claims for any number of these.
-func (d *admission) allowOneMore(s scan, now time.Time, t *Ticket, waitable time.Duration) {
-	if len(t.pod.asks) == 0 {
-		return
-	}
-	late, expected := t.refusal == RetriedLate, d.forecast(now, false, 0)
+func (d *admission) allowOneMore(s scan, expected *forecast, t *Ticket, promised bool, waitable time.Duration) {
+	late := t.refusal == RetriedLate
 	for i := range t.pod.asks {
 		a := &t.pod.asks[i]
 		b := a.bound
@@ -410,8 +432,7 @@ func (d *admission) allowOneMore(s scan, now time.Time, t *Ticket, waitable time
 		case b.reason == reasons.PolicyRunning || b.limit == anyNumber:
 		case claimless && late:
 			s.of(b).allows = anyNumber
-		case late, claimless && t.refusal != WaitsOn, !b.jam().IsZero(),
-			d.slots.took.known > 0 && expected.startsOf(waitable/2, t, b) > 0:
+		case late, promised, claimless && t.refusal != WaitsOn, d.lendsSoon(expected.now, b), expected.ofBound(b).startsOf(waitable/2, t, b) > 0:
 			s.of(b).allows = max(s.of(b).allows, b.used+a.amount)
 		}
 	}

@@ -61,6 +61,11 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	f := d.forecast(now, !late, d.slots.lentTo(now, t.flow))
 	turn := now.Add(d.turnBehind(now, t))
 	quota := d.quota(now, waitable)
+	promised := t.reserved && now.Before(t.awaitedUntil)
+	var expected *forecast
+	if len(t.pod.asks) > 0 {
+		expected = d.forecast(now, false, 0)
+	}
 	if late {
 		waitable /= 2 // what is expected may be wrong
 	}
@@ -69,7 +74,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(s, waitable, t, g)
 	}
-	d.allowOneMore(s, now, t, waitable)
+	d.allowOneMore(s, expected, t, promised, waitable)
 	include := func(o *Ticket) bool {
 		switch {
 		case o == t || o.occupies(now):
@@ -105,7 +110,6 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	if next := d.limits.heldByRate(now); held.none() && next.Until.After(now.Add(waitable)) {
 		held = next
 	}
-	promised := t.reserved && now.Before(t.awaitedUntil)
 	if held.none() && !promised && (inside >= quota || !fits) {
 		held = Held{Reason: reasons.GateFull, Measured: float64(inside), Threshold: float64(min(places, quota)), NoneEnded: d.slots.took.n == 0}
 	}

@@ -499,9 +499,11 @@ func TestNoPodOfAGroupWaitsInTheGateInVain(t *testing.T) {
 		limits GroupLimits
 		claims time.Duration // between two slots of the cluster, each of which is there for 20 s or until it is used
 		room   time.Duration
+		others int           // pods of no group that start one after the other, in 5 s each
 		most   time.Duration // for each pod
 	}{
 		"long starts":              {works: 150 * time.Second, limits: oneAtATime, most: 155 * time.Second},
+		"beside short ones":        {works: 150 * time.Second, limits: oneAtATime, others: 360, most: 165 * time.Second},
 		"long starts, in the room": {works: 150 * time.Second, limits: oneAtATime, room: time.Second, most: 152 * time.Second},
 		"short starts":             {works: 15 * time.Second, limits: oneAtATime, most: 16 * time.Second},
 		"claims":                   {works: 15 * time.Second, limits: claimed, claims: 80 * time.Second, most: 80 * time.Second},
@@ -511,7 +513,10 @@ func TestNoPodOfAGroupWaitsInTheGateInVain(t *testing.T) {
 		k.room = c.room
 		k.l.SetPolicies(t0, map[string]GroupLimits{"t1": c.limits})
 		for range herd {
-			k.create(0, &simPod{groups: in(t1, nil), works: c.works})
+			k.create(0, &simPod{groups: in(t1, nil), works: c.works, kind: "long"})
+		}
+		for i := range c.others {
+			k.create(time.Duration(i)*5*time.Second, &simPod{works: 5 * time.Second, kind: "short"})
 		}
 		for i := range 2 * herd {
 			came := time.Duration(i) * c.claims

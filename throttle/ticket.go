@@ -294,7 +294,7 @@ const (
 	// RetriedLate means that a refusal costs as much as a place in the gate that runs out: kubelet counts both as a crash
 	// of the container, and tries again up to five minutes later. So the pod gets a place if its turn is expected in time.
 	RetriedLate
-	// WaitsOn means that nothing is refused: the process of the pod waits on where it is, and asks again within a second.
+	// WaitsOn means that nothing is refused: the process of the pod waits on where it is, and may ask again at any time.
 	WaitsOn
 )
 
