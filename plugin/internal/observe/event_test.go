@@ -317,7 +317,7 @@ func TestItIsWarnedOnceOfARightThatTheDaemonLacks(t *testing.T) {
 		said = append(said, e.Message)
 	}
 	assert.Equal(t, []string{
-		fmt.Sprintf(text, "ns/a") + "; so it is with most pods: the daemon lacks CAP_SYS_PTRACE (processIO=true of the chart, deploy/systemd/process-io.conf of the unit)",
+		fmt.Sprintf(text, "ns/a") + "; so it is with most pods: the daemon needs CAP_SYS_PTRACE (processIO=true of the chart, deploy/systemd/process-io.conf of the unit)",
 		fmt.Sprintf(text, "ns/c"),
 	}, said, "at the level info")
 }

@@ -185,6 +185,6 @@ func (e Unmeasured) report(o *Observer) {
 	case o.unreadable.Swap(true):
 		log.Debugf(text, e.Name)
 	default:
-		log.Warnf(text+"; so it is with most pods: the daemon lacks CAP_SYS_PTRACE (processIO=true of the chart, deploy/systemd/process-io.conf of the unit)", e.Name)
+		log.Warnf(text+"; so it is with most pods: the daemon needs CAP_SYS_PTRACE (processIO=true of the chart, deploy/systemd/process-io.conf of the unit)", e.Name)
 	}
 }

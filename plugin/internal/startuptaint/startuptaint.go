@@ -74,7 +74,7 @@ func (t Remover) remove(ctx context.Context, faults *faultlog.Log) (done bool) {
 	}
 	if fault == "" {
 		faults.Changed("")
-	} else if faults.Changed(fault + ": " + err.Error()) {
+	} else if faults.Changed(fault + string(apierrors.ReasonForError(err))) {
 		log.WithError(err).Warn(fault)
 	}
 	return err == nil
