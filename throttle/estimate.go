@@ -51,7 +51,7 @@ import (
 // a place. While the next token comes only after T, there is no place. In a jam there are places for what loans will allow
 // within half a minute, and in any case for the slots that the starts of other flows leave to that of the pod. Bounds on the
 // starts of a group allow what the same estimate promises, and its own groups one pod more if a start of theirs is expected
-// to end in T/2, or if a loan is near. While a group has no claims, nobody knows when it will: then one pod of it may be
+// to end in T/2, each taking as long as the mean of its kind, or if a loan is near. While a group has no claims, nobody knows when it will: then one pod of it may be
 // there, unless the pod waits on where it is ([WaitsOn]). A container that ran before may come beside the starts of its groups
 // in any case.
 //
@@ -161,6 +161,7 @@ type forecast struct {
 	now      time.Time
 	history  *history
 	surely   bool          // starts take as long as is nearly certain, not as long as is expected
+	byKind   bool          // a start takes as long as is expected of its kind
 	expected time.Duration // how long a start is expected to take
 	timeout  time.Duration // after that, a start holds no slot
 	slots    soonest       // when each slot is free, from now, or nil if nothing limits the starts
@@ -271,7 +272,10 @@ func (f *forecast) outgrown(t *Ticket, than seen) bool {
 
 // takes returns how long a start of the ticket takes that begins later.
 func (f *forecast) takes(t *Ticket) time.Duration {
-	if !f.surely {
+	switch {
+	case f.byKind:
+		return f.expectedOf(t)
+	case !f.surely:
 		return f.expected
 	}
 	kind, seen := f.history.of(t.profile.Kind)
@@ -387,27 +391,29 @@ func (f *forecast) startsOf(within time.Duration, t *Ticket, b *bound) int {
 	return f.starts(within, t, taken, int(slots))
 }
 
-// lendsSoon reports whether half of the time has passed until a loan of the bound, as for a node in lentSoon.
-func (d *admission) lendsSoon(now time.Time, b *bound) bool {
-	after, jam := d.settings.NoProgressAfter, b.jam()
-	return after > 0 && !jam.IsZero() && now.Sub(jam) >= after/2
+// lendsSoon reports whether half of the time has passed until a loan of the bound, as for a node in lentSoon, and the loan comes
+// in half of the time that a process can wait.
+func (d *admission) lendsSoon(now time.Time, waitable time.Duration, b *bound) bool {
+	after := d.settings.NoProgressAfter
+	due := b.loan.due(b.jam(), after)
+	return !due.IsZero() && due.Sub(now) <= min(after, waitable)/2
 }
 
-// ofBound returns the forecast of starts that take as long as those under way of a bound: as the mean of their kinds if that
-// is longer than what is expected of all, and until the timeout if none of their kind has ended in this herd.
-func (f forecast) ofBound(b *bound) *forecast {
-	if f.history.known == 0 {
-		f.expected = f.timeout
+// expectedOf returns how long a start of the ticket's kind is expected to take: the mean of its kind. If none of the kind has
+// ended in this herd, it is what one start of a hundred exceeds if kinds are of log-normal durations, as for a promise; without
+// a kind it is what is expected of all.
+func (f *forecast) expectedOf(t *Ticket) time.Duration {
+	kind, seen := f.history.of(t.profile.Kind)
+	switch {
+	case seen.starts == 0:
+		return f.timeout
+	case kind != "":
+		return seen.sum / seen.starts
+	case t.profile.Kind == "":
+		return f.expected
 	}
-	for _, t := range b.group.starting {
-		switch kind, seen := f.history.of(t.profile.Kind); {
-		case kind != "":
-			f.expected = max(f.expected, seen.sum/seen.starts)
-		case t.profile.Kind != "":
-			f.expected = f.timeout
-		}
-	}
-	return &f
+	n := f.history.known
+	return min(f.timeout, max(2*seen.longest, unlikely*seen.sum/seen.starts/time.Duration(n*(n+1))))
 }
 
 // asksFor reports whether the pod asks for a bound.
@@ -417,8 +423,8 @@ func (p *pod) asksFor(b *bound) bool {
 
 // allowOneMore makes the bounds on starts of the ticket's own groups allow it beside the starts under way, where no more is
 // sure:
-//   - if the ticket was promised this;
-//   - if a slot of the group is expected to be free in half of the time, see ofBound;
+//   - if the ticket was promised this, until a container of it is made: to refuse that is no crash;
+//   - if a slot of the group is expected to be free in half of the time;
 //   - if a pod with a process gets a loan soon, because the starts under way make no progress;
 //   - without claims, because nobody knows when they come; but not for a pod that is not refused;
 //   - for a container that ran before, and without claims for any number of these.
@@ -432,7 +438,7 @@ func (d *admission) allowOneMore(s scan, expected *forecast, t *Ticket, promised
 		case b.reason == reasons.PolicyRunning || b.limit == anyNumber:
 		case claimless && late:
 			s.of(b).allows = anyNumber
-		case late, promised, claimless && t.refusal != WaitsOn, d.lendsSoon(expected.now, b), expected.ofBound(b).startsOf(waitable/2, t, b) > 0:
+		case late, promised, claimless && t.refusal != WaitsOn, d.lendsSoon(expected.now, waitable, b), expected.startsOf(waitable/2, t, b) > 0:
 			s.of(b).allows = max(s.of(b).allows, b.used+a.amount)
 		}
 	}

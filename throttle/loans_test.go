@@ -420,8 +420,17 @@ func TestAPodComesForALoanOfItsGroup(t *testing.T) {
 	n.l.Lookup("hangs").SetStalled(n.now, time.Time{})
 	n.pass(5 * time.Second)
 	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted, "it asks for its sandbox, and was promised a place")
+	require.False(t, next.TryStart(n.now).Admitted)
+	require.False(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted, "its first container can be refused without a crash")
 	n.stall("hangs")
 	next.Wait(n.now)
 	n.pass(10 * time.Second)
 	n.requireState("next", Starting, reasons.SlotLent)
+
+	n = newNode(t, Settings{NoProgressAfter: -1})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	n.grouped("hangs", in(t1, nil))
+	n.stall("hangs")
+	n.pass(time.Minute)
+	require.False(t, n.l.Join(n.now, Request{UID: "next", Groups: in(t1, nil)}).Reserve(n.now, waitable, WaitsOn).Admitted, "no loan comes")
 }

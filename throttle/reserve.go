@@ -65,6 +65,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	var expected *forecast
 	if len(t.pod.asks) > 0 {
 		expected = d.forecast(now, false, 0)
+		expected.byKind = true
 	}
 	if late {
 		waitable /= 2 // what is expected may be wrong
@@ -74,7 +75,7 @@ func (d *admission) gateHolds(now time.Time, t *Ticket, waitable time.Duration) 
 	for _, g := range d.queue.groups.all {
 		f.allowForecast(s, waitable, t, g)
 	}
-	d.allowOneMore(s, expected, t, promised, waitable)
+	d.allowOneMore(s, expected, t, promised && !t.pulled, waitable)
 	include := func(o *Ticket) bool {
 		switch {
 		case o == t || o.occupies(now):

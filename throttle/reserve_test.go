@@ -500,20 +500,26 @@ func TestNoPodOfAGroupWaitsInTheGateInVain(t *testing.T) {
 		claims time.Duration // between two slots of the cluster, each of which is there for 20 s or until it is used
 		room   time.Duration
 		others int           // pods of no group that start one after the other, in 5 s each
+		apart  bool          // each pod is of a kind of its own
 		most   time.Duration // for each pod
 	}{
 		"long starts":              {works: 150 * time.Second, limits: oneAtATime, most: 155 * time.Second},
 		"beside short ones":        {works: 150 * time.Second, limits: oneAtATime, others: 360, most: 165 * time.Second},
 		"long starts, in the room": {works: 150 * time.Second, limits: oneAtATime, room: time.Second, most: 152 * time.Second},
 		"short starts":             {works: 15 * time.Second, limits: oneAtATime, most: 16 * time.Second},
+		"each of its own kind":     {works: 15 * time.Second, limits: oneAtATime, apart: true, most: 18500 * time.Millisecond},
 		"claims":                   {works: 15 * time.Second, limits: claimed, claims: 80 * time.Second, most: 80 * time.Second},
 		"rare claims, in the room": {works: 15 * time.Second, limits: claimed, claims: 400 * time.Second, room: time.Second, most: 400 * time.Second},
 	} {
 		k := newKubelet(t, 1, Settings{MaxWait: 24 * time.Hour})
 		k.room = c.room
 		k.l.SetPolicies(t0, map[string]GroupLimits{"t1": c.limits})
-		for range herd {
-			k.create(0, &simPod{groups: in(t1, nil), works: c.works, kind: "long"})
+		for i := range herd {
+			kind := "long"
+			if c.apart {
+				kind = fmt.Sprint("kind-", i)
+			}
+			k.create(0, &simPod{groups: in(t1, nil), works: c.works, kind: kind})
 		}
 		for i := range c.others {
 			k.create(time.Duration(i)*5*time.Second, &simPod{works: 5 * time.Second, kind: "short"})

@@ -176,8 +176,10 @@ func (t *Ticket) heldBy(at position, node Held) Held {
 		return at.held
 	case !node.none():
 		return node
-	case at.present > 0 || t.waits():
+	case at.present > 0:
 		return Held{Reason: reasons.Queued, Measured: float64(at.present)}
+	case t.waits():
+		return Held{Reason: reasons.Queued, Measured: float64(at.ahead)}
 	default:
 		return Held{Reason: reasons.NotPresent}
 	}
