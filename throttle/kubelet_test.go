@@ -43,7 +43,7 @@ type simPod struct {
 	flow    string
 	prio    int32
 	works   time.Duration // how long it uses CPU, from its admission
-	needs   *simPod       // the pod that must be ready before this one; nil: none
+	needs   *simPod       // the pod that must be ready before this one, if any
 	groups  []Membership
 	kind    string   // of its start
 	backOff *backOff // nil: no container of the pod ran before

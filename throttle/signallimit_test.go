@@ -250,11 +250,16 @@ func TestAnExemptStartOwesAlsoWithoutASlot(t *testing.T) {
 	n.requireState("waits", Starting, reasons.WithinLimits)
 }
 
+// Limits on a signal without and with an increment.
+var (
+	pressureLimit = SignalLimits{SignalMemoryPressure: {Max: 60}}
+	cpuLimit      = SignalLimits{SignalCPU: {Max: 80, Increment: 25}}
+)
+
 // While no limit on a signal holds a start, the free slots have places: pods must not wait for each other's images on an idle
 // node. Where a limit was closed a moment ago, there is one place until it is known how many it admits.
 func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
 	t.Parallel()
-	pressure, cpu := SignalLimits{SignalMemoryPressure: {Max: 60}}, SignalLimits{SignalCPU: {Max: 80, Increment: 25}}
 	for name, c := range map[string]struct {
 		settings  Settings
 		signal    Signal
@@ -262,12 +267,12 @@ func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
 		openSince time.Duration // 0: it never was closed
 		want      int
 	}{
-		"no increment":              {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, 0, 3},
-		"two increments are left":   {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 40, 0, 2},
-		"for a short time":          {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, staysOpen - time.Second, 1},
-		"again for a while":         {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, staysOpen, 3},
-		"closed":                    {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 70, 0, 1},
-		"no limit but the signal's": {Settings{Signals: pressure}, SignalMemoryPressure, 10, 0, 1},
+		"no increment":              {Settings{MaxConcurrent: 3, Signals: pressureLimit}, SignalMemoryPressure, 10, 0, 3},
+		"two increments are left":   {Settings{MaxConcurrent: 3, Signals: cpuLimit}, SignalCPU, 40, 0, 2},
+		"for a short time":          {Settings{MaxConcurrent: 3, Signals: pressureLimit}, SignalMemoryPressure, 10, staysOpen - time.Second, 1},
+		"again for a while":         {Settings{MaxConcurrent: 3, Signals: pressureLimit}, SignalMemoryPressure, 10, staysOpen, 3},
+		"closed":                    {Settings{MaxConcurrent: 3, Signals: pressureLimit}, SignalMemoryPressure, 70, 0, 1},
+		"no limit but the signal's": {Settings{Signals: pressureLimit}, SignalMemoryPressure, 10, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := testNode(t, c.settings)
@@ -285,18 +290,17 @@ func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
 // turn is far.
 func TestPodsThatSignalsAllowAtOnceHaveTheirTurnAtOnce(t *testing.T) {
 	t.Parallel()
-	pressure, cpu := SignalLimits{SignalMemoryPressure: {Max: 60}}, SignalLimits{SignalCPU: {Max: 80, Increment: 25}}
 	for name, c := range map[string]struct {
 		settings Settings
 		signal   Signal
 		value    float64
 		want     []float64 // seconds from now, of four pods that come
 	}{
-		"no increment":             {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 10, []float64{0, 0, 0, 15}},
-		"one increment is left":    {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 60, []float64{0, 15, 30, 45}},
-		"two increments are left":  {Settings{MaxConcurrent: 3, Signals: cpu}, SignalCPU, 40, []float64{0, 0, 15, 30}},
-		"closed":                   {Settings{MaxConcurrent: 3, Signals: pressure}, SignalMemoryPressure, 70, []float64{15, 30, 45, 60}},
-		"the rate is slower, open": {Settings{MaxConcurrent: 3, Signals: pressure, FillEvery: time.Minute}, SignalMemoryPressure, 10, []float64{0, 60, 120, 180}},
+		"no increment":             {Settings{MaxConcurrent: 3, Signals: pressureLimit}, SignalMemoryPressure, 10, []float64{0, 0, 0, 15}},
+		"one increment is left":    {Settings{MaxConcurrent: 3, Signals: cpuLimit}, SignalCPU, 60, []float64{0, 15, 30, 45}},
+		"two increments are left":  {Settings{MaxConcurrent: 3, Signals: cpuLimit}, SignalCPU, 40, []float64{0, 0, 15, 30}},
+		"closed":                   {Settings{MaxConcurrent: 3, Signals: pressureLimit}, SignalMemoryPressure, 70, []float64{15, 30, 45, 60}},
+		"the rate is slower, open": {Settings{MaxConcurrent: 3, Signals: pressureLimit, FillEvery: time.Minute}, SignalMemoryPressure, 10, []float64{0, 60, 120, 180}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := testNode(t, c.settings)
