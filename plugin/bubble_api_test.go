@@ -96,7 +96,7 @@ func (s *podStore) put(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 	return stored
 }
 
-// remove removes a pod of which nothing is left.
+// remove removes a pod that has nothing left on the node.
 func (s *podStore) remove(pod *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

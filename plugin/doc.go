@@ -1,5 +1,5 @@
 // Package plugin is the daemon: a containerd NRI plugin that paces the pods that start on its node. It connects the
-// packages below, each of which can be read alone. A package imports only packages further down this list, which the
+// packages below. Each can be read alone. A package imports only packages further down this list, which the
 // linter checks:
 //
 //	plugin                  one file for each part of [Daemon.Run]; wire.go makes what it runs, handlers.go passes the runtime's calls on

@@ -47,7 +47,7 @@ type node struct {
 	tune    func(*tuning)
 	rt      *runtimetest.Runtime
 	pods    *knownPods
-	// stopping is the source of the pods that are being stopped; nil: none.
+	// stopping is the source of the pods that are being stopped; nil if there is none.
 	stopping nri.StopSource
 	kept     sync.WaitGroup
 

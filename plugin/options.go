@@ -39,7 +39,7 @@ type Options struct {
 	// ContainerdState is the folder `state` of containerd's configuration, for the sizes of the pods and containers that
 	// the runtime lists to a plugin. If it is empty, they are not known before the daemon registers.
 	ContainerdState string
-	// InPod reports whether the daemon runs in a container of containerd, of which ContainerdState must know.
+	// InPod reports whether the daemon runs in a container of containerd. ContainerdState must hold that container.
 	InPod bool
 	// RefuseLargeEnvironments makes the daemon refuse sandboxes and containers with more than 256 KiB of environment and
 	// other settings.

@@ -132,8 +132,8 @@ func TestTheAdaptiveLimitCountsThePodsThatCouldStart(t *testing.T) {
 	require.Equal(t, []any{n.now, false, time.Duration(0)}, []any{sample.At, sample.CPUKnown, sample.Window})
 }
 
-// What starts got of the CPUs and waited for is summed up. Exempt starts do not count, nor those of which it is not known
-// how long they waited.
+// What starts got of the CPUs and waited for is summed up. Exempt starts do not count, nor those whose time of
+// waiting is not known.
 func TestTheAdaptiveLimitKnowsHowLongStartsWaitForCPUs(t *testing.T) {
 	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 4}, StartTimeout: time.Hour})
 	n.joinAndWait("idles", "burns", "unknown")

@@ -57,8 +57,8 @@ func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 	}
 }
 
-// The same with a group of which one pod starts at a time, and never becomes ready. A hundred pods of it cost hardly
-// more than two, of which one passes the bound at its deadline.
+// The same with a group that starts one pod at a time, which never becomes ready. A hundred pods of it cost hardly
+// more than two, when one of them passes the bound at its deadline.
 func TestAGroupThatStartsOneAtATimeCostsAHerdLittle(t *testing.T) {
 	t.Parallel()
 	const seeds = 10

@@ -46,7 +46,7 @@ type simPod struct {
 	needs   *simPod       // the pod that must be ready before this one, if any
 	groups  []Membership
 	kind    string   // of its start
-	backOff *backOff // nil: no container of the pod ran before
+	backOff *backOff // nil if no container of the pod ran before
 	waiting bool     // in the gate
 	began   time.Time
 	ended   time.Time

@@ -12,7 +12,7 @@ import (
 // herdOf returns how long each pod of a herd works, and its kind.
 type herdOf func(k *kubelet, i, pods int, cost time.Duration) (works time.Duration, kind string)
 
-// herds are those of which no place in the gate may run out. A cost is that of the shortest of their starts.
+// herds are herds in which no place in the gate may run out. cost is what the shortest of their starts costs.
 var herds = map[string]herdOf{
 	"equal": func(k *kubelet, _, _ int, cost time.Duration) (time.Duration, string) {
 		return k.between(cost*8/10, cost*12/10), "a"
@@ -107,7 +107,7 @@ func longStarts(t *testing.T, room bool, name string, cost time.Duration, of her
 	return sum
 }
 
-// Starts of five minutes, of which half take longer than startTimeout, in a herd that takes far longer than maxWait. What
+// Starts of five minutes, and half take longer than startTimeout, in a herd that takes far longer than maxWait. What
 // ends first: from maxWait on, one start at a time is over the limit; a start that outlasts startTimeout gives up its slot,
 // and goes on. No place in the gate runs out. With a longer maxWait and startTimeout, the limit holds.
 func TestFortyStartsOfFiveMinutes(t *testing.T) {

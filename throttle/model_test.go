@@ -445,7 +445,7 @@ func (o *oracle) load(namespace string) (n int) {
 	return n
 }
 
-// judgeUrgency judges the order of the overdue pods, which is that of the queue. Every second time, the pod that was
+// judgeUrgency judges whether the overdue pods keep the order of the queue. Every second time, the pod that was
 // overdue first goes first.
 func (o *oracle) judgeUrgency(p *modelPod) {
 	for _, other := range o.in(throttle.Waiting) {

@@ -497,7 +497,7 @@ func TestNoPodOfAGroupWaitsInTheGateInVain(t *testing.T) {
 	for name, c := range map[string]struct {
 		works  time.Duration
 		limits GroupLimits
-		claims time.Duration // between two slots of the cluster, each of which is there for 20 s or until it is used
+		claims time.Duration // between two slots of the cluster; each is there for 20 s or until it is used
 		room   time.Duration
 		others int           // pods of no group that start one after the other, in 5 s each
 		apart  bool          // each pod is of a kind of its own

@@ -39,7 +39,7 @@ type server struct {
 
 	mu      sync.Mutex
 	pods    []corev1.Pod
-	err     error // of each request; nil: it answers
+	err     error // of each request; nil if it answers
 	newest  int   // the version of the newest object
 	asked   []metav1.ListOptions
 	watches []*watch.FakeWatcher

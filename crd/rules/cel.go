@@ -238,7 +238,7 @@ func (s *scope) elements(e expression) []any {
 	return elements
 }
 
-// functions have the values of their arguments, none of which is noValue. What a method is called on comes first.
+// functions have the values of their arguments, and none is noValue. What a method is called on comes first.
 var functions = map[string]func(v []any) any{
 	"?": func(v []any) any { return cmp.Or(v[1:]...) },
 	".": func(v []any) any {

@@ -123,7 +123,7 @@ type PacemakerConfigSpec struct {
 	// startAfter lists pods of the node that others wait for, like those of the CNI agent: after
 	// a boot, a pod that is not exempt starts only once a pod of each entry is ready on its node,
 	// or has had its time. maxWait does not apply to this wait. The pods listed here must be
-	// exempt: otherwise they wait for themselves. At most 16, of which no two name the same pods.
+	// exempt: otherwise they wait for themselves. At most 16, and no two name the same pods.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

@@ -9,7 +9,7 @@ import (
 type recipe struct {
 	// packages are the programs' packages, relative to the module's root.
 	packages []string
-	// tests are packages of which `go test -c` makes a program, named like the package with .test.
+	// tests are packages that `go test -c` makes a program of, named like the package with .test.
 	tests []string
 	// rename maps the last element of a package's path to another file name for its program.
 	rename map[string]string

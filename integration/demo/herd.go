@@ -30,7 +30,7 @@ const (
 	podsPerCPU = 6
 )
 
-// NewHerd returns the herd for these CPUs, of which there must be at least one.
+// NewHerd returns the herd for these CPUs. There must be at least one.
 func NewHerd(cpus []int) Herd {
 	pods := max(leastPods, podsPerCPU*len(cpus))
 	return Herd{

@@ -29,8 +29,8 @@ const (
 	silentAddress  = "127.0.0.1:5001"
 	// hostileLimit is the limit of starts. What of it hangs is lent to the herd after noProgressAfter.
 	hostileLimit = 4
-	// tolerableHostile bounds how much longer a herd takes beside the hostile namespace, of which kubelet and containerd take
-	// a sixth of two CPUs (1.30; by refusal, without the waiting room, a fifth: 1.57).
+	// tolerableHostile bounds how much longer a herd takes beside the hostile namespace, whose pods cost
+	// kubelet and containerd a sixth of two CPUs (1.30; by refusal, without the waiting room, a fifth: 1.57).
 	tolerableHostile = 1.5
 )
 

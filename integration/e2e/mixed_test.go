@@ -29,7 +29,7 @@ const mostMixedTime = 10 * time.Minute
 // mixedCPU is what each pod of a mixed herd burns, in CPU-seconds.
 const mixedCPU = 0.3
 
-// A mixed herd has eight kinds of pods with a network of their own, of which these are the numbers in a whole one, and
+// A mixed herd has eight kinds of pods with a network of their own, a whole one in these numbers, and
 // pods that the waiting room does not hold: some in the host's network, a static one and exempt ones.
 var mixedKinds = []mixedKind{
 	{"plain", 30, mixedCPU, nil},

@@ -28,7 +28,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// The address of the node's slow registry. It serves images herd-0, herd-1 and so on, each of which
+// The address of the node's slow registry. It serves images herd-0, herd-1 and so on, and each
 // takes at least layerTakes to pull.
 const (
 	registryAddress = "127.0.0.1:5000"

@@ -164,7 +164,7 @@ func warnings(t *testing.T, ns string) (all []string) {
 const roomLimit = 2
 
 // fillRoom fills the slots with pods that are slow until the latch is released. Then it creates
-// count pods with create, most of which wait in the room. It returns their order, and how many wait
+// count pods with create, and most of them wait in the room. It returns their order, and how many wait
 // in the room. holds says how the latch holds the slow pods; nil means until they are ready.
 func fillRoom(t *testing.T, d *daemon, ns string, count int, create func(), holds func(latch) shape) (slow latch, order []string, room int) {
 	t.Helper()

@@ -197,7 +197,7 @@ func mostStarting(t *testing.T, all []life) int {
 	return mostOfStarted(all)
 }
 
-// mostOfStarted is mostStarting for pods of which some have not started.
+// mostOfStarted is mostStarting for pods, some not started.
 func mostOfStarted(all []life) (most int) {
 	type edge struct {
 		at   time.Time

@@ -93,7 +93,7 @@ func (c *Cluster) RestartKubelet(ctx context.Context, change func(config map[str
 }
 
 // writeKubeletConfig writes the kubelet's configuration: kubelet's defaults, with the settings that
-// keep it within the run's folder, cgroup and network, and with the changes, of which a later one
+// keep it within the run's folder, cgroup and network, and with the changes. A later change
 // wins. Changes may be nil.
 func (c *Cluster) writeKubeletConfig(root string, changes ...func(config map[string]any)) (string, error) {
 	resolv := filepath.Join(root, "resolv.conf")

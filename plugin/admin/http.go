@@ -19,7 +19,7 @@ import (
 const (
 	maxScrapes = 4 // concurrent requests of /metrics
 	maxPages   = 8 // concurrent requests of /status.json
-	maxWhys    = 4 // concurrent questions about a pod at the socket for all users, each of which makes a whole status
+	maxWhys    = 4 // concurrent questions about a pod at the socket for all users; each makes a whole status
 )
 
 // aliveTimeout is how long a liveness request waits for the daemon. It is long because a restart does not help a

@@ -33,7 +33,7 @@ type fakeAPI struct {
 	kube.Leases // the methods that are missing here are not called
 
 	mu      sync.Mutex
-	away    error  // returned by every call; nil: the calls work
+	away    error  // returned by every call; nil if the calls work
 	denied  string // the holder that may create no Lease
 	delay   time.Duration
 	version uint64

@@ -22,7 +22,7 @@ import (
 )
 
 // simCluster has nodes with real claimers, limiters that know one group, and an API server that answers late, from
-// old memory, or not at all. Its time is that of synctest.
+// old memory, or not at all. It takes its time from synctest.
 type simCluster struct {
 	t     *testing.T
 	api   *fakeAPI

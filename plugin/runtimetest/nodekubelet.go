@@ -54,7 +54,7 @@ type KubeletOptions struct {
 	Seed uint64
 	// Program returns what a container does. run counts its processes, from 0.
 	Program func(pod *corev1.Pod, container string, run int) Program
-	// Report gets each new status of a pod, and Gone a deleted pod of which nothing is left. They must not change the pod
+	// Report gets each new status of a pod, and Gone a deleted pod that has nothing left. They must not change the pod
 	// or call the Kubelet, and must not block.
 	Report, Gone func(*corev1.Pod)
 	// Seen gets what happens to a pod, in words that do not change between versions. It must not block.

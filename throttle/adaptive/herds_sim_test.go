@@ -135,7 +135,7 @@ func everyRun(t *testing.T, s nodesim.Scenario, seed uint64) (all [runs]nodesim.
 	return all
 }
 
-// mislead gives a table of which 15 % of the entries are wrong by a factor of five.
+// mislead gives a table whose entries are wrong by a factor of five, 15 % of them.
 func mislead(t *testing.T, table *costs.Table, seed uint64) *costs.Table {
 	t.Helper()
 	data, err := table.Encode(costs.Machine{})

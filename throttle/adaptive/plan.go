@@ -247,7 +247,7 @@ func (p *plan) holds(s Start, one demand, slots int) (why string) {
 	return why
 }
 
-// holdsUnknown returns why a start of a kind of which nothing is known must wait.
+// holdsUnknown returns why a start of an unknown kind must wait.
 func (p *plan) holdsUnknown(s Start, k *kind, slots int) (why string) {
 	switch {
 	case p.held != "" || slots >= p.Limit():

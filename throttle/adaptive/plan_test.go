@@ -332,7 +332,7 @@ func TestWhatDisksServedIsForgottenAMinuteAfterTheHerd(t *testing.T) {
 	assert.Zero(t, c.disk.serves())
 }
 
-// Others read beside those of which it was learned how long they read.
+// Others read beside those whose reading time was learned.
 func TestAReaderThatWasSlowIsTakenToReadAsItsProbeLeavesItTimeFor(t *testing.T) {
 	t.Parallel()
 	read := reading(22, 500e6)

@@ -19,8 +19,8 @@ type chart struct {
 	Ticks             []tick
 	AxisAt            float64
 	Ideal             tick
-	AllReady          *tick // nil: some pods were not ready
-	Stopped           *tick // nil: the run ended by itself
+	AllReady          *tick // nil if some pods were not ready
+	Stopped           *tick // nil if the run ended by itself
 }
 
 // row is one pod.

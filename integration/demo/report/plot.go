@@ -14,7 +14,7 @@ type plot struct {
 	Top, Bottom float64
 	Area        string // SVG path
 	Ticks       []tick // ticks of the vertical axis
-	Limit       *tick  // nil: none
+	Limit       *tick  // nil if there is none
 	Note        string // text in place of a missing line
 }
 

@@ -13,7 +13,7 @@ type Run struct {
 	Limit int
 	// Length is how long the herd was watched.
 	Length time.Duration
-	// Pods are in the order of their requests, all of which came at time zero.
+	// Pods are in the order of their requests, which all came at time zero.
 	Pods []Pod
 	// Pressure is the kernel's CPU pressure in consecutive windows. If it is empty, NoPressure says
 	// why.

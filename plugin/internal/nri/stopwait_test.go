@@ -20,7 +20,7 @@ type apiServer struct {
 	away     bool            // it cannot be asked
 	pods     map[string]bool // that it has, by UID
 	asked    map[string]bool // which pods have a container, as Stopping was told last
-	// stops says when the stop that takes longest ends; nil: no pod is being stopped.
+	// stops says when the stop that takes longest ends; nil if no pod is being stopped.
 	stops func(now time.Time) (end time.Time, is bool)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// node is a node of which only the load average can be measured, in a bubble of synctest. A pod starts there, so it is
+// node is a node whose load average alone can be measured, in a bubble of synctest. A pod starts there, so it is
 // sampled every half second.
 type node struct {
 	*Monitor
@@ -75,7 +75,7 @@ func (n *node) Node(kind, reason, message string) {
 
 func (n *node) path() string { return filepath.Join(n.proc, "loadavg") }
 
-// load sets the load average, of which the monitor never reads a part.
+// load sets the load average. The monitor never reads a part of it.
 func (n *node) load(load string) {
 	require.NoError(n.t, os.WriteFile(n.path()+".new", []byte(load+" 1.00 1.00 1/100 1\n"), 0o600))
 	require.NoError(n.t, os.Rename(n.path()+".new", n.path()))

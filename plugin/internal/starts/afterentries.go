@@ -13,7 +13,7 @@ import (
 // afterPods are the part of the ledger about the pods that others wait for.
 type afterPods struct {
 	entries []*afterEntry
-	ready   map[string]bool // the texts of all entries of which a pod was ready once, also of those that are not in force now
+	ready   map[string]bool // the texts of all entries that had a ready pod once, also of those that are not in force now
 	node    string          // the UID of the Node object; empty if it is not known yet
 	paces   bool            // this daemon paces pods, so what it sees counts
 }

@@ -79,7 +79,7 @@ func TestATryThatEndedHoldsNoSlot(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct {
-		before func(p *testPod) // begins the start; nil: nothing is before its app
+		before func(p *testPod) // begins the start; nil if nothing is before its app
 		ends   func(p *testPod)
 		holds  bool // the start goes on
 	}{

@@ -34,7 +34,7 @@ type ledger struct {
 // effects are what a decision causes elsewhere, once the lock is free.
 type effects struct {
 	reports   []observe.Event
-	forgotten []string   // UIDs of pods of which nothing is left
+	forgotten []string   // UIDs of pods that have nothing left here
 	ready     *ReadyOnce // to be kept for the next daemon; nil if nothing is new
 	wakes     bool       // the loop is to do a round
 }

@@ -161,7 +161,7 @@ func (s *Starts) advance(now time.Time) (next time.Time) {
 }
 
 // settle does what a round does for all pods. It keeps the tickets of pods with a sandbox, however long their images take
-// to pull, and of those that wait in the waiting room, and forgets pods of which nothing is left. It starts pods with a
+// to pull, and of those that wait in the waiting room, and forgets pods that have nothing left. It starts pods with a
 // process that waits as a last resort; one without asks again. It forecasts the turns, and returns when to do that again.
 func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[string]bool) (again time.Time) {
 	s.lock()

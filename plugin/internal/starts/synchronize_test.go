@@ -14,7 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// runsSince makes a container run since a moment, of which the node is not told.
+// runsSince makes a container run since a moment. The node is not told.
 func (p *testPod) runsSince(name string, since time.Time) *api.Container {
 	ctr := p.isMade(name)
 	ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, since.UnixNano()

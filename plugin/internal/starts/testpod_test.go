@@ -53,7 +53,7 @@ func (p *testPod) runs() *testPod {
 	return p
 }
 
-// isMade makes a container of which the node is not told.
+// isMade makes a container. The node is not told.
 func (p *testPod) isMade(name string) *api.Container {
 	ctr := &api.Container{Id: p.id(), Name: name, PodSandboxId: p.sandbox.GetId(), Pid: 7}
 	p.latest[name] = ctr

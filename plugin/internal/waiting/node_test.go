@@ -76,7 +76,7 @@ func gateUse(use GateUse) func(*Options) { return func(o *Options) { o.Gate.Use 
 // refuseAt sets --refuse-at.
 func refuseAt(at RefuseAt) func(*Options) { return func(o *Options) { o.RefuseAt = at } }
 
-// configure puts a configuration in force, of which the settings are the limits.
+// configure puts a configuration with these limits in force.
 func (n *node) configure(spec string, settings throttle.Settings) {
 	n.t.Helper()
 	parsed, err := crd.Parse([]byte("apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: test}\n" + spec))

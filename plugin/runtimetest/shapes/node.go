@@ -19,7 +19,7 @@ const (
 )
 
 // DrawNode returns a shape of a seed that a real node of two cores bears: of some two dozen pods, that get ready within
-// seconds, while its parts are killed. It has nothing of which a node has no second one: no clock that is set, no other
+// seconds, while its parts are killed. It has nothing that a node has but once: no clock that is set, no other
 // kubelet's time-outs, no images that take long, no load. A start that does nothing never lends its slot, as on a node
 // with so few CPUs others may hold a pod up at any time.
 func DrawNode(seed uint64) *Shape {
