@@ -78,8 +78,8 @@ type SourceOptions struct {
 	// OnPolicies is called like OnChange with the StartPolicies in force. It must not change them.
 	OnPolicies func([]*v1alpha1.StartPolicy)
 	// OnNode is called with this node's Node object when it is first seen, after each change, and after each new list
-	// even without a change. The object has only its name, UID, version, time of creation, labels, taints and conditions. OnNode must not change
-	// it.
+	// even without a change. The object has only its name, UID, version, time of creation, labels, taints and conditions.
+	// OnNode must not change it.
 	OnNode func(*corev1.Node)
 	// OnPanic is called in the goroutine of every panic that Run catches, with the name of the part that panicked and
 	// what the panic is about, for the log. fields may be nil.

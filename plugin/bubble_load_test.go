@@ -149,8 +149,8 @@ func (j *judge) used(now time.Time) (cpus float64) {
 	return cpus
 }
 
-// The times of a signal: by when the daemon has surely measured what it is, and for how long a start may count that the signal
-// does not show yet.
+// The times of a signal: by when the daemon has surely measured what it is, and for how long a start may count that the
+// signal does not show yet.
 const (
 	measuredWithin = 15 * time.Second
 	shownWithin    = 15 * time.Second
@@ -201,8 +201,8 @@ type measured struct {
 	value float64
 }
 
-// judgeDebtLocked judges that a start begins only if the limit on a signal allows it beside what the starts before it add. Two
-// that were admitted within owesFor count for each other: the daemon measures over a longer time.
+// judgeDebtLocked judges that a start begins only if the limit on a signal allows it beside what the starts before it
+// add. Two that were admitted within owesFor count for each other: the daemon measures over a longer time.
 func (j *judge) judgeDebtLocked(p *podSeen, arrived time.Time, unpaced bool) {
 	const owesFor = 200 * time.Millisecond
 	now, l := time.Now(), j.inForce[len(j.inForce)-1].Limits
@@ -238,8 +238,8 @@ func (j *judge) signalOpenLocked(now time.Time) bool {
 	return j.inForce[len(j.inForce)-1].Most == 0 || !j.open.IsZero() && now.Sub(j.open) > measuredWithin
 }
 
-// judgeSignalLocked judges that a start begins only while the limit on a signal allows it, or, one at a time, after maxWait. It
-// reports whether it is over that limit.
+// judgeSignalLocked judges that a start begins only while the limit on a signal allows it, or, one at a time, after
+// maxWait. It reports whether it is over that limit.
 func (j *judge) judgeSignalLocked(p *podSeen, arrived time.Time, unpaced bool) (over bool) {
 	now, l := time.Now(), j.inForce[len(j.inForce)-1].Limits
 	if p.passed.IsZero() { // else it owes since it left the gate

@@ -71,7 +71,8 @@ type startSeen struct {
 // isApp reports whether a container of this name is an app container, and no init container or sidecar.
 func isApp(name string) bool { return strings.HasPrefix(name, "app") }
 
-// takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail, or got it so.
+// takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail, or
+// got it so.
 func (p *podSeen) takesSlotWithSandbox() bool {
 	return p.shape.Policy != corev1.RestartPolicyAlways || p.slotInRoom
 }
@@ -164,8 +165,8 @@ func (s *startSeen) runsNothing(now time.Time) bool {
 	return s.processes == 0 || s.processes == 1 && !s.initEnds.IsZero() && !now.Before(s.initEnds)
 }
 
-// inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell, and which a new daemon
-// does not know of, because it finds no container of them.
+// inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell, and which a
+// new daemon does not know of, because it finds no container of them.
 func (j *judge) inferLocked(now time.Time) {
 	const allRan = 8 * time.Second
 	for _, p := range j.pods {
@@ -207,8 +208,8 @@ func (j *judge) maybe(p *podSeen, now time.Time) bool {
 	return p.shape.TellsReady() || s.allRunning.IsZero() || now.Sub(j.counts(s.allRunning)) < j.most(s.allRunning, shapes.Limits.EffectiveSettleTime)+late
 }
 
-// doubts reports whether the daemon came after a time, and kubelet's times are by a clock that was set: no fault sets the daemon's,
-// which believes no time in its future.
+// doubts reports whether the daemon came after a time, and kubelet's times are by a clock that was set: no fault sets
+// the daemon's, which believes no time in its future.
 func (j *judge) doubts(began time.Time) bool {
 	return !j.faults[shapes.ClockIsSet].IsZero() && began.Before(j.switched)
 }

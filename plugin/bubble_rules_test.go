@@ -165,8 +165,8 @@ func (j *judge) judgeRateLocked(p *podSeen, unpaced bool) {
 	}
 }
 
-// judgeRunningLocked judges that a pod of the StartPolicy starts only if it may run beside the others: no deadline and no loan
-// exceeds that. A daemon that does not know a pod's labels, or found it running, counts it as far as it can.
+// judgeRunningLocked judges that a pod of the StartPolicy starts only if it may run beside the others: no deadline and
+// no loan exceeds that. A daemon that does not know a pod's labels, or found it running, counts it as far as it can.
 func (j *judge) judgeRunningLocked(p *podSeen, unpaced bool) {
 	now := time.Now()
 	if !p.shape.Grouped || unpaced || !j.informedLocked(now) || !j.inForce[len(j.inForce)-1].Enforced() {
@@ -217,8 +217,8 @@ func (j *judge) othersLocked(now time.Time) (n int) {
 	return n
 }
 
-// judgeOrderLocked judges whether a pod that waits in the gate should have been admitted instead of this one, which asked last
-// at a time, or left the gate then.
+// judgeOrderLocked judges whether a pod that waits in the gate should have been admitted instead of this one, which
+// asked last at a time, or left the gate then.
 func (j *judge) judgeOrderLocked(p *podSeen, asked time.Time) {
 	now := time.Now()
 	present := j.since(asked.Add(-time.Second))
@@ -270,8 +270,8 @@ func (j *judge) disorderLocked(passed *podSeen, rule, format string, args ...any
 	j.disorders = append(j.disorders, disorder{time.Now(), passed.gate, passed, rule, fmt.Sprintf(format, args...)})
 }
 
-// orderLocked complains of the pods that others were admitted before, unless they were admitted at the same moment: hooks leave
-// in any order then.
+// orderLocked complains of the pods that others were admitted before, unless they were admitted at the same moment:
+// hooks leave in any order then.
 func (j *judge) orderLocked(now time.Time) {
 	if len(j.disorders) == 0 || !now.After(j.disorders[0].at) {
 		return
@@ -393,16 +393,17 @@ func (j *judge) roomLocked(now time.Time, free int) {
 	}
 }
 
-// judgeTurnLocked judges that a pod which left the waiting room for its sandbox gets it: it has a slot, or a place in the gate.
+// judgeTurnLocked judges that a pod which left the waiting room for its sandbox gets it: it has a slot, or a place in
+// the gate.
 func (j *judge) judgeTurnLocked(p *podSeen, what runtimetest.Happening) {
 	if what == runtimetest.SandboxRefused && !p.left.IsZero() && p.deleted.IsZero() && j.informedLocked(p.left) && j.informedLocked(time.Now()) && len(j.since(p.left)) == 1 {
 		j.complainLocked(turnKept, "%s is refused, after %s in the room", p.shape.Name, time.Since(p.left))
 	}
 }
 
-// judgeSpanLocked judges how long all starts took together, where only slots and a rate hold them and nothing goes wrong: at most
-// a fifth more than if a pod had been there for each slot that became free, and each token. That counts from the last pod's
-// arrival, and the longest start may be the last.
+// judgeSpanLocked judges how long all starts took together, where only slots and a rate hold them and nothing goes
+// wrong: at most a fifth more than if a pod had been there for each slot that became free, and each token. That counts
+// from the last pod's arrival, and the longest start may be the last.
 func (j *judge) judgeSpanLocked() {
 	s, l := j.shape, j.shape.Limits
 	if len(s.Faults) > 0 || s.Running > 0 || s.Containerd != "" || !l.Enforced() || l.AdaptiveMin > 0 || l.Most > 0 {
@@ -437,8 +438,8 @@ func (j *judge) judgeSpanLocked() {
 	}
 }
 
-// judgeTokensLocked judges, where nothing but a rate holds pods, that no token waits for a pod of the waiting room that is let out
-// in time to pull its images.
+// judgeTokensLocked judges, where nothing but a rate holds pods, that no token waits for a pod of the waiting room that
+// is let out in time to pull its images.
 func (j *judge) judgeTokensLocked() {
 	const prepares, late = 18 * time.Second, time.Second
 	pods := slices.SortedFunc(maps.Values(j.pods), func(a, b *podSeen) int { return a.start.began.Compare(b.start.began) })

@@ -87,8 +87,8 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 // Run paces pods until ctx ends, and then returns nil. It blocks. Call it once. While another daemon uses the same run
 // folder, this one stands by, and takes over when the other ends. If the daemon's DaemonSet was removed or does not
 // select the node, Run removes the daemon's files from the host before it returns; if only the waiting room was
-// switched off, or has other folders now, the files of that. It returns an error if this fails. It returns an error early if the run folder
-// cannot be locked, or if one of the sockets in it cannot be served.
+// switched off, or has other folders now, the files of that. It returns an error if this fails. It returns an error
+// early if the run folder cannot be locked, or if one of the sockets in it cannot be served.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if d.cluster != nil {

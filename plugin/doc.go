@@ -63,7 +63,8 @@
 //
 // This is the mode Enforce. In Shadow, pods start at once, while their tickets wait and take slots as if the pods had. In
 // Disabled, there is no limit. All waits end ([starts.Ends]) with the mode, when the node shuts down or, in the gate, is
-// short of memory, disk or process IDs. While pods wait for others, by startAfter, the loop pauses all starts ([throttle.Pause]).
+// short of memory, disk or process IDs. While pods wait for others, by startAfter, the loop pauses all starts
+// ([throttle.Pause]).
 //
 // If the daemon dies while hooks wait, each asks again until another daemon answers, and leaves by itself when its last
 // forecast turn is over. The next daemon finds what exists ([starts.Starts.Synchronize]), and freezes admissions

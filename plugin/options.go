@@ -51,7 +51,8 @@ type Options struct {
 	// user may open the folder.
 	RunDir string
 	// StateDir holds what outlives the daemon: the last good configuration and policies, and what starts took, which the
-	// daemon learns with an API server, and whether the runtime ended when the daemon registered. If it is empty, the daemon keeps nothing.
+	// daemon learns with an API server, and whether the runtime ended when the daemon registered. If it is empty, the
+	// daemon keeps nothing.
 	StateDir string
 	// GatePath is the absolute path of the hook's program on the host. If it is empty, there is no gate.
 	GatePath string

@@ -21,8 +21,8 @@ import (
 //
 // MaxWait limits the wait of every pod that has a waiter and that no bound of Running holds. A
 // pod that becomes overdue after k others starts at most 2(k+1) StartTimeouts after its
-// MaxWait, or as many times of a token if these are longer: all starts under way end within one StartTimeout of the start of an overdue pod.
-// Then none is over the limit and the queue has had its slot, so the next overdue pod starts.
+// MaxWait, or as many times of a token if these are longer: all starts under way end within one StartTimeout of the
+// start of an overdue pod. Then none is over the limit and the queue has had its slot, so the next overdue pod starts.
 // Every second of these is the one that is overdue for longest, and pods that become overdue
 // later do not come before it. (TestMaxWaitBoundsTheWaitOfEveryPod: at most 1.7(k+1), with
 // tenants who fill the node with starts that hang.) Every such limit depends on k: if all starts

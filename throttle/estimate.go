@@ -43,17 +43,18 @@ import (
 // Before the pod go those before it in the queue that occupy the gate or are awaited. Those behind
 // it that occupy the gate must still get their turn before their own deadline, unless its priority is
 // higher or their containers ran more often. Without that, pods that came back
-// one after the other could starve a pod with a place. In its own flow and band, an awaited pod counts only if it comes back before the turn of this one: a slot that is free
-// now goes to the first that asks. A promise is kept for the 20 seconds in which the pod is to come.
-// An overdue pod gets a place if it starts at once, over the limit. For a container that ran before ([RetriedLate]), the
-// turn must be expected in T/2: a refusal costs as much as a place that runs out. The rate limit and limits on signals
-// limit the places to what they admit in T/2, but while no limit on a signal has held a start for 15 s, each free slot has
-// a place. While the next token comes only after T, there is no place. In a jam there are places for what loans will allow
-// within half a minute, and in any case for the slots that the starts of other flows leave to that of the pod. Bounds on the
-// starts of a group allow what the same estimate promises, and its own groups one pod more if a start of theirs is expected
-// to end in T/2, each taking as long as the mean of its kind, or if a loan is near. While a group has no claims, nobody knows when it will: then one pod of it may be
-// there, unless the pod waits on where it is ([WaitsOn]). A container that ran before may come beside the starts of its groups
-// in any case.
+// one after the other could starve a pod with a place. In its own flow and band, an awaited pod counts only if it comes
+// back before the turn of this one: a slot that is free now goes to the first that asks. A promise is kept for the 20
+// seconds in which the pod is to come. An overdue pod gets a place if it starts at once, over the limit. For a
+// container that ran before ([RetriedLate]), the turn must be expected in T/2: a refusal costs as much as a place that
+// runs out. The rate limit and limits on signals limit the places to what they admit in T/2, but while no limit on a
+// signal has held a start for 15 s, each free slot has a place. While the next token comes only after T, there is no
+// place. In a jam there are places for what loans will allow within half a minute, and in any case for the slots that
+// the starts of other flows leave to that of the pod. Bounds on the starts of a group allow what the same estimate
+// promises, and its own groups one pod more if a start of theirs is expected to end in T/2, each taking as long as the
+// mean of its kind, or if a loan is near. While a group has no claims, nobody knows when it will: then one pod of it
+// may be there, unless the pod waits on where it is ([WaitsOn]). A container that ran before may come beside the starts
+// of its groups in any case.
 //
 // A pull permit lets a pod pull its images; there are MaxPulling of them. A free one goes to the
 // first pod that comes back, unless it is kept for a pod that is awaited, lacks nothing else, and
@@ -391,8 +392,8 @@ func (f *forecast) startsOf(within time.Duration, t *Ticket, b *bound) int {
 	return f.starts(within, t, taken, int(slots))
 }
 
-// lendsSoon reports whether half of the time has passed until a loan of the bound, as for a node in lentSoon, and the loan comes
-// in half of the time that a process can wait.
+// lendsSoon reports whether half of the time has passed until a loan of the bound, as for a node in lentSoon, and the
+// loan comes in half of the time that a process can wait.
 func (d *admission) lendsSoon(now time.Time, waitable time.Duration, b *bound) bool {
 	after := d.settings.NoProgressAfter
 	due := b.loan.due(b.jam(), after)
@@ -400,8 +401,8 @@ func (d *admission) lendsSoon(now time.Time, waitable time.Duration, b *bound) b
 }
 
 // expectedOf returns how long a start of the ticket's kind is expected to take: the mean of its kind. If none of the kind has
-// ended in this herd, it is what one start of a hundred exceeds if kinds are of log-normal durations, as for a promise; without
-// a kind it is what is expected of all.
+// ended in this herd, it is what one start of a hundred exceeds if kinds are of log-normal durations, as for a promise;
+// without a kind it is what is expected of all.
 func (f *forecast) expectedOf(t *Ticket) time.Duration {
 	kind, seen := f.history.of(t.profile.Kind)
 	switch {

@@ -488,8 +488,8 @@ func TestAReservationIsForPodsWhoseGroupMayLetThemStart(t *testing.T) {
 	}
 }
 
-// A group lets one pod start at a time, or its claims come seldom. No wait in the gate ends without a turn, though starts take
-// longer than a pod can wait there; and if they are short, the next pod is there when one ends.
+// A group lets one pod start at a time, or its claims come seldom. No wait in the gate ends without a turn, though
+// starts take longer than a pod can wait there; and if they are short, the next pod is there when one ends.
 func TestNoPodOfAGroupWaitsInTheGateInVain(t *testing.T) {
 	t.Parallel()
 	const herd = 12

@@ -286,8 +286,8 @@ func TestAnIdleNodeHasAPlaceForEachFreeSlot(t *testing.T) {
 	}
 }
 
-// As many pods as the limits on signals allow at once are not expected one after the other: the waiting room keeps a pod whose
-// turn is far.
+// As many pods as the limits on signals allow at once are not expected one after the other: the waiting room keeps a
+// pod whose turn is far.
 func TestPodsThatSignalsAllowAtOnceHaveTheirTurnAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -16,8 +16,8 @@ import (
 
 // Check returns an error for each field of an object that is wrong, with its path and what is expected there. It returns
 // apart the fields that the kind of the object does not have, and removes them. Null is an absent field. Where there are no
-// faults, absent fields have their defaults afterwards, as in the API server. The values in the object are those of JSON, and whole numbers
-// are int64. A Check is safe for concurrent use.
+// faults, absent fields have their defaults afterwards, as in the API server. The values in the object are those of
+// JSON, and whole numbers are int64. A Check is safe for concurrent use.
 type Check func(object map[string]any) (unknown, faults field.ErrorList)
 
 // Config checks a PacemakerConfig.

@@ -200,8 +200,8 @@ func (c *chaos) judgeDeleted() {
 // stopping are the faults in which a part of the node stops.
 var stopping = []shapes.FaultKind{shapes.DaemonRestarts, shapes.KubeletRestarts, shapes.RuntimeRestarts}
 
-// judgeFailures judges that no container ended without having run, unless a fault, a change of the limits or the pod's deletion
-// explains it, and that kubelet counts no other restarts than those of containers that ran.
+// judgeFailures judges that no container ended without having run, unless a fault, a change of the limits or the pod's
+// deletion explains it, and that kubelet counts no other restarts than those of containers that ran.
 func (c *chaos) judgeFailures() {
 	c.t.Helper()
 	failed, ran := map[string]int{}, map[string]int{}

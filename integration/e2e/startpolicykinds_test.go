@@ -15,8 +15,8 @@ import (
 )
 
 // Each kind of limit and selection that a StartPolicy has holds pods by containerd's account: requests of memory and of
-// an extended resource, those of the pods that start, linear steps, groups across namespaces and controllers, alternative terms with expressions, and
-// overrides that are merged.
+// an extended resource, those of the pods that start, linear steps, groups across namespaces and controllers,
+// alternative terms with expressions, and overrides that are merged.
 func TestStartPolicyHoldsByEachKind(t *testing.T) {
 	d := startDaemon(t)
 	d.configure(t, "{}")

@@ -84,8 +84,8 @@ func MaxWaitWarning(maxWait, startTimeout time.Duration) string {
 	return fmt.Sprintf("with a maxWait of %s, helm gives up after 5m, and a Deployment after its progressDeadlineSeconds (10m), while pods wait", short(maxWait))
 }
 
-// PercentWarning returns a warning if the limit on the use of the CPUs holds starts on a node that is all but idle, as where a
-// fraction was meant; empty if it does not.
+// PercentWarning returns a warning if the limit on the use of the CPUs holds starts on a node that is all but idle, as
+// where a fraction was meant; empty if it does not.
 func PercentWarning(s throttle.Settings) string {
 	most := s.Signals[throttle.SignalCPU].Max
 	if most <= 0 || most > 1 {

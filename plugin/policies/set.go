@@ -85,8 +85,8 @@ func (s *Set) Suspend(now time.Time, suspended bool) (*Set, *Changes) {
 	return s.change(now, func(next *Set) { next.suspended = suspended })
 }
 
-// Advance begins and ends the temporary overrides that are due, and reports faults that have lasted. The wall clock may be set, so call it from time to time
-// even if none is due by Next.
+// Advance begins and ends the temporary overrides that are due, and reports faults that have lasted. The wall clock may
+// be set, so call it from time to time even if none is due by Next.
 func (s *Set) Advance(now time.Time) (*Set, *Changes) {
 	if !now.Before(s.since) && (s.next.IsZero() || now.Before(s.next)) {
 		return s, nil

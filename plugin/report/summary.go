@@ -51,8 +51,8 @@ func (r *Reporter) RunSummary(ctx context.Context, all Summed) {
 }
 
 // sumIfDue sums up if that is due, no other daemon does it, and this daemon has written its own PacemakerNode: the time of
-// that says which of the others are old. Where it has not for a heartbeat, as without the right, it sums up nevertheless: nobody
-// else may be able to say that a configuration is invalid. mine reports whether this daemon did.
+// that says which of the others are old. Where it has not for a heartbeat, as without the right, it sums up
+// nevertheless: nobody else may be able to say that a configuration is invalid. mine reports whether this daemon did.
 func (r *Reporter) sumIfDue(ctx context.Context, all Summed) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sumTimeout(r.Nodes()))
 	defer cancel()
@@ -117,8 +117,9 @@ func (r *Reporter) writeSums(ctx context.Context, t *tally) error {
 
 // eachReport calls f with the status of each PacemakerNode of this instance, in the order of their names. It leaves out
 // those that were written more than NodeGoneAfter before the time own, when this node's was written: their daemons are gone
-// and could not report that they were stopped. Both times are by the API server's clock. At most one page of PacemakerNodes is in memory. So there is no second try without pages, as
-// client-go's pager makes it, if the version of the first page is too old for the next one.
+// and could not report that they were stopped. Both times are by the API server's clock. At most one page of
+// PacemakerNodes is in memory. So there is no second try without pages, as client-go's pager makes it, if the version
+// of the first page is too old for the next one.
 func (r *Reporter) eachReport(ctx context.Context, own metav1.Time, f func(v1alpha1.PacemakerNodeStatus)) error {
 	for o := (metav1.ListOptions{Limit: nodesInPage}); ; {
 		page, err := r.API.Resource(v1alpha1.NodeResource).List(ctx, o)

@@ -80,5 +80,6 @@
 // With [Options.InMemory], a runtime fits into a bubble of testing/synctest, whose clock goes on only while every
 // goroutine waits for another one of the bubble: NRI's protocol goes over pipes, containers and hooks are functions, and
 // all locks are ones at which the clock can go on. The contract above holds, but for these: there is one plugin at a
-// time, and RejectHooks is left out. Synchronize splits its messages as NRI does, and ends the runtime where NRI would. A [Kubelet] runs pods on it.
+// time, and RejectHooks is left out. Synchronize splits its messages as NRI does, and ends the runtime where NRI would.
+// A [Kubelet] runs pods on it.
 package runtimetest

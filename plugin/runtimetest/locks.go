@@ -11,7 +11,8 @@ func newLock() lock { return make(lock, 1) }
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// sharedLock is a sync.RWMutex of that kind: who waits to take it alone keeps out those who want to share it. Make it with newSharedLock.
+// sharedLock is a sync.RWMutex of that kind: who waits to take it alone keeps out those who want to share it. Make it
+// with newSharedLock.
 type sharedLock struct {
 	changed *sync.Cond
 

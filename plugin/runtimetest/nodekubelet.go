@@ -171,7 +171,8 @@ func (k *Kubelet) runLocked(w *worker, first bool) {
 	})
 }
 
-// random returns the random numbers of a pod, or of something in it, which do not depend on what others do at the same moment.
+// random returns the random numbers of a pod, or of something in it, which do not depend on what others do at the same
+// moment.
 func (k *Kubelet) random(uid types.UID, what string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(string(uid) + what)) // it never fails

@@ -65,7 +65,8 @@ type Options struct {
 	// bundle, as far as it tells whose it is and how large it is. Empty is none.
 	Bundles string
 	// Ended gets why the runtime ended by itself, as containerd does for a list that NRI cannot split. The runtime is down
-	// then, as by Kill. It is used only with InMemory, and required there if a plugin may register beside pods of more than 4 MiB.
+	// then, as by Kill. It is used only with InMemory, and required there if a plugin may register beside pods of more
+	// than 4 MiB.
 	Ended func(why any)
 	// Log gets containerd's messages; nil discards them. NRI has one log for the process, too: its messages go to the
 	// log of the runtime that started last, the informational ones at debug level.
@@ -301,7 +302,8 @@ func (r *Runtime) number() int {
 	return r.numbers
 }
 
-// newID makes an identifier like containerd's: 64 hex digits. In memory, it depends only on what the pod of this UID got before.
+// newID makes an identifier like containerd's: 64 hex digits. In memory, it depends only on what the pod of this UID
+// got before.
 func (r *Runtime) newID(pod string) string {
 	if r.opts.InMemory {
 		r.mu.Lock()

@@ -81,8 +81,8 @@ func (s *session) close() {
 	s.calls.Wait()
 }
 
-// front is the socket, or its place in memory, to which plugins connect. It passes each connection on to the adaptation. The adaptation does
-// not expose its own connections, and does not close them when it is stopped.
+// front is the socket, or its place in memory, to which plugins connect. It passes each connection on to the
+// adaptation. The adaptation does not expose its own connections, and does not close them when it is stopped.
 type front struct {
 	listener net.Listener
 	inner    func() (net.Conn, error)

@@ -49,9 +49,9 @@ func (w *worker) probe(ctx context.Context, ended <-chan struct{}, name string, 
 	}
 }
 
-// outcome returns when a probe of a container succeeds, or fails as often in a row as it may. It begins once the container has
-// started (begun), not before its initial delay, and at a full period after the container runs. Without a probe, it succeeds
-// at once.
+// outcome returns when a probe of a container succeeds, or fails as often in a row as it may. It begins once the
+// container has started (begun), not before its initial delay, and at a full period after the container runs. Without a
+// probe, it succeeds at once.
 func outcome(p *corev1.Probe, runs, begun, answers time.Time) (at time.Time, fails bool) {
 	if p == nil {
 		return begun, false

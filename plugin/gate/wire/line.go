@@ -11,8 +11,8 @@ const (
 	// NoteFolder is the folder beside the daemon's socket in which pacemaker-cni writes, for its next process of a pod,
 	// since when the pod waits and its last forecast.
 	NoteFolder = "room"
-	// GoneFile is a file in NoteFolder. A process that left the waiting room without a daemon makes it, and the daemon removes it
-	// before it answers, and whenever a process comes from the room. It is as old as the daemon is away.
+	// GoneFile is a file in NoteFolder. A process that left the waiting room without a daemon makes it, and the daemon
+	// removes it before it answers, and whenever a process comes from the room. It is as old as the daemon is away.
 	GoneFile = ".gone"
 	// MaxLine is the longest line that either end may send, in bytes, including the newline.
 	MaxLine = 1024

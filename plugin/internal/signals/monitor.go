@@ -58,8 +58,9 @@ type Monitor struct {
 }
 
 // New returns a Monitor that reads the host's /proc and /sys/fs/cgroup, which are at procRoot and cgroupRoot. It measures
-// the CPUs that pods can use. New reads nothing. While procRoot does not exist, each signal has an error. The Monitor calls report when a signal that a limit needs cannot
-// be measured, and when it can be measured again. report must not block.
+// the CPUs that pods can use. New reads nothing. While procRoot does not exist, each signal has an error. The Monitor
+// calls report when a signal that a limit needs cannot be measured, and when it can be measured again. report must not
+// block.
 func New(procRoot, cgroupRoot string, pods cores.Cores, l Limiter, report func(observe.Event)) *Monitor {
 	return &Monitor{
 		reader: newReader(procRoot, cgroupRoot), cores: pods, limiter: l, report: report, woken: make(chan struct{}, 1),

@@ -4,10 +4,10 @@
 // groups a pod is; this package puts them into the limiter.
 //
 // A [Pod] is what is known of one pod. [Starts] has a method for each event: of the runtime (Sandbox, Container,
-// ContainerStarted ...), of kubelet (PodChanged, SetShutdown, SetPressure), of the configuration (Configure, SetPolicies), and
-// of a process that waits (EnterRoom, EnterGate, and the methods of a [Process]). [Starts.Run] is the one loop: it advances
-// the limiter, ends starts that are over, measures and learns what starts take, and passes events to the observer. [Ends]
-// says why all waits end, or those in the gate.
+// ContainerStarted ...), of kubelet (PodChanged, SetShutdown, SetPressure), of the configuration (Configure,
+// SetPolicies), and of a process that waits (EnterRoom, EnterGate, and the methods of a [Process]). [Starts.Run] is the
+// one loop: it advances the limiter, ends starts that are over, measures and learns what starts take, and passes events
+// to the observer. [Ends] says why all waits end, or those in the gate.
 //
 // # The lock
 //

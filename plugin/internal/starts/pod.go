@@ -9,8 +9,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Pod is what the lock of the Starts guards of a pod. There is one for each pod that the runtime, a hook, the waiting room or the
-// API server has told of. An unknown pod is nil. A Pod has no lock, reads no clock and no file.
+// Pod is what the lock of the Starts guards of a pod. There is one for each pod that the runtime, a hook, the waiting
+// room or the API server has told of. An unknown pod is nil. A Pod has no lock, reads no clock and no file.
 //
 // Kept elsewhere, by UID, because no decision needs it, it outlives the pod, or others guard it:
 //   - the pod as the API server reports it: package podwatch has it, and a decision gets a copy, so that the lock is not

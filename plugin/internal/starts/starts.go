@@ -38,8 +38,8 @@ type Options struct {
 	Server bool
 	// Waitable is how long a process can wait in the gate.
 	Waitable time.Duration
-	// KeepReady keeps what Starts.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file, and must be
-	// safe for concurrent use.
+	// KeepReady keeps what Starts.Begin of the next daemon gets. If it is nil, nothing is kept. It may write a small file,
+	// and must be safe for concurrent use.
 	KeepReady func(ReadyOnce)
 	// Relist returns within which time the pod watch lists all pods again for a new selector. It is required
 	// with Pods.

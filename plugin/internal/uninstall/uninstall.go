@@ -54,8 +54,9 @@ type Options struct {
 }
 
 // Run removes the files from the host if the DaemonSet was removed or does not select the node. If only the waiting room
-// was switched off, or has other folders now, it removes the files of that. It blocks for some seconds if it removes files. All files stay if the API
-// server does not confirm that, or if another daemon has taken over. Call it when the daemon has ended.
+// was switched off, or has other folders now, it removes the files of that. It blocks for some seconds if it removes
+// files. All files stay if the API server does not confirm that, or if another daemon has taken over. Call it when the
+// daemon has ended.
 func Run(ctx context.Context, o Options) error {
 	ask, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

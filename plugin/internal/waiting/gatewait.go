@@ -57,8 +57,8 @@ func podOf(h gate.Hello) starts.Identity {
 
 // await blocks until a waiting process has its answer, and sends it its forecast each time that this changes. ends
 // returns the answer if there is one. It is called again when the ticket is decided, when done is closed, and when the
-// reasons to end all waits or the forecasts change, but not because time passes; sent reports whether the process was sent a forecast.
-// expired returns the answer at the deadline.
+// reasons to end all waits or the forecasts change, but not because time passes; sent reports whether the process was
+// sent a forecast. expired returns the answer at the deadline.
 func await(
 	ctx context.Context, h gate.Hello, p starts.Process, done <-chan struct{}, sendForecast gate.SendForecast,
 	ends func(now starts.Outlook, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,

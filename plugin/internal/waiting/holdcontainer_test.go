@@ -61,7 +61,8 @@ func TestAContainerWhoseTurnDoesNotComeInAHoldIsRefused(t *testing.T) {
 	}
 }
 
-// A pod that may wait for hours, or surely for longer than a hold, must not use up the short time that handlers may wait in all.
+// A pod that may wait for hours, or surely for longer than a hold, must not use up the short time that handlers may
+// wait in all.
 func TestALimitThatHoldsAPodForLongIsNotWaitedForInAHandler(t *testing.T) {
 	t.Parallel()
 	h, now := aChooser(Options{Hold: time.Second}).hold, time.Unix(1000, 0)

@@ -24,9 +24,9 @@ func (r *runtime) bars(sandbox *api.PodSandbox, procRoot string) string {
 	return shimFault(sandbox, shimOf(procRoot, sandbox))
 }
 
-// youngerThanRuntime reports whether the connected runtime made the sandbox, and with it the shim. A sandbox that is older than the
-// runtime's socket may have the shim of an earlier version. If the clock was set since, the result may be wrong. It
-// reads files of the host.
+// youngerThanRuntime reports whether the connected runtime made the sandbox, and with it the shim. A sandbox that is
+// older than the runtime's socket may have the shim of an earlier version. If the clock was set since, the result may
+// be wrong. It reads files of the host.
 func (s *shared) youngerThanRuntime(sandbox *api.PodSandbox) bool {
 	socket, err := os.Stat(s.o.NRISocket)
 	if err != nil {

@@ -62,8 +62,8 @@ func Draw(seed uint64) *Shape {
 // oldSeeds is the first seed whose containerd may be of an earlier version, and whose sandboxes may die.
 const oldSeeds = 50000
 
-// age draws a version of containerd that bears fewer ways to wait, sandboxes that die, CNI configurations that change, and limits
-// without loans.
+// age draws a version of containerd that bears fewer ways to wait, sandboxes that die, CNI configurations that change,
+// and limits without loans.
 func (s *Shape) age(r dice) {
 	within := func() time.Duration { return r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute) }
 	if r.in(0.3) {

@@ -81,7 +81,8 @@ func (s *Shape) GateTimeout() time.Duration {
 	return s.RequestTimeout * 8 / 10
 }
 
-// RoomTimeout is how long a pod may wait in the waiting room: kubelet gives a sandbox twice the time that it gives a container.
+// RoomTimeout is how long a pod may wait in the waiting room: kubelet gives a sandbox twice the time that it gives a
+// container.
 func (s *Shape) RoomTimeout() time.Duration { return 2 * s.GateTimeout() }
 
 // CPUs returns how many CPUs the node has.
