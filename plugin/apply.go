@@ -109,7 +109,7 @@ func (a *applier) apply() {
 	a.starts.Configure(time.Now(), e, s)
 	a.signals.Wake()
 	a.observer.Report(observe.Configured{
-		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), Limits: admin.ConfigText(s, e.Spec), OffUntil: a.until,
+		Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.Mode, Limits: admin.ConfigText(s, e.Spec), OffUntil: a.until,
 	})
 	if a.standalone || e.Origin != crd.OriginNone {
 		a.limited.Do(func() { close(a.limits) })

@@ -47,15 +47,15 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	e := d.starts.Config()
 	n := v1alpha1.PacemakerNodeStatus{
 		Version: plain.Line(d.options.Version, mostVersion), Config: e.Name, Origin: string(e.Origin),
-		ConfigGeneration: e.Generation, Mode: e.Spec.GetMode(),
+		ConfigGeneration: e.Generation, Mode: e.Spec.Mode,
 	}
 	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConnecting}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPaced}
 	n.Conflicts = e.Ties[:min(len(e.Ties), mostConflicts)]
 	if s := d.connection.State(); s.Connected && s.Synchronized {
 		connected.Status, connected.Reason = metav1.ConditionTrue, v1alpha1.ReasonConnected
+		n.WaitMethod, ready.Message = waitMethod(d.roomStatus(), d.waiting.Gate.Off())
 	}
-	n.WaitMethod, ready.Message = waitMethod(d.roomStatus(), d.waiting.Gate.Off())
 	if fault := d.source.Fault(e.Name); fault != "" {
 		ready.Message = strings.Trim("the newest generation of the config is left out: "+fault+"; "+ready.Message, "; ")
 	}
@@ -74,7 +74,7 @@ func (d *Daemon) nodeStatus() v1alpha1.PacemakerNodeStatus {
 	return n
 }
 
-// waitMethod returns how pods wait, and a message if they do not wait in the gate. gateOff is why they do not; empty:
+// waitMethod returns how pods wait, and a message if they do not wait in the gate. gateOff is why they do not, or "" if
 // they do.
 func waitMethod(room admin.Room, gateOff string) (method v1alpha1.WaitMethod, message string) {
 	if room.Installed && room.WhyNot == "" {

@@ -63,3 +63,18 @@ func TestANodeReportsHowPodsWait(t *testing.T) {
 		assert.Equal(t, c.says, says)
 	}
 }
+
+func TestANodeReportsNoModeWithoutAConfigAndNoWaitMethodWithoutARuntime(t *testing.T) {
+	t.Parallel()
+	c := unstartedAPINode(t)
+	before := c.d.nodeStatus()
+	assert.Empty(t, before.Config)
+	assert.Empty(t, before.Mode)
+	assert.Empty(t, c.d.Status().Config.Mode)
+	assert.Empty(t, before.WaitMethod, "no pod waits")
+
+	c.starts()
+	c.eventually("the config is in force", func() bool { return c.d.nodeStatus().Config != "" })
+	assert.Equal(t, v1alpha1.ModeEnforce, c.d.nodeStatus().Mode)
+	assert.Equal(t, v1alpha1.WaitGate, c.d.nodeStatus().WaitMethod)
+}

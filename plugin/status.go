@@ -33,7 +33,7 @@ func (d *Daemon) Status() admin.Status {
 		s.Runtime.LastError = c.Err.Error()
 	}
 	e := d.starts.Config()
-	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.GetMode(), OffUntil: d.applier.offUntil()}
+	s.Config = admin.Config{Name: e.Name, Origin: string(e.Origin), Generation: e.Generation, Mode: e.Spec.Mode, OffUntil: d.applier.offUntil()}
 	if e.Origin != crd.OriginNone {
 		s.Config.Spec = &e.Spec
 	}

@@ -130,7 +130,7 @@ type PacemakerNodeStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Conflicts []string `json:"conflicts,omitempty"`
 
-	// mode is what happens to a start that a limit holds.
+	// mode is what happens to a start that a limit holds. Absent: no config is in force.
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
@@ -145,7 +145,8 @@ type PacemakerNodeStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// waitMethod is how pods wait: in the Room, in the Gate, or by Refusal.
+	// waitMethod is how pods wait: in the Room, in the Gate, or by Refusal. Absent: the container
+	// runtime does not ask the daemon, so no pod waits.
 	// +optional
 	WaitMethod WaitMethod `json:"waitMethod,omitempty"`
 

@@ -149,8 +149,9 @@ type Config struct {
 	Origin string `json:"origin"`
 	// Generation is the generation of the API object; 0 for a file.
 	Generation int64 `json:"generation,omitempty"`
-	// Mode is Enforce, Shadow (no pod is held, but the daemon reports what Enforce would do) or Disabled (no limits).
-	Mode v1alpha1.Mode `json:"mode"`
+	// Mode is Enforce, Shadow (no pod is held, but the daemon reports what Enforce would do) or Disabled (no limits). It is
+	// absent with None, unless the daemon is switched off.
+	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// OffUntil is until when the mode is Disabled because of `pod-pacemaker off`, whatever Name says; absent: it is not.
 	OffUntil time.Time `json:"offUntil,omitzero"`
 	// Spec is the spec of the config; absent with None.
