@@ -28,6 +28,7 @@ type Daemon struct {
 	options    Options
 	since      time.Time
 	file       crd.Documents
+	fileFault  error // why the daemon left its ConfigFile out; nil if it did not
 	observer   *observe.Observer
 	signals    *signals.Monitor
 	starts     *starts.Starts
@@ -47,9 +48,10 @@ type Daemon struct {
 	seen    atomic.Bool           // the DaemonSet was there
 }
 
-// New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing. The
-// error wraps the error of [Options.Validate], or crd.ErrInvalid if the content of ConfigFile is invalid. After any
-// other error, a later call may succeed.
+// New returns a daemon. It reads the configuration file and the credentials for the API server, and starts nothing.
+// The error wraps the error of [Options.Validate], or crd.ErrInvalid if the daemon is standalone and the content of
+// ConfigFile is invalid. After any other error, a later call may succeed. A daemon with an API server runs without an
+// invalid file, and is not ready while no PacemakerConfig selects the node.
 func New(o Options) (*Daemon, error) { return newWith(o, defaultTuning()) }
 
 func newWith(o Options, t tuning) (*Daemon, error) {
@@ -65,8 +67,14 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 		o.Log.Warnf("which CPUs pods can use is not known in full, %s count: %v", found, err)
 	}
 	var file crd.Documents
+	var fileFault error
 	if o.ConfigFile != "" {
-		if file, err = crd.Load(o.ConfigFile); err != nil {
+		file, err = crd.Load(o.ConfigFile)
+		switch {
+		case errors.Is(err, crd.ErrInvalid) && !o.Standalone():
+			fileFault = fmt.Errorf("the file of --config is left out: %w", err)
+			o.Log.Error(fileFault)
+		case err != nil:
 			return nil, err
 		}
 		if says := file.Ignored(o.Instance); says != "" {
@@ -80,7 +88,7 @@ func newWith(o Options, t tuning) (*Daemon, error) {
 		}
 	}
 	d := newDaemon(o, found, file, c, t)
-	d.applier.coresKnown = coresKnown
+	d.applier.coresKnown, d.fileFault = coresKnown, fileFault
 	return d, nil
 }
 

@@ -137,6 +137,35 @@ func TestNewRefusesAConfigurationThatIsInvalid(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+func TestADaemonWithAnAPIServerRunsWithoutAnInvalidFile(t *testing.T) {
+	t.Parallel()
+	o := goodOptions()
+	log, hook := logtest.NewNullLogger()
+	o.InCluster, o.Log, o.Kubeconfig = false, log, filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(o.Kubeconfig, []byte(someCluster), 0o600))
+	o.ConfigFile = writeConfig(t, "spec: {throttleConfig: {maxConcurrent: {}}}")
+	d, err := New(o)
+	require.NoError(t, err, "objects of the API server may select the node")
+	require.ErrorIs(t, d.fileFault, crd.ErrInvalid)
+	require.ErrorContains(t, d.fileFault, "spec.throttleConfig.maxConcurrent: Required value")
+	require.Equal(t, logrus.ErrorLevel, hook.LastEntry().Level)
+	require.Equal(t, d.fileFault.Error(), hook.LastEntry().Message)
+}
+
+func TestADaemonWithAnInvalidFileIsNotReadyWhileNoObjectSelectsTheNode(t *testing.T) {
+	t.Parallel()
+	c := unstartedAPINode(t)
+	c.d.fileFault = errors.New("the file of --config is left out")
+	c.starts()
+	c.isWatched()
+	c.eventually("an object is in force", func() bool { return c.d.Ready() == nil })
+	require.NoError(t, c.dynamic.Resource(v1alpha1.Resource).Delete(t.Context(), "object", metav1.DeleteOptions{}))
+	c.eventually("none is", func() bool { return errors.Is(c.d.Ready(), c.d.fileFault) })
+	ready := c.d.nodeStatus().Conditions[0]
+	assert.Equal(t, metav1.ConditionFalse, ready.Status)
+	assert.Equal(t, c.d.fileFault.Error(), ready.Message)
+}
+
 func TestNewSaysWhatItsFileIgnores(t *testing.T) {
 	t.Parallel()
 	o := goodOptions()

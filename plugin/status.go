@@ -114,5 +114,8 @@ func (d *Daemon) Ready() error {
 	default:
 		return errNoConfiguration
 	}
+	if d.starts.Config().Origin == crd.OriginNone {
+		return d.fileFault
+	}
 	return nil
 }

@@ -20,7 +20,8 @@ enabled; for containerd 1.7 see deploy/containerd/nri.toml.
 
 In a cluster (with --kubeconfig, or in a pod with a service account) PacemakerConfig
 objects set how fast pods may start, and a watch of this node's pods reports when a
-pod is ready. The file of --config applies while no object selects the node.
+pod is ready. The file of --config applies while no object selects the node. If it is
+invalid, the daemon runs without it, and is not ready while no object selects the node.
 
 Standalone, with neither, the file of --config is the only source. A pod then counts
 as started when its containers have run for 10s and use little CPU.
