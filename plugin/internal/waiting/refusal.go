@@ -85,7 +85,7 @@ func (r *Refusals) refuse(made observe.Made, d throttle.Decision, since time.Tim
 	return errWaiting
 }
 
-var errWaiting = errors.New("pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why says what holds the pod")
+var errWaiting = errors.New("pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why, or pod-pacemaker why on the node, says what holds the pod")
 
 // atSandbox reports whether a pod that has to wait is refused at the sandbox now. Pods that may not fail come first:
 // half of the refusals are kept for them.

@@ -65,7 +65,7 @@ func TestThePlaceAndTheReasonDoNotChangeTheTextOfARefusal(t *testing.T) {
 		n.occupy("holder")
 		first, second := n.pod("first").runs(), n.pod("second").runs()
 		_, err := first.create("app")
-		require.EqualError(t, err, "pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why says what holds the pod")
+		require.EqualError(t, err, "pod-pacemaker: waiting to start; kubelet tries again by itself, and kubectl pacemaker why, or pod-pacemaker why on the node, says what holds the pod")
 		_, behind := second.create("app")
 		require.Equal(t, err, behind)
 		first.isDeleted()
