@@ -2,7 +2,6 @@ package adaptive
 
 import (
 	"math"
-	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
@@ -17,7 +16,7 @@ const (
 
 // demand is what one start will do from now on: it idles and reads from the disk, then it burns CPU until it ends.
 type demand struct {
-	idle  float64 // seconds; below 0: it burns already
+	idle  float64 // seconds
 	disk  float64 // bytes that it reads meanwhile
 	reads float64 // bytes that it reads in a second at most
 	cpu   float64 // CPU-seconds
@@ -26,32 +25,20 @@ type demand struct {
 	known bool    // what a start of its kind takes is known
 }
 
-// reading returns how long it reads with a disk for itself, seconds.
-func (d demand) reading() float64 {
-	if d.disk == 0 {
-		return 0
-	}
-	return d.disk / d.reads
-}
+// reading returns for how long it reads with a disk for itself, seconds.
+func (d demand) reading() float64 { return d.disk / max(1, d.reads) }
 
-// demand returns what a start will do from now on.
-func (c *Controller) demand(at time.Time, s Start) demand {
-	patience := math.Inf(1)
-	if s.Patience > 0 {
-		patience = s.Patience.Seconds()
-	}
-	elapsed := 0.0
-	if !s.Began.IsZero() {
-		elapsed = at.Sub(s.Began).Seconds()
-	}
+// demand returns what a start will do from now on that began some seconds ago.
+func (c *Controller) demand(s Start, elapsed float64) demand {
+	patience := s.Patience.Seconds() // 0: no probe kills it
 	one, alone := unknownDemand(s, elapsed), aloneShare*patience
-	if e := s.Cost; e != nil {
-		if known, takes := c.knownDemand(*e, s, elapsed); takes < patience {
+	if s.Cost != nil {
+		if known, takes := c.knownDemand(*s.Cost, s, elapsed); takes < patience || patience == 0 {
 			one, alone = known, takes
 		}
 	}
 	one.until = math.Inf(1)
-	if elapsed < patience && s.Patience > 0 { // a probe would have killed it by now
+	if elapsed < patience { // else a probe would have killed it by now
 		one.until = alone + patienceUsed*(patience-alone) - elapsed
 	}
 	return one
@@ -60,7 +47,7 @@ func (c *Controller) demand(at time.Time, s Start) demand {
 // knownDemand returns the demand of a start whose kind is known, and how long the start takes alone, seconds.
 func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one demand, alone float64) {
 	one = demand{idle: e.Idle.Mean, cpu: e.CPU.Mean + e.CPU.Deviation, cores: max(burnsFrom, e.Peak.Mean), known: true}
-	if !(e.Count > 0 && e.Seen.After(c.began)) { // none of this herd has confirmed it: it may keep more cores busy
+	if e.Count == 0 || !e.Seen.After(c.began) { // none of this herd has confirmed it: it may keep more cores busy
 		one.cores = max(1, one.cores)
 	}
 	measured := elapsed > measuredAfter.Seconds()
@@ -80,29 +67,23 @@ func (c *Controller) knownDemand(e costs.Cost, s Start, elapsed float64) (one de
 // to begin its process first, which takes seconds on a node that is full. One that has read more than was expected of it,
 // and reads on, is taken to have as much left as it exceeds that, and one that has burned more to have three times as much.
 func (d *demand) underWay(s Start, elapsed float64) {
-	if s.Began.IsZero() {
-		return
-	}
-	d.idle -= max(0, elapsed-s.Delayed.Seconds())
+	d.idle = max(0, d.idle-max(0, elapsed-s.Delayed.Seconds()))
 	if d.disk > 0 {
 		d.disk = math.Abs(d.disk - float64(s.Disk))
 	}
-	burns, used := s.Cores >= burnsFrom, s.CPU.Seconds()
-	if burns && s.Cores >= min(1, d.cores)/2 && s.Cores-s.Waited >= burnsFrom {
-		d.idle, d.disk = min(0, d.idle), 0
+	if s.Cores >= min(1, d.cores)/2 && s.Cores-s.Waited >= burnsFrom { // it burns CPU
+		d.idle, d.disk = 0, 0
 	}
-	if used > d.cpu {
-		d.cpu = min(used, 3*(used-d.cpu))
-	} else {
-		d.cpu -= used
-	}
+	used := s.CPU.Seconds()
+	left := d.cpu - used
+	d.cpu = max(left, min(used, -3*left))
 }
 
 // unknownDemand returns the demand of an unknown start: it burns now, and is taken to be half done, on one core: one that
 // keeps many cores busy for ever must not stretch the timetable. One that was measured and idles is taken to burn no more
 // CPU: mostIdlers limits how many may idle.
 func unknownDemand(s Start, elapsed float64) demand {
-	one := demand{idle: math.Inf(-1), cores: 1, cpu: min(s.CPU.Seconds(), elapsed)}
+	one := demand{cores: 1, cpu: min(s.CPU.Seconds(), elapsed)}
 	if elapsed > measuredAfter.Seconds() && s.Cores < burnsFrom {
 		one.cpu = 0
 	}

@@ -20,11 +20,10 @@ func (e *exposure) add(s Sample) bool {
 	if n := len(e.points); n > 0 && !s.At.After(e.points[n-1].at) {
 		return false
 	}
-	old := 0
-	for old+1 < len(e.points) && s.At.Sub(e.points[old+1].at) > remembered {
-		old++
+	for len(e.points) > 1 && s.At.Sub(e.points[1].at) > remembered {
+		e.points = e.points[1:]
 	}
-	e.points = append(e.points[old:], point{s.At, s.Starting})
+	e.points = append(e.points, point{s.At, s.Starting})
 	return true
 }
 
@@ -34,11 +33,8 @@ func (e *exposure) mean(at time.Time, window time.Duration) float64 {
 	window = min(window, remembered)
 	sum, from := 0.0, at.Add(-window)
 	for i := len(e.points) - 1; i > 0 && e.points[i].at.After(from); i-- {
-		begin := e.points[i-1].at
-		if begin.Before(from) {
-			begin = from
-		}
-		sum += float64(e.points[i-1].starting) * e.points[i].at.Sub(begin).Seconds()
+		last, until := e.points[i-1], e.points[i].at
+		sum += float64(last.starting) * min(until.Sub(last.at), until.Sub(from)).Seconds()
 	}
 	return sum / window.Seconds()
 }

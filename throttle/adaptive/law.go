@@ -46,22 +46,13 @@ func (s Settings) goal() float64 { return 1 + s.TargetPressure/100 }
 // startsAtGoal returns how many starts meet the goal on an idle node if each keeps one core busy.
 func (s Settings) startsAtGoal() int { return int(math.Round(s.goal() * float64(s.Cores))) }
 
-// full reports whether the starts that were measured are as many as the node bears.
-func (s Settings) full(m Sample, load, goal float64) bool {
-	return load >= nearly*goal || m.IOPressureKnown && m.IOPressure > ioPressure
-}
-
 // want returns the number of starts that would meet the goal if the next ones are like those that were measured. exposed
 // is how many of these there were, the mean over the window. The part of the load that refusals take is left to them.
 func (s Settings) want(m Sample, exposed, load, goal float64) float64 {
 	waits := max(0, min(m.Refusals/100, load/2, goal/2)) // an estimate, which may be too high
 	want := exposed * (goal - waits) / max(load-waits, 0.01)
-	if m.IOPressureKnown && m.IOPressure > ioPressure {
+	if m.waitsForDisk() {
 		want = min(want, float64(s.startsAtGoal()))
 	}
 	return want
 }
-
-// least returns how many starts feedback always allows: Min, and if each keeps a CPU busy, as many as the queue of the goal
-// has. Other work that shares the CPUs evenly may keep the load above the goal, whatever starts.
-func (s Settings) least() int { return max(s.Min, int((s.goal()-1)*float64(s.Cores))) }

@@ -29,11 +29,3 @@ func (l *loss) observe(s Sample, past *exposure, full bool) {
 	}
 	l.last, l.made = s.Lost, s.Made
 }
-
-// lower returns limit, or most if that is less.
-func (l *loss) lower(limit int) int {
-	if l.most == 0 {
-		return limit
-	}
-	return min(limit, int(l.most))
-}

@@ -1,7 +1,6 @@
 package adaptive
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -78,23 +77,23 @@ type plan struct {
 	*Controller
 	after   float64 // seconds until all that wait may have started
 	free    float64 // cores that other work leaves
-	goal    float64 // cores that starts are to keep busy or wait for, and half a core for rounding
+	bears   float64 // cores that starts are to keep busy or wait for, and half a core for rounding
 	burning float64 // cores that the starts under way keep busy, as measured
-	kinds   map[string]*kind
+	kinds   map[string]kind
 	demands []demand // of the starts that wait
 	cpus    timetable
 	disks   timetable
-	spare   [parts]float64 // the least that a start may be delayed which ends in a part of the timetables or after it
-	readers float64        // the least that a start may be delayed which reads
+	spare   [parts]float64 // the least that a start may be delayed which ends in a part of the timetables or after it, seconds
+	readers float64        // the least that a start may be delayed which reads, seconds
 	held    string         // why the first one that must wait does; empty if none must
 }
 
 // kind is what was measured of the starts of one kind that are under way.
 type kind struct {
-	fresh  int           // starts that are not measured yet
-	seen   int           // starts that are
-	idlers int           // starts that neither burn CPU nor read, and those that are about to begin
-	idles  time.Duration // how long ago the oldest of them began
+	fresh    int           // starts that are not measured yet
+	measured bool          // one was measured
+	idlers   int           // starts that neither burn CPU nor read, and those that are about to begin
+	idles    time.Duration // how long the oldest of them has idled
 }
 
 // booking is what a start is given of the CPUs and the disks, seconds.
@@ -102,24 +101,25 @@ type booking struct {
 	begins float64 // when it begins to burn CPU
 	end    float64
 	waits  float64 // how much later it ends than alone, if it begins p.after from now
-	grants float64 // how much later it may end by the goal
 	leaves float64 // how much later it may end by its probe
 }
 
 func (c *Controller) newPlan(at time.Time, after time.Duration, underWay, waiting []Start) *plan {
 	cores := float64(c.settings.Cores)
 	p := &plan{
-		Controller: c, kinds: map[string]*kind{}, readers: math.Inf(1),
-		free: max(leastFree*cores, cores-c.elsewhere()),
-		goal: max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5,
+		Controller: c, kinds: map[string]kind{}, readers: math.Inf(1),
+		free:  max(leastFree*cores, cores-c.elsewhere()),
+		bears: max(1, cores*c.settings.goal()-c.elsewhere()) + 0.5,
 	}
 	c.disk.observe(underWay)
 	for _, s := range underWay {
-		p.observe(at, s)
-		p.demands = append(p.demands, c.demand(at, s))
+		age := at.Sub(s.Began)
+		p.observe(s, age)
+		p.demands = append(p.demands, c.demand(s, age.Seconds()))
 	}
 	for _, s := range waiting {
-		p.demands = append(p.demands, c.demand(at, s))
+		s.Use = Use{}
+		p.demands = append(p.demands, c.demand(s, 0))
 	}
 	covers := 30.0 // seconds
 	for _, one := range p.demands {
@@ -128,7 +128,8 @@ func (c *Controller) newPlan(at time.Time, after time.Duration, underWay, waitin
 	for i := range p.spare {
 		p.spare[i] = math.Inf(1)
 	}
-	p.cpus.part, p.disks.part = (covers+after.Seconds())/parts, (covers+after.Seconds())/parts
+	p.cpus.part = (covers + after.Seconds()) / parts
+	p.disks.part = p.cpus.part
 	for _, one := range p.demands[:len(underWay)] {
 		p.join(one, p.book(one))
 	}
@@ -136,44 +137,35 @@ func (c *Controller) newPlan(at time.Time, after time.Duration, underWay, waitin
 	return p
 }
 
-func (p *plan) kind(of string) *kind {
-	if p.kinds[of] == nil {
-		p.kinds[of] = &kind{}
-	}
-	return p.kinds[of]
-}
-
 // observe takes what was measured of a start under way.
-func (p *plan) observe(at time.Time, s Start) {
-	k, age := p.kind(s.Kind), at.Sub(s.Began)
+func (p *plan) observe(s Start, age time.Duration) {
+	k := p.kinds[s.Kind]
 	if age < measuredAfter {
 		k.fresh++
 	} else {
-		k.seen++
+		k.measured = true
 	}
 	if s.Cores >= burnsFrom {
 		p.burning += s.Cores
 	} else if s.Reads < readsFrom {
 		k.idlers, k.idles = k.idlers+1, max(k.idles, age-s.Delayed)
 	}
+	p.kinds[s.Kind] = k
 }
 
 // alone returns how long a start takes from now on if it has all of what other work leaves, seconds.
 func (p *plan) alone(one demand) float64 {
-	return max(0, one.idle, one.reading()) + one.cpu/min(one.cores, p.free)
+	return max(one.idle, one.reading()) + one.cpu/min(one.cores, p.free)
 }
 
 // book gives a start what it needs of what is left.
 func (p *plan) book(one demand) booking {
-	b := booking{begins: max(0, one.idle)}
+	b := booking{begins: one.idle, leaves: one.until - p.alone(one)}
 	if one.disk > 0 {
 		b.begins = max(b.begins, p.disks.give(0, one.disk, one.reads, max(one.reads, p.disk.serves())))
 	}
 	b.end = p.cpus.give(b.begins, one.cpu, one.cores, p.free)
 	b.waits = max(0, b.end-p.alone(one)-p.after)
-	queue := (p.settings.goal() - 1) * float64(p.settings.Cores) / p.free // starts that wait, for each core that is free
-	b.grants = (p.settings.goal()-1)*one.reading() + queue*one.cpu/one.cores + gap
-	b.leaves = one.until - p.alone(one)
 	return b
 }
 
@@ -191,17 +183,16 @@ func (p *plan) join(one demand, b booking) {
 // allows returns how many may start at a time, and which of them pass others: a start joins unless it is held, and one
 // that is held holds those behind it of unknown kinds and of later bands.
 func (p *plan) allows(slots int, waiting []Start) (limit int, passing []int) {
-	var may []int             // those that may start
-	passes, first := false, 0 // first is the one that is held first
+	var may []int // those that may start
+	first := 0    // the one that is held first
 	for i, s := range waiting {
 		if p.held != "" && s.Band != waiting[first].Band {
 			break
 		}
-		switch why := p.holds(s, p.demands[i], slots+len(may)); {
-		case why != "" && p.held == "":
+		if why := p.holds(s, p.demands[i], slots+len(may)); why == "" {
+			may = append(may, i)
+		} else if p.held == "" {
 			p.held, first = why, i
-		case why == "":
-			may, passes = append(may, i), passes || p.held != ""
 		}
 	}
 	switch limit = slots + len(may); {
@@ -209,10 +200,10 @@ func (p *plan) allows(slots int, waiting []Start) (limit int, passing []int) {
 		return p.Limit(), nil
 	case p.held == "":
 		return max(limit, p.Limit()), nil
-	case limit == slots:
+	case len(may) == 0:
 		return min(limit, p.Limit()), nil
-	case !passes:
-		return limit, nil
+	case may[len(may)-1] < first:
+		return limit, nil // none passes
 	default:
 		return limit, may // with those before the first that is held: where another limit is lower, they keep their order
 	}
@@ -221,21 +212,23 @@ func (p *plan) allows(slots int, waiting []Start) (limit int, passing []int) {
 // holds returns why a start cannot join those that hold the slots. Where it can, it joins them, and the reason is empty.
 // It is given what it needs in any case: those behind it get what it leaves.
 func (p *plan) holds(s Start, one demand, slots int) (why string) {
-	k := p.kind(s.Kind)
+	k := p.kinds[s.Kind]
 	if !one.known && slots >= p.settings.Min {
 		if why = p.holdsUnknown(s, k, slots); why != "" {
 			one.cpu = laterCPU
 		}
 	}
 	b := p.book(one)
+	queue := (p.settings.goal() - 1) * float64(p.settings.Cores) / p.free // starts that wait, for each core that is free
+	grants := (p.settings.goal()-1)*one.reading() + queue*one.cpu/one.cores + gap
 	leaves := min(b.leaves, p.spare[p.cpus.index(b.begins)])
 	if one.disk > 0 { // it delays others from now on that read
 		leaves = min(leaves, p.readers)
 	}
 	switch {
 	case why != "" || slots < p.settings.Min:
-	case one.known && b.waits > b.grants:
-		why = fmt.Sprintf("with those before it, the next start would wait %.1f s for CPUs and disks, of %.1f", b.waits, b.grants)
+	case one.known && b.waits > grants:
+		why = fmt.Sprintf("with those before it, the next start would wait %.1f s for CPUs and disks, of %.1f", b.waits, grants)
 	case b.waits > leaves+nothing:
 		why = "with the next start, a probe would kill a pod that starts"
 	}
@@ -243,16 +236,17 @@ func (p *plan) holds(s Start, one demand, slots int) (why string) {
 		p.join(one, b)
 		k.fresh++
 		k.idlers++
+		p.kinds[s.Kind] = k
 	}
 	return why
 }
 
-// holdsUnknown returns why a start of an unknown kind must wait.
-func (p *plan) holdsUnknown(s Start, k *kind, slots int) (why string) {
+// holdsUnknown returns why a start of an unknown kind must wait; empty if it need not.
+func (p *plan) holdsUnknown(s Start, k kind, slots int) (why string) {
 	switch {
 	case p.held != "" || slots >= p.Limit():
 		return "the kind of the next start is unknown"
-	case s.Kind != "" && k.seen == 0 && p.burning+float64(k.fresh+1) > p.goal:
+	case s.Kind != "" && !k.measured && p.burning+float64(k.fresh+1) > p.bears:
 		return "the kind of the next start is unknown, and the first of it are being measured"
 	case s.Kind != "" && s.Patience > 0 && float64(k.idlers+1) > p.mostIdlers(s.Patience, k.idles):
 		return "the kind of the next start is unknown, and those of it under way idle: if more of them burned CPU later, probes would kill them"
@@ -268,14 +262,6 @@ func (p *plan) holdsUnknown(s Start, k *kind, slots int) (why string) {
 func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 	burn := patienceUsed*(patience+min(patience, idles)).Seconds() - measuredAfter.Seconds()
 	return max(float64(p.settings.Cores), p.free*burn/laterCPU)
-}
-
-// said describes the last plan for people. It is empty where the plan is what feedback found.
-func (c *Controller) said() string {
-	if c.planned == 0 || c.planned == c.Limit() {
-		return ""
-	}
-	return fmt.Sprintf("; %d by the forecast of the starts: %s", c.planned, cmp.Or(c.held, "all may start"))
 }
 
 // disk is what was seen of the disks of the node in this herd.

@@ -235,7 +235,7 @@ func TestAStartThatBurnsMoreThanWasExpectedBurnsOn(t *testing.T) {
 	t.Parallel()
 	for used, left := range map[float64]float64{2: 1, 3.2: 0.6, 4.5: 4.5, 9: 9} {
 		s := Start{Cost: cost(0, 3), Began: dawn, Use: Use{CPU: time.Duration(used * float64(time.Second)), Cores: 1}}
-		assert.InDelta(t, left, planner(1).demand(dawn.Add(10*time.Second), s).cpu, 1e-9, "%v CPU-seconds used", used)
+		assert.InDelta(t, left, planner(1).demand(s, 10).cpu, 1e-9, "%v CPU-seconds used", used)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestStartsGetAFifthOfANodeThatOtherWorkFills(t *testing.T) {
 	t.Parallel()
 	burner := Start{Kind: "burner", Cost: cost(0, 3), Patience: time.Minute}
 	c := planner(1)
-	c.idle = 1
+	c.before = 1
 	assert.Equal(t, 2, allowed(c, herd(9, burner)...), "a third would wait for 15 s, of 11")
 }
 

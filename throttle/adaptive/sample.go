@@ -31,3 +31,6 @@ type Sample struct {
 	// probe to kill it; zero if there was none.
 	Lost time.Time
 }
+
+// waitsForDisk reports whether starts may wait for the disk.
+func (m Sample) waitsForDisk() bool { return m.IOPressureKnown && m.IOPressure > ioPressure }
