@@ -68,14 +68,11 @@ func (c *Cost) observe(s Start, now time.Time) {
 	if !s.Killed || c.Count == 0 {
 		c.Seen = now
 	}
-	for _, of := range []struct {
-		figure *Figure
-		value  float64
-	}{
-		{&c.CPU, s.CPU.Seconds()}, {&c.Idle, s.Idle.Seconds()}, {&c.Peak, s.Peak}, {&c.Disk, float64(s.Disk)},
+	for figure, value := range map[*Figure]float64{
+		&c.CPU: s.CPU.Seconds(), &c.Idle: s.Idle.Seconds(), &c.Peak: s.Peak, &c.Disk: float64(s.Disk),
 	} {
-		if value := max(0, of.value); !s.Killed || value > of.figure.Mean {
-			of.figure.observe(c.Count, value)
+		if value = max(0, value); !s.Killed || value > figure.Mean {
+			figure.observe(c.Count, value)
 		}
 	}
 }
