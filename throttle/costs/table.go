@@ -114,9 +114,6 @@ func Decode(data []byte, m Machine, now time.Time) (*Table, error) {
 		return nil, fmt.Errorf("learned on another machine: %d x %q, this is %d x %q", f.Machine.Cores, f.Machine.CPU, m.Cores, m.CPU)
 	}
 	for key, c := range f.Costs {
-		if key == "" || !c.valid() {
-			return nil, fmt.Errorf("damaged: costs[%s]: not the cost of a start", strings.ToValidUTF8(key, "?"))
-		}
 		if c.Seen.After(now) {
 			c.Seen = now
 			f.Costs[key] = c
@@ -125,13 +122,4 @@ func Decode(data []byte, m Machine, now time.Time) (*Table, error) {
 	t := &Table{costs: f.Costs}
 	t.trim()
 	return t, nil
-}
-
-func (c Cost) valid() bool {
-	for _, f := range []Figure{c.CPU, c.Idle, c.Peak, c.Disk} {
-		if f.Mean < 0 || f.Deviation < 0 {
-			return false
-		}
-	}
-	return c.Count >= 0
 }
