@@ -11,7 +11,7 @@ import (
 type Controller struct {
 	settings Settings
 	limit    int
-	before   float64   // load of the node while nothing started
+	before   float64   // load of the node while nothing started, 0 to 1
 	last     time.Time // time of the last sample
 	began    time.Time // when the herd began: nothing started or waited until then
 	past     exposure
@@ -19,8 +19,8 @@ type Controller struct {
 	others   others
 	disk     disk
 	planned  int    // the limit that Allow returned last
-	held     string // why that is no more
-	why      string
+	held     string // why it is no more
+	why      string // what Observe found last
 }
 
 // New returns a Controller. It takes the node to be idle until the first sample.
@@ -70,7 +70,7 @@ func (c *Controller) Observe(s Sample) {
 	since := s.At.Sub(c.last)
 	c.last = s.At
 	c.others.observe(s, since, c.settings.Cores)
-	c.disk.idle = s.IOPressureKnown && !s.waitsForDisk()
+	c.disk.calm = s.IOPressureKnown && !s.waitsForDisk()
 	full := load >= nearly*goal || s.waitsForDisk()
 	c.loss.observe(s, &c.past, full && since <= s.Window)
 	if s.At.Sub(c.loss.asked) > remembered {

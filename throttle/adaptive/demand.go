@@ -18,10 +18,10 @@ const (
 type demand struct {
 	idle  float64 // seconds
 	disk  float64 // bytes that it reads meanwhile
-	reads float64 // bytes that it reads in a second at most
+	reads float64 // bytes a second that it reads at most
 	cpu   float64 // CPU-seconds
-	cores float64 // that it can keep busy
-	until float64 // seconds within which it is to end; +Inf: any time
+	cores float64 // cores that it can keep busy
+	until float64 // seconds within which it is to end; +Inf if no probe kills it
 	known bool    // what a start of its kind takes is known
 }
 

@@ -18,23 +18,23 @@ const (
 	laterCPU = 3
 	// leastFree is the share of the CPUs that starts are taken to get whatever other work does: it may share them evenly.
 	leastFree = 0.2
-	// gap is how long a start may wait for a CPU beside what the goal grants it, seconds: so long is a core idle between
+	// gap is how many seconds a start may wait for a CPU beside what the goal grants it: a core is idle for so long between
 	// one start and the next.
 	gap = 0.5
-	// unseen is how many times what disks were seen to serve they are taken to serve while hardly any start waits for them.
+	// While hardly any start waits for the disks, they are taken to serve unseen times what they were seen to serve.
 	unseen = 3
-	// nothing is a remainder that is none: sums of floating point numbers are not exact.
+	// A remainder of no more than nothing is none: sums of floating point numbers are not exact.
 	nothing = 1e-9
 )
 
 // Use is what a start under way has used.
 type Use struct {
-	CPU     time.Duration // since it began
-	Delayed time.Duration // for how long it waited for a CPU since it began, as far as that is measured
+	CPU     time.Duration // CPU time since it began
+	Delayed time.Duration // time in which it waited for a CPU since it began, as far as that is measured
 	Disk    int64         // bytes moved to and from disks since it began
-	Cores   float64       // CPUs that it kept busy or waited for, the mean over two seconds
-	Reads   float64       // bytes a second, the mean over two seconds
-	// Waited is the part of Cores that it waited for. It means nothing unless WaitedKnown is true.
+	Cores   float64       // CPUs that it kept busy or waited for, as a mean over two seconds
+	Reads   float64       // bytes a second moved to and from disks, as a mean over two seconds
+	// Waited is how many of these CPUs it waited for. It means nothing unless WaitedKnown is true.
 	Waited      float64
 	WaitedKnown bool
 }
@@ -55,9 +55,9 @@ type Start struct {
 }
 
 // Allow returns limit, how many starts may hold a slot at a time. underWay are the starts under way, and slots is how
-// many slots they hold. waiting are the starts that could start now, in their order. passing are indices of waiting: these
-// starts may start before the others, which are held. The limit includes them. It is empty if those that may start come
-// first anyway.
+// many slots they hold. waiting are the starts that could start now, in their order. passing has the indices in waiting of
+// the starts that may start before others, which are held. limit counts them. passing is empty if those that may start
+// come first anyway.
 func (c *Controller) Allow(at time.Time, underWay []Start, slots int, waiting []Start) (limit int, passing []int) {
 	p := c.newPlan(at, 0, underWay, waiting)
 	limit, passing = p.allows(slots, waiting)
@@ -65,8 +65,8 @@ func (c *Controller) Allow(at time.Time, underWay []Start, slots int, waiting []
 	return c.planned, passing
 }
 
-// AllowSoon returns the limit that Allow will return at some time until after, if starts do until then what those of their
-// kind did. Of unknown kinds, it is the limit of now. It changes nothing.
+// AllowSoon returns the limit that Allow will return at some time within after, if starts do until then what those of their
+// kind did. Starts of unknown kinds count as they were measured until now. It changes no limit.
 func (c *Controller) AllowSoon(at time.Time, after time.Duration, underWay []Start, slots int, waiting []Start) (limit int) {
 	limit, _ = c.newPlan(at, after, underWay, waiting).allows(slots, waiting)
 	return c.settings.clamp(limit)
@@ -75,32 +75,32 @@ func (c *Controller) AllowSoon(at time.Time, after time.Duration, underWay []Sta
 // plan says when the starts under way get what they need of the node, and then those that wait, in their order.
 type plan struct {
 	*Controller
-	after   float64 // seconds until all that wait may have started
-	free    float64 // cores that other work leaves
-	bears   float64 // cores that starts are to keep busy or wait for, and half a core for rounding
-	burning float64 // cores that the starts under way keep busy, as measured
-	kinds   map[string]kind
-	demands []demand // of the starts that wait
+	after   float64         // seconds within which those that wait may begin
+	free    float64         // cores that other work leaves
+	bears   float64         // cores that starts are to keep busy or to wait for, and half a core for rounding
+	burning float64         // cores that the starts under way keep busy, as measured
+	kinds   map[string]kind // by Start.Kind
+	demands []demand        // of the starts that wait
 	cpus    timetable
 	disks   timetable
-	spare   [parts]float64 // the least that a start may be delayed which ends in a part of the timetables or after it, seconds
-	readers float64        // the least that a start may be delayed which reads, seconds
-	held    string         // why the first one that must wait does; empty if none must
+	spare   [parts]float64 // seconds that may be taken from any start that ends in this part of the timetables or later
+	readers float64        // seconds that may be taken from any start that reads
+	held    string         // why the first start that must wait is held; empty if none must wait
 }
 
 // kind is what was measured of the starts of one kind that are under way.
 type kind struct {
-	fresh    int           // starts that are not measured yet
-	measured bool          // one was measured
-	idlers   int           // starts that neither burn CPU nor read, and those that are about to begin
+	fresh    int           // how many are not measured yet
+	measured bool          // one is
+	idlers   int           // how many neither burn CPU nor read, or are about to begin
 	idles    time.Duration // how long the oldest of them has idled
 }
 
 // booking is what a start is given of the CPUs and the disks, seconds.
 type booking struct {
-	begins float64 // when it begins to burn CPU
-	end    float64
-	waits  float64 // how much later it ends than alone, if it begins p.after from now
+	begins float64 // from now until it begins to burn CPU
+	end    float64 // from now until it ends
+	waits  float64 // how much later it ends than alone, if it begins plan.after from now
 	leaves float64 // how much later it may end by its probe
 }
 
@@ -267,8 +267,8 @@ func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 // disk is what was seen of the disks of the node in this herd.
 type disk struct {
 	most   float64 // bytes a second that all starts together moved at most
-	stream float64 // bytes a second that one start moved at most
-	idle   bool    // hardly any start waits for the disks
+	stream float64 // bytes a second that a single start moved at most
+	calm   bool    // hardly any start waits for the disks
 }
 
 func (d *disk) observe(underWay []Start) {
@@ -282,7 +282,7 @@ func (d *disk) observe(underWay []Start) {
 
 // serves returns the bytes a second that the disks are taken to serve.
 func (d *disk) serves() float64 {
-	if d.idle {
+	if d.calm {
 		return unseen * d.most
 	}
 	return d.most

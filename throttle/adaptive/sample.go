@@ -7,7 +7,7 @@ type Sample struct {
 	At time.Time
 	// CPU is the CPU use of the node, percent of all its CPUs.
 	CPU float64
-	// Refusals is which part of CPU refusals of waiting pods took, percent of all CPUs. It is no load of starts.
+	// Refusals is the CPU use of refusals of waiting pods, percent of all CPUs. It is a part of CPU, and no load of starts.
 	Refusals float64
 	// CPUPressure and IOPressure are the kernel's pressure stall "some", percent.
 	CPUPressure, IOPressure float64
@@ -17,8 +17,8 @@ type Sample struct {
 	Window time.Duration
 	// Starting is how many slots are taken.
 	Starting int
-	// Ran is how many CPUs these starts kept busy lately, and Waited how many they waited for. Both are zero if it was not
-	// measured how long they waited.
+	// Ran is how many CPUs these starts kept busy lately, and Waited is how many they waited for. Both are zero if nobody
+	// measured for how long they waited.
 	Ran, Waited float64
 	// Waiting reports whether a pod could start now if the limit were greater.
 	Waiting bool

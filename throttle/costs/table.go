@@ -64,8 +64,8 @@ func namespace(key string) string {
 	return namespace
 }
 
-// Expect returns what was learned under the first of the keys that the table has, and the index of that
-// key, or -1 if it has none. It uses a key with killed starts only if it has no other.
+// Expect returns what was learned under the first of the keys that the table has, and the index of that key, or -1 if it
+// has none. A key with Count 0 counts only if the table has no other.
 func (t *Table) Expect(keys []string) (c Cost, rank int) {
 	rank = -1
 	for i, key := range keys {
