@@ -197,14 +197,14 @@ func (c *Connection) warn(now time.Time, err error, pause time.Duration) {
 
 // serve connects once, serves the runtime until the connection ends, and returns how it went.
 func (c *Connection) serve(ctx context.Context) (served life, err error) {
-	socket, id := socketOf(c.options.Socket), socketID(c.options.Socket)
+	socket := socketID(c.options.Socket)
 	raw, err := c.options.Dial(ctx, c.options.Socket)
 	if err != nil {
 		return life{}, fmt.Errorf("NRI socket: %w (does containerd run, with NRI enabled?)", err)
 	}
 	conn := &watchedConn{Conn: raw, closed: make(chan struct{}), listed: make(chan struct{})}
 	defer conn.Close()
-	c.ends.begin(time.Now(), id)
+	c.ends.begin(time.Now(), socket)
 	late := newLateAnswers(c.lateAfter)
 	p := plugin{Handler: c.handler, connection: c, number: c.begin(), listed: sync.OnceFunc(func() { close(conn.listed) })}
 	st, err := newStub(&p, c.options.Name, c.options.Index, conn, c.intercept(late), c.log)
@@ -283,11 +283,11 @@ func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAns
 			listed = nil
 		case <-late.again:
 			// After the stop, the next late answer sends again.
-			if _, stops := c.stopUnderWay(time.Now()); !stops {
+			if _, _, stops := c.stopUnderWay(time.Now()); !stops {
 				return errTooLate
 			}
 		case <-registration:
-			_, stops := c.stopUnderWay(time.Now())
+			_, _, stops := c.stopUnderWay(time.Now())
 			switch {
 			case c.State().Connected:
 			case stops:

@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -24,13 +25,14 @@ const (
 // lookEvery is the time between two checks of a delay that lasts for long.
 const lookEvery = time.Second
 
-// delay is an error that says why the daemon does not register yet.
-type delay interface {
-	error
-	reason() Delay
-	withoutPods() error // the error for readers who may not know the names of pods
-	fields() logrus.Fields
+// delayed is the error while the daemon does not register.
+type delayed struct {
+	reason       Delay
+	text, public string // public is for readers who may not know the names of pods
+	fields       logrus.Fields
 }
+
+func (d *delayed) Error() string { return d.text }
 
 // awaitTurn blocks until the daemon may register, or ctx ends.
 func (c *Connection) awaitTurn(ctx context.Context) {
@@ -43,14 +45,12 @@ func (c *Connection) awaitTurn(ctx context.Context) {
 			break
 		}
 		pause := stopsEvery
-		if d := delay(nil); errors.As(why, &d) {
-			if d.reason() != last {
-				c.log.WithFields(d.fields()).Warn(why)
-				last = d.reason()
+		if d, ok := errors.AsType[*delayed](why); ok {
+			if d.reason != last {
+				c.log.WithFields(d.fields).Warn(why)
+				last = d.reason
 			}
-			if first == "" {
-				first = last
-			}
+			first = cmp.Or(first, last)
 			// Most stops end soon, and are worth no event.
 			if last != told && (last != ContainerStops || now.Sub(c.stopsSince) >= stopsMost) {
 				c.handler.Delayed(last, why)
@@ -92,8 +92,8 @@ func (c *Connection) Delayed() Delay {
 	c.mu.Lock()
 	why := c.waits
 	c.mu.Unlock()
-	if d := delay(nil); errors.As(why, &d) {
-		return d.reason()
+	if d, ok := errors.AsType[*delayed](why); ok {
+		return d.reason
 	}
 	return ""
 }
@@ -102,8 +102,8 @@ func (c *Connection) Delayed() Delay {
 // node may read it.
 func (c *Connection) Paces() error {
 	err := c.State().Err
-	if d := delay(nil); errors.As(err, &d) {
-		return d.withoutPods()
+	if d, ok := errors.AsType[*delayed](err); ok {
+		return errors.New(d.public)
 	}
 	return err
 }

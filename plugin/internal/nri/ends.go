@@ -129,28 +129,14 @@ func (e *ends) recent(now time.Time) error {
 	if !now.Before(until) {
 		return nil
 	}
-	return runtimeEnded{ends: e.note.Ends, until: until, file: e.path}
-}
-
-// runtimeEnded is the error for a while after the runtime has ended while it registered the daemon.
-type runtimeEnded struct {
-	ends  int
-	until time.Time
-	file  string
-}
-
-func (r runtimeEnded) Error() string {
-	now := "restart the daemon to register now"
-	if r.file != "" {
-		now = "remove " + r.file + " to register now"
+	how := "restart the daemon to register now"
+	if e.path != "" {
+		how = "remove " + e.path + " to register now"
 	}
-	return fmt.Sprintf("waiting to register: the runtime ended while it registered the daemon (%d times in a row), so the daemon stays away until %s; %s; pods start unpaced meanwhile",
-		r.ends, r.until.UTC().Format(time.RFC3339), now)
+	text := fmt.Sprintf("waiting to register: the runtime ended while it registered the daemon (%d times in a row), so the daemon stays away until %s; %s; pods start unpaced meanwhile",
+		e.note.Ends, until.UTC().Format(time.RFC3339), how)
+	return &delayed{RuntimeEnded, text, text, logrus.Fields{"ends": e.note.Ends, "until": until}}
 }
-
-func (runtimeEnded) reason() Delay           { return RuntimeEnded }
-func (r runtimeEnded) withoutPods() error    { return r }
-func (r runtimeEnded) fields() logrus.Fields { return logrus.Fields{"ends": r.ends, "until": r.until} }
 
 // socketID names the socket at the path, which each runtime makes anew; empty if there is none.
 func socketID(path string) string {

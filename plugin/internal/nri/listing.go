@@ -46,7 +46,8 @@ type listing struct {
 	metadata    func(least int) map[string]int // Options.Metadata
 	log         logrus.FieldLogger
 	faults      faultlog.Log
-	last        listingTooLarge  // so that the same bundles are read only once
+	largest     []bundle // that were too large last, and why: so the same bundles are read only once
+	why         *delayed
 	owners      map[string]owner // of the bundles that containers has read, by their names
 }
 
@@ -80,10 +81,15 @@ func (l *listing) tooLarge() error {
 	if size <= mostListed {
 		return nil
 	}
-	if !slices.Equal(found, l.last.bundles) {
-		l.last = listingTooLarge{bundles: found, bytes: size, pods: l.podsOf(found)}
+	if !slices.Equal(found, l.largest) {
+		text := func(pods string) string {
+			return fmt.Sprintf("waiting to register: the %d largest pods and containers of the node have %s of environment and other settings%s, and containerd, which lists them in messages of %s, may end in the attempt; "+
+				"pods start unpaced until some of these have ended", len(found), mebibytes(size), pods, mebibytes(mostListed))
+		}
+		l.largest = found
+		l.why = &delayed{ListingTooLarge, text(l.podsOf(found)), text(""), logrus.Fields{"bytes": size}}
 	}
-	return l.last
+	return l.why
 }
 
 // bundles returns all bundles, the largest first.
@@ -124,8 +130,10 @@ func (l *listing) folders() ([]os.DirEntry, error) {
 
 func (l *listing) config(bundle string) string { return filepath.Join(l.dir, bundle, "config.json") }
 
-// podsOf returns the names of the pods of the bundles, as "namespace/name", with the sizes of their bundles.
-func (l *listing) podsOf(bundles []bundle) (pods []string) {
+// podsOf returns the names of the pods of the bundles, with the sizes of their bundles, as " (namespace/name (1.0 MiB))".
+// It returns nothing if none is known.
+func (l *listing) podsOf(bundles []bundle) string {
+	var pods []string
 	sizes := map[string]int64{}
 	for _, b := range bundles {
 		pod := b.pod
@@ -144,7 +152,10 @@ func (l *listing) podsOf(bundles []bundle) (pods []string) {
 	for i, pod := range pods {
 		pods[i] = fmt.Sprintf("%s (%s)", pod, mebibytes(sizes[pod]))
 	}
-	return pods
+	if len(pods) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(pods, ", ") + ")"
 }
 
 // ownerOf returns the pod of a bundle. The error wraps [fs.ErrNotExist] if the bundle is gone.
@@ -222,28 +233,3 @@ func (l *listing) gone(stops StopSource) (pod string) {
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
-
-// listingTooLarge is the error while the runtime could not list its pods.
-type listingTooLarge struct {
-	bundles []bundle
-	bytes   int64
-	pods    []string // empty if the reader of the error may not know them
-}
-
-func (e listingTooLarge) Error() string {
-	pods := ""
-	if len(e.pods) > 0 {
-		pods = " (" + strings.Join(e.pods, ", ") + ")"
-	}
-	return fmt.Sprintf("waiting to register: the %d largest pods and containers of the node have %s of environment and other settings%s, and containerd, which lists them in messages of %s, may end in the attempt; "+
-		"pods start unpaced until some of these have ended", len(e.bundles), mebibytes(e.bytes), pods, mebibytes(mostListed))
-}
-
-func (listingTooLarge) reason() Delay { return ListingTooLarge }
-
-func (e listingTooLarge) withoutPods() error {
-	e.pods = nil
-	return e
-}
-
-func (e listingTooLarge) fields() logrus.Fields { return logrus.Fields{"bytes": e.bytes} }

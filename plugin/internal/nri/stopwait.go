@@ -39,49 +39,32 @@ type StopSource interface {
 	Known(uid string) bool
 }
 
-// stopUnderWay is the error while a container of a pod is being stopped.
-type stopUnderWay struct {
-	pod string    // empty if the reader of the error may not know the pod
-	by  time.Time // when the container is killed; zero if that is not known, see [listing.gone]
-}
-
-func (s stopUnderWay) Error() string {
-	pod := "a pod"
-	if s.pod != "" {
-		pod = "pod " + s.pod
+// stopOf is the error while a container of a pod is being stopped, until the time by at the latest, which is zero if it is
+// not known.
+func stopOf(pod string, by time.Time) *delayed {
+	text := func(pod string) string {
+		if by.IsZero() {
+			return fmt.Sprintf("waiting to register: containerd may be stopping a container of %s for as long as the pod's first grace period (the pod was deleted by force, or its grace period was shortened, while the stop was under way), "+
+				"and registering now would block all pods; pods start unpaced until the container has ended ('crictl stop --timeout 0' ends it)", pod)
+		}
+		return fmt.Sprintf("waiting to register: containerd is stopping a container of %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
+			pod, by.UTC().Format(time.TimeOnly+"Z"))
 	}
-	if s.by.IsZero() {
-		return fmt.Sprintf("waiting to register: containerd may be stopping a container of %s for as long as the pod's first grace period (the pod was deleted by force, or its grace period was shortened, while the stop was under way), "+
-			"and registering now would block all pods; pods start unpaced until the container has ended ('crictl stop --timeout 0' ends it)", pod)
-	}
-	return fmt.Sprintf("waiting to register: containerd is stopping a container of %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
-		pod, s.by.UTC().Format(time.TimeOnly+"Z"))
+	namespace, name, _ := strings.Cut(pod, "/")
+	return &delayed{ContainerStops, text("pod " + pod), text("a pod"), logrus.Fields{"pod_namespace": namespace, "pod_name": name, "until": by}}
 }
 
-func (stopUnderWay) reason() Delay { return ContainerStops }
-
-func (s stopUnderWay) withoutPods() error {
-	s.pod = ""
-	return s
-}
-
-func (s stopUnderWay) fields() logrus.Fields {
-	namespace, name, _ := strings.Cut(s.pod, "/")
-	return logrus.Fields{"pod_namespace": namespace, "pod_name": name, "until": s.by}
-}
-
-// stopUnderWay returns which container of the node is being stopped at now. ok is false if none is, or if that is not
-// known.
-func (c *Connection) stopUnderWay(now time.Time) (stop stopUnderWay, ok bool) {
+// stopUnderWay returns the pod of which a container is being stopped at now, and the time at which that is killed: zero if
+// it is not known, see [listing.gone]. ok is false if none is, or if that is not known.
+func (c *Connection) stopUnderWay(now time.Time) (pod string, by time.Time, ok bool) {
 	if c.options.Stops == nil {
-		return stopUnderWay{}, false
+		return "", time.Time{}, false
 	}
 	running := c.listing.containers()
-	if pod := c.listing.gone(c.options.Stops); pod != "" {
-		return stopUnderWay{pod: pod}, true
+	if pod = c.listing.gone(c.options.Stops); pod != "" {
+		return pod, time.Time{}, true
 	}
-	pod, by, ok := c.options.Stops.Stopping(now, running)
-	return stopUnderWay{pod: pod, by: by}, ok
+	return c.options.Stops.Stopping(now, running)
 }
 
 // checkStops returns why the daemon must not register at now because of a stop, or nil if it may.
@@ -95,7 +78,7 @@ func (c *Connection) checkStops(now time.Time) error {
 		}
 		return nil
 	}
-	stop, ok := c.stopUnderWay(now)
+	pod, by, ok := c.stopUnderWay(now)
 	if !ok {
 		c.stopsSince = time.Time{}
 		return nil
@@ -103,11 +86,12 @@ func (c *Connection) checkStops(now time.Time) error {
 	if c.stopsSince.IsZero() {
 		c.stopsSince = now
 	}
-	if now.Sub(c.stopsSince) < stopsMost || stop.by.IsZero() || stop.by.Sub(now) > heldMost {
+	stop := stopOf(pod, by)
+	if now.Sub(c.stopsSince) < stopsMost || by.IsZero() || by.Sub(now) > heldMost {
 		return stop
 	}
-	c.log.WithFields(stop.fields()).Warnf("containers were being stopped for %s without a pause: the daemon registers during the stop of pod %s, and all starts and stops of the node wait for its end (%s at the latest)",
-		stopsMost, stop.pod, stop.by.UTC().Format(time.TimeOnly+"Z"))
+	c.log.WithFields(stop.fields).Warnf("containers were being stopped for %s without a pause: the daemon registers during the stop of pod %s, and all starts and stops of the node wait for its end (%s at the latest)",
+		stopsMost, pod, by.UTC().Format(time.TimeOnly+"Z"))
 	c.handler.RegistersDuringStop()
 	c.stopsSince = time.Time{}
 	return nil

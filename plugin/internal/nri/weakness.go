@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -32,7 +31,7 @@ type life struct {
 	registered, synchronized bool
 	lasted                   time.Duration // since it was registered
 	late                     int           // late answers, each within weakSoon of the next and the last of the end
-	socket                   os.FileInfo   // where the runtime listened; nil if it did not listen
+	socket                   string        // its socketID
 }
 
 // weakness computes how long a daemon that is too slow for the runtime stays away from it. The zero value is ready for
@@ -60,27 +59,16 @@ func (w *weakness) after(l life) time.Duration {
 	return w.pause
 }
 
-// rest blocks for the pause, or until ctx ends. It returns early when another runtime than the one that made the given
-// socket listens: a runtime that was restarted does not remember slow answers.
-func (c *Connection) rest(ctx context.Context, pause time.Duration, socket os.FileInfo) {
+// rest blocks for the pause, or until ctx ends. It returns early when another runtime than the one with this socket, as
+// socketID names it, listens: a runtime that was restarted does not remember slow answers.
+func (c *Connection) rest(ctx context.Context, pause time.Duration, socket string) {
 	_ = wait.PollUntilContextTimeout(ctx, knockEvery, pause, false, func(context.Context) (another bool, _ error) {
-		another = socket != nil && !sameSocket(socket, socketOf(c.options.Socket))
+		another = socket != "" && socket != socketID(c.options.Socket)
 		if another {
 			c.weakness.pause = 0
 		}
 		return another, nil
 	})
-}
-
-// socketOf returns the socket at the path, or nil if there is none.
-func socketOf(path string) os.FileInfo {
-	info, _ := os.Stat(path) // nil after an error
-	return info
-}
-
-// sameSocket reports whether both are the socket of one listener. A new listener makes a new file.
-func sameSocket(a, b os.FileInfo) bool {
-	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }
 
 // lateAnswers counts the late answers of one connection: those for which the runtime waited as long as its request
