@@ -4,7 +4,6 @@ package startuptaint
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -47,24 +46,37 @@ func (t Remover) Run(ctx context.Context) {
 }
 
 // isDue reports whether the node has the taint and pods are paced.
-func (t Remover) isDue(ctx context.Context) (bool, error) {
+func (t Remover) isDue(ctx context.Context) (bool, error) { return t.due(ctx) != nil, nil }
+
+// due returns the node if it has the taint and pods are paced, and else nil.
+func (t Remover) due(ctx context.Context) *corev1.Node {
 	node := t.Node()
-	return node != nil && len(t.keep(node)) < len(node.Spec.Taints) && t.Paced(ctx) == nil, nil
+	if node == nil || len(t.keep(node)) == len(node.Spec.Taints) || t.Paced(ctx) != nil {
+		return nil
+	}
+	return node
 }
 
-// remove tries once, if pods are still paced, and reports whether that is enough. It logs what is wrong if the last try had
-// something else.
+// remove tries once, if pods are still paced, and reports whether that is enough. It removes the taints with the key, and
+// changes nothing else. It logs what is wrong if the last try had something else.
 func (t Remover) remove(ctx context.Context, faults *faultlog.Log) (done bool) {
-	if due, _ := t.isDue(ctx); !due {
+	node := t.due(ctx)
+	if node == nil {
 		faults.Changed("")
 		return true
 	}
-	removed, err := t.removeTaint(ctx)
+	// With the version, the API server refuses the patch if the node has changed.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": t.keep(node)},
+	})
+	if err == nil {
+		_, err = t.Client.Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
 	log, fault := t.Log.WithField("taint", t.Key), ""
 	switch {
-	case removed:
-		log.Info("took the startup taint off the node: pods are paced")
 	case err == nil:
+		log.Info("took the startup taint off the node: pods are paced")
 	case ctx.Err() != nil, apierrors.IsConflict(err): // after a conflict, the next version decides
 		return false
 	case apierrors.IsForbidden(err):
@@ -72,34 +84,10 @@ func (t Remover) remove(ctx context.Context, faults *faultlog.Log) (done bool) {
 	default:
 		fault = "the startup taint is still on the node; trying again"
 	}
-	if fault == "" {
-		faults.Changed("")
-	} else if faults.Changed(fault + string(apierrors.ReasonForError(err))) {
+	if faults.Changed(fault+string(apierrors.ReasonForError(err))) && err != nil {
 		log.WithError(err).Warn(fault)
 	}
 	return err == nil
-}
-
-// removeTaint removes the taints with the key from the node, and changes nothing else. It fails if the node was changed
-// meanwhile.
-func (t Remover) removeTaint(ctx context.Context) (removed bool, err error) {
-	node := t.Node()
-	keep := t.keep(node)
-	if len(keep) == len(node.Spec.Taints) {
-		return false, nil
-	}
-	// With the version, the API server refuses the patch if the node has changed.
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
-		"spec":     map[string]any{"taints": keep},
-	})
-	if err != nil {
-		return false, err
-	}
-	if _, err := t.Client.Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return false, fmt.Errorf("take the taint off the node: %w", err)
-	}
-	return true, nil
 }
 
 // keep returns the node's other taints.
