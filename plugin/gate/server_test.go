@@ -29,7 +29,7 @@ const hello = "wait 1 pod=u1 container=c1 name=ns/p since=1700000000000001 deadl
 func serve(t *testing.T, b gate.Backend, change func(*gate.Server)) (path string, logged *logtest.Hook, stop context.CancelFunc) {
 	t.Helper()
 	path = gatetest.Socket(t)
-	l, err := rundir.Listen(path)
+	l, err := rundir.Listen(path, 0o600)
 	require.NoError(t, err)
 	logged, stop = serveOn(t, l, b, change)
 	return path, logged, stop
@@ -160,7 +160,7 @@ func TestServerLeavesAWaitingHookBeyondTheHelloTimeout(t *testing.T) {
 	b := gatetest.NewBackend()
 	const timeout = time.Second
 	path := gatetest.Socket(t)
-	l, err := rundir.Listen(path)
+	l, err := rundir.Listen(path, 0o600)
 	require.NoError(t, err)
 	c, r := dial(t, path)
 	say(t, c, hello) // before its timeout begins
@@ -284,7 +284,7 @@ func (p *panicsOnce) Fire(e *logrus.Entry) error {
 func TestServerThatPanicsNamesThePod(t *testing.T) {
 	t.Parallel()
 	b, path := gatetest.NewBackend(), gatetest.Socket(t)
-	l, err := rundir.Listen(path)
+	l, err := rundir.Listen(path, 0o600)
 	require.NoError(t, err)
 	log, logged := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
@@ -349,7 +349,7 @@ func TestServerThatStopsSendsTheLastTurns(t *testing.T) {
 
 func TestServerReturnsWhenItsListenerFails(t *testing.T) {
 	t.Parallel()
-	l, err := rundir.Listen(gatetest.Socket(t))
+	l, err := rundir.Listen(gatetest.Socket(t), 0o600)
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() {
@@ -426,7 +426,7 @@ func (l *failing) Alive(ctx context.Context) error {
 func TestServerContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	path := gatetest.Socket(t)
-	l, err := rundir.Listen(path)
+	l, err := rundir.Listen(path, 0o600)
 	require.NoError(t, err)
 	log, logged := logtest.NewNullLogger()
 	both := &failing{Listener: l, Backend: gatetest.NewBackend()}

@@ -42,7 +42,7 @@ func ServeShared(ctx context.Context, path string, serve func(context.Context, n
 
 func serveWith(ctx context.Context, path string, mode uint32, serve func(context.Context, net.Listener) error) error {
 	for ctx.Err() == nil {
-		l, err := listen(path, mode)
+		l, err := Listen(path, mode)
 		if err != nil {
 			return err
 		}
@@ -66,13 +66,11 @@ func awaitGone(ctx context.Context, path string) {
 	}) // the only error is that ctx ended
 }
 
-// Listen creates the unix socket at path, and its directory if that is missing. Only the owner and root can connect.
+// Listen creates the unix socket at path, and its directory if that is missing. Whoever its mode lets write can connect.
 // Listen replaces a socket that exists: a daemon listens only while it holds the lock of its run folder, so the socket is
 // left from a daemon that has ended. Anything else at path is an error, and stays. Listen does not block. Closing the
 // listener removes the socket.
-func Listen(path string) (net.Listener, error) { return listen(path, socketMode) }
-
-func listen(path string, mode uint32) (net.Listener, error) {
+func Listen(path string, mode uint32) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func socketIn(t *testing.T) string {
 func TestListenIsForTheOwnerOnly(t *testing.T) {
 	t.Parallel()
 	path := socketIn(t)
-	l, err := Listen(path)
+	l, err := Listen(path, socketMode)
 	require.NoError(t, err)
 	socket, err := os.Lstat(path)
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestListenLeavesAnExistingDirectoryAsItIs(t *testing.T) {
 	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.Chmod(filepath.Dir(path), 0o755))
-	l, err := Listen(path)
+	l, err := Listen(path, socketMode)
 	require.NoError(t, err)
 	defer l.Close()
 	dir, err := os.Stat(filepath.Dir(path))
@@ -60,7 +60,7 @@ func TestListenReplacesAStaleSocket(t *testing.T) {
 	require.NoError(t, dead.Close())
 	require.FileExists(t, path)
 
-	l, err := Listen(path)
+	l, err := Listen(path, socketMode)
 	require.NoError(t, err)
 	defer l.Close()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
@@ -96,13 +96,13 @@ func TestListenTouchesNothingElse(t *testing.T) {
 	path := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	_, err := Listen(path)
+	_, err := Listen(path, socketMode)
 	require.ErrorContains(t, err, "something else than a socket")
 	assert.FileExists(t, path)
 
 	link := filepath.Join(filepath.Dir(path), "link")
 	require.NoError(t, os.Symlink(path, link))
-	_, err = Listen(link)
+	_, err = Listen(link, socketMode)
 	require.Error(t, err)
 	assert.FileExists(t, link)
 }
@@ -112,6 +112,6 @@ func TestListenSaysWhatIsWrongWithTheDirectory(t *testing.T) {
 	file := socketIn(t)
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := Listen(filepath.Join(file, "a.sock"))
+	_, err := Listen(filepath.Join(file, "a.sock"), socketMode)
 	require.ErrorContains(t, err, "not a directory")
 }

@@ -34,22 +34,18 @@ func await(ctx context.Context, try func() (lock *os.File, holder string, err er
 	var lock *os.File
 	var err error
 	said := false
-	done := func() bool { return lock != nil || err != nil && !errors.Is(err, errReplaced) }
-	attempt := func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextCancel(ctx, lockEvery, true, func(context.Context) (done bool, _ error) {
 		var holder string
-		if lock, holder, err = try(); lock == nil && err == nil && !said {
+		lock, holder, err = try()
+		switch {
+		case errors.Is(err, errReplaced):
+			err = nil
+		case lock == nil && err == nil && !said:
 			said = true
 			busy(holder)
 		}
-		return done(), nil
-	}
-	if first, _ := attempt(ctx); first {
-		return lock, err
-	}
-	_ = wait.PollUntilContextCancel(ctx, lockEvery, false, attempt) // the only error is that ctx ended: then there is no lock
-	if !done() {
-		err = nil
-	}
+		return lock != nil || err != nil, nil
+	}) // the only error is that ctx ended: then there is no lock
 	return lock, err
 }
 

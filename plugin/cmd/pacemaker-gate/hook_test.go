@@ -164,7 +164,7 @@ func TestDaemonThatTalksNonsense(t *testing.T) {
 		"binary":          "\x00\xff\n",
 	} {
 		path := gatetest.Socket(t)
-		l, err := rundir.Listen(path)
+		l, err := rundir.Listen(path, 0o600)
 		require.NoError(t, err)
 		served := make(chan struct{})
 		go func() {

@@ -44,7 +44,7 @@ func Serving(tb testing.TB) (b *Backend, path string) {
 // Serve serves b at path, until stop is called or tb ends.
 func Serve(tb testing.TB, path string, b gate.Backend) (stop func()) {
 	tb.Helper()
-	l, err := rundir.Listen(path)
+	l, err := rundir.Listen(path, 0o600)
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -61,7 +61,7 @@ func Serve(tb testing.TB, path string, b gate.Backend) (stop func()) {
 func Listen(tb testing.TB, serve func(net.Conn)) (path string) {
 	tb.Helper()
 	path = Socket(tb)
-	l, err := rundir.Listen(path)
+	l, err := rundir.Listen(path, 0o600)
 	require.NoError(tb, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
