@@ -69,9 +69,7 @@ func askAPI(ctx context.Context, o plugin.Options) (says inAPI) {
 		}
 	}
 	add(askRights(ctx, client, o, inForce)...)
-	if found, known := daemonSetsFinding(ctx, client, o.NodeName, says.config); known {
-		add(found)
-	}
+	add(daemonSetsFinding(ctx, client, o.NodeName, says.config)...)
 	return says
 }
 

@@ -17,12 +17,12 @@ import (
 const mostDaemonSets = 8
 
 // daemonSetsFinding names the DaemonSets whose pods on the node wait as other pods do, because the config does not exempt
-// them. known is false if there is none, or if that is not known.
-func daemonSetsFinding(ctx context.Context, client dynamic.Interface, node string, config *v1alpha1.PacemakerConfig) (found Finding, known bool) {
+// them. It returns nothing if there is none, or if that is not known.
+func daemonSetsFinding(ctx context.Context, client dynamic.Interface, node string, config *v1alpha1.PacemakerConfig) []Finding {
 	pods, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).
 		List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, ResourceVersion: "0"})
 	if err != nil || config == nil {
-		return Finding{}, false // it is one of the missing rights, or no pod of the node waits
+		return nil // it is one of the missing rights, or no pod of the node waits
 	}
 	exempt, names := config.Spec.Exemptions, []string{}
 	for i := range pods.Items {
@@ -35,11 +35,11 @@ func daemonSetsFinding(ctx context.Context, client dynamic.Interface, node strin
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) == 0 {
-		return Finding{}, false
+		return nil
 	}
 	text := strings.Join(names[:min(len(names), mostDaemonSets)], ", ")
 	if more := len(names) - mostDaemonSets; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return ok("daemonsets", "pods of these DaemonSets wait as other pods do: "+text+"; exempt those that other pods need, by exemptions.daemonSets.namespaces"), true
+	return []Finding{ok("daemonsets", "pods of these DaemonSets wait as other pods do: "+text+"; exempt those that other pods need, by exemptions.daemonSets.namespaces")}
 }

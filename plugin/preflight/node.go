@@ -45,24 +45,20 @@ func nriFinding(socket string) Finding {
 
 // runtimeOf returns the name and version of the container runtime: what the API server says, if it does, or else what a
 // daemon that runs says. Both are empty if unknown.
-func runtimeOf(ctx context.Context, known string, o plugin.Options) (name, version string) {
+func runtimeOf(known string, running admin.Runtime) (name, version string) {
 	if name, version, found := strings.Cut(known, "://"); found {
 		return name, version
 	}
-	if status, err := admin.NewClient(o.AdminPath()).Status(ctx); err == nil {
-		return status.Runtime.Name, status.Runtime.Version
-	}
-	return "", ""
+	return running.Name, running.Version
 }
 
 // timeoutFinding returns what is wrong with the runtime's time-out for plugins, which only a daemon that is connected knows.
-func timeoutFinding(ctx context.Context, o plugin.Options) (f Finding, wrong bool) {
-	status, err := admin.NewClient(o.AdminPath()).Status(ctx)
-	if err != nil || status.Runtime.TimeoutWarning == "" {
-		return Finding{}, false
+func timeoutFinding(running admin.Runtime) []Finding {
+	what, do, wrong := strings.Cut(running.TimeoutWarning, ": ")
+	if !wrong {
+		return nil
 	}
-	what, do, _ := strings.Cut(status.Runtime.TimeoutWarning, ": ")
-	return warning("timeouts", what, do), true
+	return []Finding{warning("timeouts", what, do)}
 }
 
 func runtimeFinding(name, version string) Finding {
@@ -119,14 +115,15 @@ func cniFinding(dir string) Finding {
 	return ok("cni", "configured by "+filepath.Join(dir, name))
 }
 
-// roomFinding returns whether the daemon would install the waiting room, and what an earlier daemon has left of it.
-func roomFinding(ctx context.Context, o plugin.Options) Finding {
+// roomFinding returns whether the daemon would install the waiting room, and if none runs, what an earlier one has left of
+// it.
+func roomFinding(o plugin.Options, runs bool) Finding {
 	const check, refused = "room", "pods without a place in the gate are refused and may show an error status, unless kubelet's runtimeRequestTimeout is long, such as 15m"
 	if why := o.NoRoom(); why != "" {
 		return warning(check, "off: "+why, refused)
 	}
 	ours := filepath.Join(o.CNIConfDir, cni.FileName)
-	if _, err := admin.NewClient(o.AdminPath()).Status(ctx); err != nil && cni.InPlace(o.CNIConfDir) {
+	if !runs && cni.InPlace(o.CNIConfDir) {
 		if err := cni.Runnable(o.CNIBinDir); err != nil {
 			return fault(check, fmt.Sprintf("no pod of this node starts: %s runs a program that is missing: %v", ours, err), "remove "+ours+", or start the daemon, which installs both")
 		}
@@ -171,16 +168,13 @@ func kubeletFinding(o *Options) Finding {
 }
 
 // stateFinding reports whether containerd keeps its state elsewhere: the bundles that the daemon sees do not have its own.
-func stateFinding(o Options) (f Finding, wrong bool) {
+func stateFinding(o Options) []Finding {
 	dir := o.Bundles()
-	if !o.OfThePod || dir == "" {
-		return Finding{}, false
+	if folders, err := os.ReadDir(dir); !o.OfThePod || err != nil || len(folders) > 0 {
+		return nil // without a dir, there is an err
 	}
-	if folders, err := os.ReadDir(dir); err != nil || len(folders) > 0 {
-		return Finding{}, false
-	}
-	return fault("containerd", dir+" has no container, not even the daemon's: the daemon does not see which containers are being stopped, or are too large for containerd to list",
-		"set containerd.state of the chart, or --containerd-state, to `state` of containerd's configuration (k3s, RKE2: /run/k3s/containerd)"), true
+	return []Finding{fault("containerd", dir+" has no container, not even the daemon's: the daemon does not see which containers are being stopped, or are too large for containerd to list",
+		"set containerd.state of the chart, or --containerd-state, to `state` of containerd's configuration (k3s, RKE2: /run/k3s/containerd)")}
 }
 
 // cgroupFinding also reports whether the daemon can tell what starts read and write.

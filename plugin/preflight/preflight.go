@@ -51,21 +51,19 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if says := file.Ignored(o.Instance); says != "" {
 		add(warning("file", o.ConfigFile+": "+says, "remove these fields; to choose nodes, create objects in the API server"))
 	}
-	name, version := runtimeOf(ctx, api.runtime, o.Options)
+	running, err := admin.NewClient(o.AdminPath()).Status(ctx)
+	runs := err == nil
+	name, version := runtimeOf(api.runtime, running.Runtime)
 	var bar string
 	if name != "" { // the daemon will know it
 		bar, _ = waiting.RuntimeFaults(name, version)
 	}
 	kubelet := kubeletFinding(&o)
-	if f, wrong := stateFinding(o); wrong {
-		add(f)
-	}
+	add(stateFinding(o)...)
 	add(nriFinding(o.NRISocket), runtimeFinding(name, version), gateFinding(ctx, o, bar))
-	if f, wrong := timeoutFinding(ctx, o.Options); wrong {
-		add(f)
-	}
+	add(timeoutFinding(running.Runtime)...)
 	if o.CNIConfDir != "" {
-		add(cniFinding(o.CNIConfDir), roomFinding(ctx, o.Options))
+		add(cniFinding(o.CNIConfDir), roomFinding(o.Options, runs))
 	}
 	add(kubelet, cgroupFinding(o.CgroupRoot, o.ProcRoot), pressureFinding(o.ProcRoot))
 	add(api.findings...)
@@ -87,14 +85,15 @@ func configFinding(o plugin.Options, pods cores.Cores, file crd.Documents, api i
 	}
 	inForce := cmp.Or(api.config, file.Config)
 	if inForce != nil {
-		if says := admin.PercentWarning(settings.Of(inForce.Spec, pods)); says != "" {
-			return warning(check, configText(inForce)+": "+says, "raise that limit")
-		}
-		if says := admin.MaxWaitWarning(inForce.Spec.GetMaxWait(), inForce.Spec.GetStartTimeout()); says != "" {
-			return warning(check, configText(inForce)+": "+says, "set maxWait to 5m or less, or longer than the herd and the deadlines of rollouts above it")
-		}
-		if says := admin.StartAfterWarning(inForce.Spec); says != "" {
-			return warning(check, configText(inForce)+": "+says, "exempt them, by namespaces or daemonSets in exemptions, or by a critical priority class")
+		spec := inForce.Spec
+		for _, w := range []struct{ says, do string }{
+			{admin.PercentWarning(settings.Of(spec, pods)), "raise that limit"},
+			{admin.MaxWaitWarning(spec.GetMaxWait(), spec.GetStartTimeout()), "set maxWait to 5m or less, or longer than the herd and the deadlines of rollouts above it"},
+			{admin.StartAfterWarning(spec), "exempt them, by namespaces or daemonSets in exemptions, or by a critical priority class"},
+		} {
+			if w.says != "" {
+				return warning(check, configText(inForce)+": "+w.says, w.do)
+			}
 		}
 	}
 	switch {
