@@ -69,10 +69,12 @@ func thisMachine() (node cores.Cores, said string) {
 func (p *program) check(files []string, node cores.Cores, said string) error {
 	var faults invalid
 	for _, file := range files {
-		all, err := p.objectsIn(file)
+		data, err := input(p.stdin, file)
 		if err != nil {
 			faults = append(faults, err.Error())
+			continue
 		}
+		all := crd.ParseAll(data)
 		if file == "-" {
 			file = "standard input"
 		}
@@ -84,7 +86,7 @@ func (p *program) check(files []string, node cores.Cores, said string) error {
 					where += fmt.Sprintf(", %s %q", o.Kind, o.Name)
 				}
 			}
-			wrong := faultsOf(o)
+			wrong := faultsOf(o.Err)
 			for _, fault := range wrong {
 				faults = append(faults, where+": "+fault)
 			}
@@ -100,29 +102,6 @@ func (p *program) check(files []string, node cores.Cores, said string) error {
 		return faults
 	}
 	return nil
-}
-
-// objectsIn returns the objects in a file, or in standard input for "-".
-func (p *program) objectsIn(file string) ([]crd.Object, error) {
-	data, err := input(p.stdin, file)
-	if err != nil {
-		return nil, err
-	}
-	return crd.ParseAll(data), nil
-}
-
-// faultsOf returns what is wrong with an object.
-func faultsOf(o crd.Object) (faults []string) {
-	if o.Err == nil {
-		return nil
-	}
-	for _, fault := range fieldErrors(o.Err) {
-		faults = append(faults, fault.Error())
-	}
-	if len(faults) == 0 {
-		faults = []string{o.Err.Error()}
-	}
-	return faults
 }
 
 // objectText explains a valid object.

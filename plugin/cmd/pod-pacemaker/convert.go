@@ -47,7 +47,7 @@ func convert(p *program, file string) error {
 	for i, c := range all {
 		where := fmt.Sprintf("document %d, %s %q: ", i+1, c.Kind, c.Name)
 		if c.Err != nil {
-			for _, fault := range faultsOf(c.Object) {
+			for _, fault := range faultsOf(c.Err) {
 				faults = append(faults, where+fault)
 			}
 			continue

@@ -30,13 +30,8 @@ func invalidUsage(format string, args ...any) error { return invalid{fmt.Sprintf
 // invalidIn returns an invalid error with every field error in err, or with err itself if it has none. Each line names
 // the source of the configuration.
 func invalidIn(source string, err error) error {
-	faults := fieldErrors(err)
-	if len(faults) == 0 {
-		faults = []error{err}
-	}
 	var lines invalid
-	for _, fault := range faults {
-		text := fault.Error()
+	for _, text := range faultsOf(err) {
 		if !strings.Contains(text, source) {
 			text = source + ": " + text
 		}
@@ -45,19 +40,25 @@ func invalidIn(source string, err error) error {
 	return lines
 }
 
-// fieldErrors returns every *field.Error in the tree of err.
-func fieldErrors(err error) (all []error) {
-	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case *field.Error:
-		return []error{e}
-	case interface{ Unwrap() error }:
-		return fieldErrors(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			all = append(all, fieldErrors(one)...)
+// faultsOf returns the texts of all *field.Errors in the tree of err, or that of err if it has none. Nil has no faults.
+func faultsOf(err error) (faults []string) {
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+		case *field.Error:
+			faults = append(faults, e.Error())
+		case interface{ Unwrap() error }:
+			walk(e.Unwrap())
+		case interface{ Unwrap() []error }:
+			for _, one := range e.Unwrap() {
+				walk(one)
+			}
 		}
 	}
-	return all
+	if walk(err); err != nil && len(faults) == 0 {
+		faults = []string{err.Error()}
+	}
+	return faults
 }
 
 // report writes the error that a command ended with to standard error, and returns the exit code.

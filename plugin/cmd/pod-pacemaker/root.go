@@ -57,7 +57,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
 		p.runCommand(), p.statusCommand(), p.whyCommand(), p.costsCommand(), p.admitCommand(), p.offCommand(), p.onCommand(), p.aliveCommand(), p.checkCommand(), p.convertCommand(), p.preflightCommand(),
-		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.removeDaemonSetCommand(), p.versionCommand(),
+		p.copyKubeletConfigCommand(), p.metricsProxyCommand(), p.removeDaemonSetCommand(),
 	)
 	for _, cmd := range root.Commands() {
 		if !strings.Contains(cmd.Use, " FILE") { // else the shell completes files, where no file is meant
@@ -82,16 +82,4 @@ func needs(name string, most int) cobra.PositionalArgs {
 
 func versionText() string {
 	return fmt.Sprintf("pod-pacemaker %s (commit %s, %s, %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-func (p *program) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprint(p.stdout, versionText())
-			return err
-		},
-	}
 }
