@@ -31,7 +31,6 @@ type applier struct {
 	cores  cores.Cores   // those that the pods can use
 	chosen crd.Effective // in force unless the daemon is switched off
 	until  time.Time     // the daemon is switched off until then; zero if it is not
-	timer  *time.Timer   // ends that
 }
 
 // configure puts a configuration in force, or if the daemon is switched off, once it is switched on.
@@ -62,13 +61,10 @@ func (a *applier) coresNow() cores.Cores {
 func (a *applier) SwitchOff(span time.Duration) (until time.Time) {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()
-	if a.timer != nil {
-		a.timer.Stop()
-	}
-	a.until, a.timer = time.Time{}, nil
+	a.until = time.Time{}
 	if span > 0 {
 		a.until = time.Now().Add(span)
-		a.timer = time.AfterFunc(span, a.switchOn)
+		time.AfterFunc(span, a.switchOn)
 	}
 	a.apply()
 	return a.until
@@ -78,11 +74,10 @@ func (a *applier) SwitchOff(span time.Duration) (until time.Time) {
 func (a *applier) switchOn() {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()
-	if a.until.IsZero() || time.Now().Before(a.until) { // another call of SwitchOff came first
-		return
+	if !a.until.IsZero() && !time.Now().Before(a.until) { // else another call of SwitchOff came first
+		a.until = time.Time{}
+		a.apply()
 	}
-	a.until, a.timer = time.Time{}, nil
-	a.apply()
 }
 
 // Admit implements admin.Switch.

@@ -54,13 +54,9 @@ func (a *applier) followCores(ctx context.Context, o Options) error {
 // machineOf returns the hardware on which learned costs depend. The name of the CPU is empty if it is unknown.
 func machineOf(procRoot string, cores int) costs.Machine {
 	m := costs.Machine{Cores: cores}
-	if all, err := cpu.InfoWithContext(hostContext(procRoot)); err == nil && len(all) > 0 {
+	hosts := context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: procRoot})
+	if all, err := cpu.InfoWithContext(hosts); err == nil && len(all) > 0 {
 		m.CPU = all[0].ModelName
 	}
 	return m
-}
-
-// hostContext returns a context that makes gopsutil read the host's /proc.
-func hostContext(procRoot string) context.Context {
-	return context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: procRoot})
 }

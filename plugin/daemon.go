@@ -118,7 +118,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}.Run)})
 	}
 	if d.cluster != nil && d.options.DaemonSet != "" {
-		parts = append(parts, part{"seeDaemonSet", d.awaitDaemonSet})
+		parts = append(parts, part{"seeDaemonSet", d.seeDaemonSet})
 	}
 	g.Go(func() error { return d.runParts(ctx, parts...) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

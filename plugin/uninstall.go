@@ -6,19 +6,13 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/uninstall"
 )
 
-// awaitDaemonSet is seeDaemonSet as soon as the API server answers.
-func (d *Daemon) awaitDaemonSet(ctx context.Context) error {
+// seeDaemonSet learns whether the DaemonSet of the options is there, as soon as the API server answers.
+func (d *Daemon) seeDaemonSet(ctx context.Context) error {
 	select {
 	case <-d.answered():
-		return d.seeDaemonSet(ctx)
+		d.seen.Store(uninstall.See(ctx, d.cluster.kube, d.options.DaemonSet, d.options.Log))
 	case <-ctx.Done():
-		return nil
 	}
-}
-
-// seeDaemonSet learns whether the DaemonSet of the options is there.
-func (d *Daemon) seeDaemonSet(ctx context.Context) error {
-	d.seen.Store(uninstall.See(ctx, d.cluster.kube, d.options.DaemonSet, d.options.Log))
 	return nil
 }
 

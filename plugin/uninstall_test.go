@@ -19,6 +19,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/uninstall"
 )
 
 func TestADaemonWhoseDaemonSetIsGoneLeavesNoFile(t *testing.T) {
@@ -46,7 +47,7 @@ func TestADaemonWhoseDaemonSetIsGoneLeavesNoFile(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
 			}
-			require.NoError(t, d.seeDaemonSet(t.Context()))
+			d.seen.Store(uninstall.See(t.Context(), d.cluster.kube, c.daemonSet, d.options.Log))
 			if c.there {
 				require.NoError(t, sets.Delete(t.Context(), "pod-pacemaker", metav1.DeleteOptions{}))
 			}
