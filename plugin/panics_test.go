@@ -30,7 +30,7 @@ func TestTheDaemonContinuesWhenItsReportsPanic(t *testing.T) {
 func TestAPodWatchThatPanicsEndsNothing(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
-	d := &Daemon{observer: observe.New(observe.Options{Log: log, Events: observe.NoEvents{}, Nodes: func() int { return 1 }})}
+	d := &Daemon{observer: observe.New(observe.Options{Log: log, Events: &observe.Recorder{}, Nodes: func() int { return 1 }})}
 	assert.NotPanics(t, func() { d.podChanged(podwatch.Pod{Namespace: "ns", Name: "unforeseen"}, false) })
 	require.Len(t, logged.AllEntries(), 1)
 	assert.Contains(t, logged.LastEntry().Message, "podChanged for pod ns/unforeseen")

@@ -46,7 +46,7 @@ func (p procTree) on(o *Options) { o.ProcRoot = p.root }
 
 // toldNode collects the events of the node.
 type toldNode struct {
-	observe.NoEvents
+	observe.Recorder
 	mu   sync.Mutex
 	told []string
 }

@@ -39,7 +39,7 @@ type tuning struct {
 
 // defaultTuning returns the tuning of a daemon outside of tests.
 func defaultTuning() tuning {
-	return tuning{timing: starts.DefaultTiming(), events: observe.NoEvents{}, listen: rundir.Serve}
+	return tuning{timing: starts.DefaultTiming(), events: &observe.Recorder{}, listen: rundir.Serve}
 }
 
 // newDaemon returns a daemon that uses the API server through c. If c is nil, the daemon is standalone. Its parts are made in

@@ -1,19 +1,15 @@
 package leases
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // View is the state of a [Claimer], and what it has counted since its Run began. Views share memory and
 // must not be changed. The zero value means that Run has not begun.
 type View struct {
-	// Groups are the groups that hold or need slots, sorted by key.
-	Groups []GroupView
+	// Held is how many slots this node holds, and Wanted how many more it could use, by the policies that need any.
+	Held, Wanted map[string]int
 	// Fault is why OpenPolicies hold no pod, or nil.
 	Fault        error
 	OpenPolicies []string
@@ -22,13 +18,6 @@ type View struct {
 	// Conflicts counts the requests that came too late, Failures those that failed, and Lost the slots
 	// that could not be renewed in time or that another node took.
 	Conflicts, Failures, Lost uint64
-}
-
-// GroupView is the state of one group.
-type GroupView struct {
-	Key throttle.GroupKey
-	// Held is how many slots this node holds, and Wanted how many more it could use.
-	Held, Wanted int
 }
 
 // View returns the state after the last pass. It does not block.
@@ -41,9 +30,10 @@ func (c *Claimer) View() View {
 // show sets what View returns, logs each fault once, and when it is over or has no effect any more, and calls OpenChanged.
 func (c *Claimer) show() {
 	v := c.stats
-	v.Calls = maps.Clone(v.Calls)
+	v.Calls, v.Held, v.Wanted = maps.Clone(v.Calls), map[string]int{}, map[string]int{}
 	for _, g := range c.groups {
-		v.Groups = append(v.Groups, GroupView{Key: g.key, Held: len(g.claims), Wanted: g.missing()})
+		v.Held[g.key.Policy] += len(g.claims)
+		v.Wanted[g.key.Policy] += g.missing()
 		if g.offered < 0 {
 			v.Fault = c.health.fault()
 			v.OpenPolicies = append(v.OpenPolicies, g.key.Policy)
@@ -51,9 +41,6 @@ func (c *Claimer) show() {
 	}
 	slices.Sort(v.OpenPolicies)
 	v.OpenPolicies = slices.Compact(v.OpenPolicies)
-	slices.SortFunc(v.Groups, func(a, b GroupView) int {
-		return cmp.Or(strings.Compare(a.Key.Policy, b.Key.Policy), strings.Compare(a.Key.Group, b.Key.Group))
-	})
 	c.mu.Lock()
 	before := c.view
 	c.view = v

@@ -18,14 +18,9 @@ func newClaimMetrics(view func() leases.View) *scrape {
 	lost := m.counter("slots_lost_total", "Slots that could not be renewed in time, or that were taken away.")
 	m.collect = func(put sample) {
 		v := view()
-		holds, wants := map[string]int{}, map[string]int{}
-		for _, g := range v.Groups {
-			holds[g.Key.Policy] += g.Held
-			wants[g.Key.Policy] += g.Wanted
-		}
-		for policy := range holds {
-			put(held, float64(holds[policy]), policy)
-			put(wanted, float64(wants[policy]), policy)
+		for policy := range v.Held {
+			put(held, float64(v.Held[policy]), policy)
+			put(wanted, float64(v.Wanted[policy]), policy)
 			put(open, oneIf(slices.Contains(v.OpenPolicies, policy)), policy)
 		}
 		for what, n := range v.Calls {

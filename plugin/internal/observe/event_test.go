@@ -31,7 +31,7 @@ func (unforeseen) report(*Observer) { panic("broken") }
 func TestAReportThatPanicsIsCaught(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
-	o := New(Options{Log: log, Events: NoEvents{}, Nodes: func() int { return 1 }})
+	o := New(Options{Log: log, Events: &Recorder{}, Nodes: func() int { return 1 }})
 	require.NotPanics(t, func() { o.Report(unforeseen{Pod{"u1", "ns/web"}}) })
 	assert.Equal(t, "caught a panic in unforeseen for pod ns/web, the daemon goes on: broken", logged.LastEntry().Message)
 	assert.Equal(t, "u1", logged.LastEntry().Data["pod_uid"])
@@ -306,7 +306,7 @@ func TestWhatEachEventCauses(t *testing.T) {
 func TestItIsWarnedOnceOfARightThatTheDaemonLacks(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
-	o := New(Options{Log: log, Events: NoEvents{}, Nodes: func() int { return 1 }})
+	o := New(Options{Log: log, Events: &Recorder{}, Nodes: func() int { return 1 }})
 	forbidden := fmt.Errorf("I/O of process 7: %w", fs.ErrPermission)
 	for _, e := range []Unmeasured{{Pod{Name: "ns/a"}, forbidden}, {Pod{Name: "ns/b"}, forbidden}, {Pod{Name: "ns/c"}, errors.New("it is absent")}} {
 		o.Report(e)

@@ -28,7 +28,7 @@ func anObserver(l *throttle.Limiter, measure func() throttle.Signals) (*Observer
 
 // observing returns an Observer and the registry of all metrics, of a daemon with this status.
 func observing(l *throttle.Limiter, status func() admin.Status) (*Observer, *prometheus.Registry) {
-	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 1 }})
+	o := New(Options{Log: discard(), Events: &Recorder{}, Nodes: func() int { return 1 }})
 	var mu sync.Mutex // guards the limiter: the registry asks for all metrics at once
 	groups := func(now time.Time) []throttle.GroupView {
 		mu.Lock()
@@ -51,7 +51,7 @@ func observing(l *throttle.Limiter, status func() admin.Status) (*Observer, *pro
 func TestADaemonThatStandsByHasNoMetricOfItsConnections(t *testing.T) {
 	t.Parallel()
 	for standby, want := range map[bool]int{false: 2, true: 0} {
-		o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 1 }})
+		o := New(Options{Log: discard(), Events: &Recorder{}, Nodes: func() int { return 1 }})
 		n, err := testutil.GatherAndCount(o.WithScraped(Scraped{
 			Groups:   throttle.New(time.Now(), throttle.Settings{}).Groups,
 			Status:   func() (s admin.Status) { s.PodWatch = &admin.PodWatch{Healthy: true}; return s },

@@ -12,7 +12,7 @@ import (
 
 // countedEvents counts the events on nodes, and those on pods.
 type countedEvents struct {
-	NoEvents
+	Recorder
 	n, pods atomic.Int64
 }
 

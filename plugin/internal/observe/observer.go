@@ -62,7 +62,8 @@ func (o *Observer) WithScraped(s Scraped) *prometheus.Registry {
 	all := prometheus.NewRegistry()
 	all.MustRegister(o.Registry())
 	for _, metrics := range []*scrape{newStateMetrics(s), newPolicyMetrics(s.Policies, s.Groups), newClaimMetrics(s.Claims)} {
-		all.MustRegister(guarded{metrics, o})
+		metrics.observer = o
+		all.MustRegister(metrics)
 	}
 	return all
 }

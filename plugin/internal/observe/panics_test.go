@@ -13,7 +13,7 @@ import (
 
 func TestAPartThatPanicsRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 1 }})
+		o := New(Options{Log: discard(), Events: &Recorder{}, Nodes: func() int { return 1 }})
 		runs := 0
 		done := errors.New("done")
 		begin := time.Now()
@@ -32,7 +32,7 @@ func TestAPartThatPanicsRunsAgain(t *testing.T) {
 func TestAPartThatPanicsEndsWithTheDaemon(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	o := New(Options{Log: discard(), Events: NoEvents{}, Nodes: func() int { return 1 }})
+	o := New(Options{Log: discard(), Events: &Recorder{}, Nodes: func() int { return 1 }})
 	require.NoError(t, o.Supervised(ctx, "part", func(context.Context) error {
 		cancel()
 		panic("broken")

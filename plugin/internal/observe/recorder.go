@@ -25,17 +25,8 @@ type EventWriter interface {
 // mostMessage is the length of the longest message, in bytes, as in the API of events.
 const mostMessage = 1024
 
-// NoEvents writes nothing. A daemon without an API server uses it.
-type NoEvents struct{}
-
-// Pod implements EventWriter.
-func (NoEvents) Pod(string, string, string, string, string) {}
-
-// Node implements EventWriter.
-func (NoEvents) Node(string, string, string) {}
-
 // Recorder writes Kubernetes events after Start is called; before, it drops them. client-go aggregates them and limits
-// their rate. Make it with NewRecorder.
+// their rate. Make it with NewRecorder. The zero value drops all.
 type Recorder struct {
 	client   kube.Interface
 	source   corev1.EventSource

@@ -4,6 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // scrape is a collector whose metrics are read at each scrape, because no event changes them.
 type scrape struct {
+	observer  *Observer
 	subsystem string // second part of the names; may be empty
 	descs     []*prometheus.Desc
 	collect   func(put sample)
@@ -39,23 +40,12 @@ func (s *scrape) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. A panic ends only what follows it: the other metrics are still served.
 func (s *scrape) Collect(to chan<- prometheus.Metric) {
+	defer s.observer.Caught("metrics")
 	s.collect(func(m metric, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 	})
-}
-
-// guarded is a scrape. A panic in it ends only what follows it: the other metrics are still served.
-type guarded struct {
-	*scrape
-	observer *Observer
-}
-
-// Collect implements prometheus.Collector.
-func (g guarded) Collect(to chan<- prometheus.Metric) {
-	defer g.observer.Caught("metrics")
-	g.scrape.Collect(to)
 }
 
 func oneIf(yes bool) float64 {

@@ -44,15 +44,14 @@ func (e StartEvent) report(o *Observer) {
 			text += ": " + string(e.Reason)
 		}
 		log = log.WithField("wait_ms", e.Took.Milliseconds())
-		if e.Reason == reasons.LastResort {
+		switch e.Reason {
+		case reasons.LastResort:
 			log.Error(text + ": this is a fault of the daemon: nothing was admitted for too long, and the pod starts whatever the limits say")
-			break
-		}
-		if e.Reason == reasons.ByHand {
+		case reasons.ByHand:
 			log.Warn(text + ": 'pod-pacemaker admit' let it start, whatever the limits say")
-			break
+		default:
+			log.Info(text)
 		}
-		log.Info(text)
 	case throttle.Waiting:
 		if e.Reason == "" {
 			log.Debugf("pod %s joined the queue", name)

@@ -21,7 +21,7 @@ import (
 // sampled every half second.
 type node struct {
 	*Monitor
-	observe.NoEvents
+	observe.Recorder
 	t    *testing.T
 	proc string
 	log  *logtest.Hook

@@ -48,7 +48,7 @@ func aStarts(change ...func(*Options)) *Starts {
 	if o.Memory == nil {
 		o.Memory = learning.New("", costs.Machine{}, o.Log)
 	}
-	o.Observer = observe.New(observe.Options{Log: o.Log, Events: observe.NoEvents{}, Nodes: func() int { return 1 }})
+	o.Observer = observe.New(observe.Options{Log: o.Log, Events: &observe.Recorder{}, Nodes: func() int { return 1 }})
 	return New(o)
 }
 

@@ -41,5 +41,5 @@ func aChooser(o Options) *Chooser {
 
 // anObserver returns an observer with that log, which writes no events.
 func anObserver(log logrus.FieldLogger) *observe.Observer {
-	return observe.New(observe.Options{Log: log, Events: observe.NoEvents{}, Nodes: func() int { return 1 }})
+	return observe.New(observe.Options{Log: log, Events: &observe.Recorder{}, Nodes: func() int { return 1 }})
 }
