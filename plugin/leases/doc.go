@@ -45,22 +45,11 @@
 //
 // # What it costs
 //
-// These numbers are simulated for starts of 5 to 25 s, requests that take up to 10 ms, and lists that
-// are up to 40 ms old (go test ./plugin/leases -run Herd -v -large). Renewals are included:
-//
-//	nodes  pods each  slots  writes/start  of these too late  lists/s  longest without a turn
-//	    1         40      1           3.3                  0      0.1
-//	    3         40      2           3.3                0.1        5  2.7 rounds
-//	   30         20      5           4.5                1.3       62  5.5 rounds
-//	  100         12     10           5.3                2.1      105  5.8 rounds
-//	1,000          1     20           4.5                1.3       68
-//	1,000          1    100           4.3                1.1       74
-//
-// A round is the time in which each node gets one turn on average. The lists are the mean over the
-// herd. While all 1,000 nodes wait, there are 130 lists a second, which the API server answers from
-// memory. A list has about 700 bytes for each slot in use. A free slot is idle for less than 0.3 s if
-// many nodes want it. A node that alone wants the only slot of a limit of one waits 0.5 to 0.75 s
-// between two starts, and in a cluster of 1,000 nodes 10 to 15 s.
+// A start costs 3 to 6 writes, with its renewals. In a herd on all nodes at once, up to two of them come
+// too late, and up to 130 lists a second are read, which the API server answers from memory:
+// TestAHerdSharesTheSlots has the figures. A list has about 700 bytes for each slot in use. A free slot is
+// idle for less than 0.3 s if many nodes want it. A node that alone wants the only slot of a limit of one
+// waits 0.5 to 0.75 s between two starts, and in a cluster of 1,000 nodes 10 to 15 s.
 //
 // A daemon that looks deletes a Lease after 10 minutes if its holder died and its group needs nothing.
 // The Leases of a policy that is deleted are garbage-collected, because the policy owns them.

@@ -323,7 +323,19 @@ func TestNeverMoreThanTheLimitHoldSlots(t *testing.T) {
 
 var large = flag.Bool("large", false, "simulate 30 to 1,000 nodes, too, for minutes")
 
-// This test measures the figures of the package documentation: the cost of a herd that comes to all nodes at once.
+// This test measures the cost of a herd that comes to all nodes at once. With -v and -large it gave, for starts of 5 to 25 s,
+// requests that take up to 10 ms, and lists that are up to 40 ms old, renewals included:
+//
+//	nodes  pods each  slots  writes/start  of these too late  lists/s  longest without a turn
+//	    1         40      1           3.3                  0      0.1
+//	    3         40      2           3.3                0.1        5  2.7 rounds
+//	   30         20      5           4.5                1.3       62  5.5 rounds
+//	  100         12     10           5.3                2.1      105  5.8 rounds
+//	1,000          1     20           4.5                1.3       68
+//	1,000          1    100           4.3                1.1       74
+//
+// A round is the time in which each node gets one turn on average. The lists are the mean over the herd; while all 1,000
+// nodes wait, there are 130 a second.
 func TestAHerdSharesTheSlots(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -38,10 +38,8 @@
 //
 // Spans come from the monotonic clock, so a change of the wall clock has no effect.
 //
-// The kernel counts a task that its own CPU limit throttles as stalled. On a 6.18
-// kernel with cgroup v1, a process with a tenth of a core made 88 % CPU pressure on
-// two CPUs, and 6 % of them were in use. The limiter decides what to make of that
-// (throttle.Settings.MinUtilization).
+// The kernel counts a task that its own CPU limit throttles as stalled. The limiter
+// decides what to make of that (throttle.Settings.MinUtilization).
 //
 // # What it costs
 //
