@@ -32,7 +32,7 @@ func TestTheUseOfTheCPUsOfThePodsCounts(t *testing.T) {
 	tr := newTree(t)
 	tr.remove("stat")
 	require.ErrorContains(t, newReader(tr.root, "/nowhere").read(one).counters[throttle.SignalCPUPressure].err, "/stat: ", "the kernel's mean is too low")
-	require.ErrorIs(t, newReader(filepath.Join("testdata", "garbage"), "/nowhere").read(one).counters[throttle.SignalCPU].err, ErrLine)
+	require.ErrorIs(t, newReader(root, "/nowhere").read(cores.Cores{CPUs: cpuset.New(7)}).counters[throttle.SignalCPU].err, ErrLine)
 	wrong := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(wrong, "stat"), []byte("cpu  1 2 3 4 5 6 7 8\ncpu0 many 2 3 4 5 6 7 8\n"), 0o600))
 	require.ErrorIs(t, newReader(wrong, "/nowhere").read(one).counters[throttle.SignalCPU].err, ErrParse)
@@ -58,7 +58,7 @@ func TestThePressureOnTheCPUsOfThePodsCounts(t *testing.T) {
 			t.Parallel()
 			tr := newTree(t)
 			stat := func(busy, others, iowait float64) {
-				ticks := func(s float64) int64 { return int64(s * ticksPerSecond) }
+				ticks := func(s float64) int64 { return int64(s * 100) }
 				text := fmt.Sprintf("cpu  %d 0 0 0 %d 0 0 0 0 0\ncpu0 %d 0 0 0 0 0 0 0 0 0\n", ticks(busy+3*others), ticks(3*iowait), ticks(busy))
 				for id := range 3 {
 					text += fmt.Sprintf("cpu%d %d 0 0 0 %d 0 0 0 0 0\n", id+1, ticks(others), ticks(iowait))

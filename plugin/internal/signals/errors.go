@@ -27,10 +27,12 @@ var (
 	ErrCounter = errors.New("counter does not go forward")
 )
 
-// unread wraps the error with which reading a file failed.
+// unread wraps the error with which reading a file failed. One that no system call returned is of what the file says.
 func unread(path string, err error) error {
 	name := ErrRead
-	switch {
+	switch _, called := errors.AsType[*fs.PathError](err); {
+	case !called:
+		name = ErrParse
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		name = ErrAbsent
 	case errors.Is(err, syscall.EOPNOTSUPP):

@@ -1,17 +1,10 @@
 package signals
 
 import (
-	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -21,9 +14,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cores"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
-
-// ticksPerSecond is the unit of /proc/stat, USER_HZ, which is the same on every architecture that Go runs on.
-const ticksPerSecond = 100
 
 // reader reads the counters of a node.
 type reader struct {
@@ -41,46 +31,41 @@ func newReader(procRoot, cgroupRoot string) reader {
 // error of its counters.
 func (r reader) read(pods cores.Cores) moment {
 	m := moment{at: time.Now()}
-	m.counters[throttle.SignalCPU], m.counters[throttle.SignalIOWait] = r.cpuTimes()
-	m.counters[throttle.SignalLoad] = r.load()
-	m.counters[throttle.SignalCPUPressure], _ = r.pressure("cpu") // the tasks of a whole node never all stall for CPU
+	proc, err := procfs.NewFS(r.root)
+	if err != nil {
+		for i := range m.counters {
+			m.counters[i].err = unread(r.root, err)
+		}
+		return m
+	}
+	stat, err := r.stat(proc)
+	busy, pressure := &m.counters[throttle.SignalCPU], &m.counters[throttle.SignalCPUPressure]
+	*busy, m.counters[throttle.SignalIOWait] = cpuTimes(stat.CPUTotal, err)
+	m.counters[throttle.SignalLoad] = r.load(proc)
+	*pressure, _ = r.pressure(proc, "cpu") // the tasks of a whole node never all stall for CPU
 	switch {
 	case pods.Quota > 0:
-		m.counters[throttle.SignalCPU] = r.quota(r.cgroups.CPUSeconds, pods, pods.Quota)
-		m.counters[throttle.SignalCPUPressure] = r.quota(r.cgroups.CPUWaitSeconds, pods, 1)
+		*busy = r.quota(r.cgroups.CPUSeconds, pods, pods.Quota)
+		*pressure = r.quota(r.cgroups.CPUWaitSeconds, pods, 1)
 	case !pods.CPUs.IsEmpty():
-		var worked, podsWorked float64
-		m.counters[throttle.SignalCPU], worked, podsWorked = r.cpuTimesOf(pods.CPUs)
-		pressure := &m.counters[throttle.SignalCPUPressure]
-		pressure.worked, pressure.podsWorked = worked, podsWorked
-		pressure.err = cmp.Or(pressure.err, m.counters[throttle.SignalCPU].err)
+		*busy, pressure.worked, pressure.podsWorked = r.cpuTimesOf(pods.CPUs, stat, err)
+		pressure.err = cmp.Or(pressure.err, busy.err)
 	}
-	m.counters[throttle.SignalMemoryPressure], m.counters[throttle.SignalMemoryFull] = r.pressure("memory")
-	m.counters[throttle.SignalIOPressure], m.counters[throttle.SignalIOFull] = r.pressure("io")
+	m.counters[throttle.SignalMemoryPressure], m.counters[throttle.SignalMemoryFull] = r.pressure(proc, "memory")
+	m.counters[throttle.SignalIOPressure], m.counters[throttle.SignalIOFull] = r.pressure(proc, "io")
 	return m
 }
 
 // pressure returns how long some tasks, and all, have stalled for a resource since boot.
-func (r reader) pressure(resource string) (some, full counter) {
+func (r reader) pressure(proc procfs.FS, resource string) (some, full counter) {
 	path := filepath.Join(r.root, "pressure", resource)
 	// The clock is read beside each counter: on a starved node, time passes between two files.
 	elapsed := time.Since(r.began).Seconds()
-	proc, err := procfs.NewFS(r.root)
-	if err != nil {
-		blind := counter{err: unread(path, err)}
-		return blind, blind
-	}
 	stats, err := proc.PSIStatsForResource(resource)
-	switch {
-	case errors.Is(err, procfs.ErrFileRead):
-		err = unread(path, err)
-	case err != nil:
-		err = fmt.Errorf("%s: %w: %w", path, ErrParse, err)
-	}
 	stalled := func(name string, line *procfs.PSILine) counter {
 		switch {
 		case err != nil:
-			return counter{err: err}
+			return counter{err: unread(path, err)}
 		case line == nil:
 			return counter{err: fmt.Errorf("%s: %q: %w", path, name, ErrLine)}
 		default:
@@ -90,43 +75,47 @@ func (r reader) pressure(resource string) (some, full counter) {
 	return stalled("some", stats.Some), stalled("full", stats.Full)
 }
 
-// cpuTimes returns how long all CPUs together were busy and in iowait, each as a part of all their time.
-func (r reader) cpuTimes() (busy, iowait counter) {
-	ticks, err := firstLine(filepath.Join(r.root, "stat"), "cpu", 8)
-	if err != nil {
-		return counter{err: err}, counter{err: err}
+// stat reads the times of the CPUs.
+func (r reader) stat(proc procfs.FS) (procfs.Stat, error) {
+	path := filepath.Join(r.root, "stat")
+	stat, err := proc.Stat()
+	busy, iowait := cpuTimes(stat.CPUTotal, nil)
+	switch {
+	case err != nil:
+		return procfs.Stat{}, unread(path, err)
+	case busy.total == 0:
+		return procfs.Stat{}, fmt.Errorf("%s: %q: %w", path, "cpu", ErrLine)
+	case !plausible(busy.used) || !plausible(iowait.used) || !plausible(stat.CPUTotal.Idle):
+		return procfs.Stat{}, fmt.Errorf("%s: %w: %+v", path, ErrParse, stat.CPUTotal)
 	}
-	user, nice, system, idle, waiting, irq, softirq, steal := ticks[0], ticks[1], ticks[2], ticks[3], ticks[4], ticks[5], ticks[6], ticks[7]
-	used := (user + nice + system + irq + softirq + steal) / ticksPerSecond // user and nice include guests
-	all := used + (idle+waiting)/ticksPerSecond
-	return counter{used: used, total: all}, counter{used: waiting / ticksPerSecond, total: all}
+	return stat, nil
+}
+
+// plausible reports whether a number of the kernel can be one.
+func plausible(n float64) bool { return n >= 0 && !math.IsInf(n, 1) }
+
+// cpuTimes returns how long CPUs were busy and in iowait, each as a part of all their time.
+func cpuTimes(t procfs.CPUStat, err error) (busy, iowait counter) {
+	used := t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal // user and nice include guests
+	all := used + t.Idle + t.Iowait
+	return counter{used: used, total: all, err: err}, counter{used: t.Iowait, total: all, err: err}
 }
 
 // cpuTimesOf returns how long these CPUs were busy, as a part of all their time, and for how long all CPUs and these were
 // not idle. As in the kernel's weights of CPU pressure, a CPU is not idle while one of its tasks waits for a disk.
-func (r reader) cpuTimesOf(cpus cpuset.CPUSet) (busy counter, worked, these float64) {
-	path := filepath.Join(r.root, "stat")
-	proc, err := procfs.NewFS(r.root)
-	if err != nil {
-		return counter{err: unread(path, err)}, 0, 0
-	}
-	stat, err := proc.Stat()
-	if file := (*fs.PathError)(nil); errors.As(err, &file) {
-		return counter{err: unread(path, err)}, 0, 0
-	} else if err != nil {
-		return counter{err: fmt.Errorf("%s: %w: %w", path, ErrParse, err)}, 0, 0
-	}
+func (r reader) cpuTimesOf(cpus cpuset.CPUSet, stat procfs.Stat, err error) (busy counter, worked, these float64) {
+	busy.err = err
 	for id, t := range stat.CPU {
-		used := t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal
-		worked += used + t.Iowait
+		one, iowait := cpuTimes(t, nil)
+		worked += one.used + iowait.used
 		if cpus.Contains(int(id)) {
-			busy.used += used
-			busy.total += used + t.Idle + t.Iowait
-			these += used + t.Iowait
+			busy.used += one.used
+			busy.total += one.total
+			these += one.used + iowait.used
 		}
 	}
-	if busy.total == 0 {
-		return counter{err: fmt.Errorf("%s: CPUs %s: %w", path, cpus, ErrLine)}, 0, 0
+	if err == nil && busy.total == 0 {
+		busy.err = fmt.Errorf("%s: CPUs %s: %w", filepath.Join(r.root, "stat"), cpus, ErrLine)
 	}
 	return busy, worked, these
 }
@@ -142,45 +131,14 @@ func (r reader) quota(figure func(path string) (float64, error), pods cores.Core
 }
 
 // load returns the load average over one minute.
-func (r reader) load() counter {
-	averages, err := firstLine(filepath.Join(r.root, "loadavg"), "", 3)
-	if err != nil {
-		return counter{err: err}
+func (r reader) load(proc procfs.FS) counter {
+	path := filepath.Join(r.root, "loadavg")
+	average, err := proc.LoadAvg()
+	switch {
+	case err != nil:
+		return counter{err: unread(path, err)}
+	case !plausible(average.Load1):
+		return counter{err: fmt.Errorf("%s: %w: %g", path, ErrParse, average.Load1)}
 	}
-	return counter{used: averages[0]}
-}
-
-// firstLine returns the numbers at the beginning of a file's first line, after its name, if it has one.
-func firstLine(path, name string, count int) ([]float64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, unread(path, err)
-	}
-	defer file.Close()
-	line, err := bufio.NewReader(file).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, unread(path, err)
-	}
-	fields := strings.Fields(line)
-	if name != "" {
-		if len(fields) == 0 || fields[0] != name {
-			return nil, fmt.Errorf("%s: %q: %w", path, name, ErrLine)
-		}
-		fields = fields[1:]
-	}
-	if len(fields) == 0 {
-		return nil, fmt.Errorf("%s: %w: it is empty", path, ErrLine)
-	}
-	if len(fields) < count {
-		return nil, fmt.Errorf("%s: %w: %d numbers, expected %d", path, ErrParse, len(fields), count)
-	}
-	numbers := make([]float64, count)
-	for i := range numbers {
-		n, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil || !(n >= 0) || math.IsInf(n, 0) {
-			return nil, fmt.Errorf("%s: %w: %q is not a number from 0", path, ErrParse, fields[i])
-		}
-		numbers[i] = n
-	}
-	return numbers, nil
+	return counter{used: average.Load1}
 }

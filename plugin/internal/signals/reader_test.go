@@ -95,13 +95,15 @@ func TestEveryFailureHasANameAndAPath(t *testing.T) {
 		m[throttle.SignalCPU], m[throttle.SignalIOWait], m[throttle.SignalLoad] = err, err, err
 		return m
 	}
+	empty := all(ErrLine)
+	empty[throttle.SignalLoad] = ErrParse // as procfs has it
 	garbage := pressure(ErrParse, ErrParse, ErrParse, ErrLine, nil)
 	garbage[throttle.SignalCPU], garbage[throttle.SignalIOWait], garbage[throttle.SignalLoad] = ErrParse, ErrParse, ErrParse
 	for tree, want := range map[string]map[throttle.Signal]error{
 		"linux-6.18":   {},
 		"no-psi":       pressure(ErrAbsent, ErrAbsent, ErrAbsent, ErrAbsent, ErrAbsent),
 		"nothing-here": all(ErrAbsent),
-		"empty":        all(ErrLine),
+		"empty":        empty,
 		"garbage":      garbage,
 	} {
 		t.Run(tree, func(t *testing.T) {
@@ -181,10 +183,10 @@ func (tr tree) stall(cpu, memory, io float64) {
 	}
 }
 
-// ticks sets for how long the CPUs were busy, idle and in iowait, in seconds.
+// ticks sets for how long the CPUs were busy, idle and in iowait, in seconds. Before that they were idle for a second.
 func (tr tree) ticks(busy, idle, iowait float64) {
 	tr.t.Helper()
-	tr.write("stat", fmt.Sprintf("cpu  %d 0 0 %d %d 0 0 0 0 0\nctxt 7\n", int64(busy*100), int64(idle*100), int64(iowait*100)))
+	tr.write("stat", fmt.Sprintf("cpu  %d 0 0 %d %d 0 0 0 0 0\nctxt 7\n", int64(busy*100), int64(100+idle*100), int64(iowait*100)))
 }
 
 func FuzzPressure(f *testing.F) {
