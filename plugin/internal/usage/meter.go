@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-
-	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 )
 
 // Target is what is measured of a pod: its cgroup and its processes. The zero value cannot be measured.
@@ -18,27 +16,13 @@ type Target struct {
 	PIDs []int
 }
 
-// meter measures what a pod has used of the node: by its cgroup, or else by its processes. Make it with newMeter. It is
-// safe for concurrent use.
-type meter struct {
-	cgroups cgroup.Reader
-	root    string // where the host's /proc is
-	proc    procfs.FS
-	noProc  error // proc cannot be read
-}
-
-func newMeter(r Roots) meter {
-	proc, err := procfs.NewFS(r.Proc)
-	return meter{cgroups: cgroup.Reader{Root: r.Cgroup}, root: r.Proc, proc: proc, noProc: err}
-}
-
 // Roots are where the host's file systems are mounted: /proc and /sys/fs/cgroup, as absolute paths.
 type Roots struct{ Proc, Cgroup string }
 
 // read returns a figure of a pod by its cgroup or, if the kernel does not count it there, of each of its processes,
 // which ofProcess puts into the result. The error is the first one of a container's first process. Of the descendants,
 // read ignores errors: they may have ended since.
-func (m meter) read(
+func (m *Meter) read(
 	p Target, ofCgroup func(path string) (float64, error), ofProcess func(p procfs.Proc, all figures) error,
 ) (all figures, failed error) {
 	if p.CgroupParent != "" {
@@ -68,7 +52,7 @@ var (
 )
 
 // process returns a process of the host.
-func (m meter) process(pid int) (procfs.Proc, error) {
+func (m *Meter) process(pid int) (procfs.Proc, error) {
 	switch {
 	case pid <= 0:
 		return procfs.Proc{}, errNoProcess
@@ -80,7 +64,7 @@ func (m meter) process(pid int) (procfs.Proc, error) {
 }
 
 // cpu returns the CPU-seconds of a pod. Of its processes, those that have ended are missing.
-func (m meter) cpu(p Target) (sum float64, err error) {
+func (m *Meter) cpu(p Target) (sum float64, err error) {
 	all, err := m.read(p, m.cgroups.CPUSeconds, func(proc procfs.Proc, all figures) error {
 		stat, err := proc.Stat()
 		if err != nil {
@@ -98,7 +82,7 @@ func (m meter) cpu(p Target) (sum float64, err error) {
 // inLine returns for how many seconds the pod waited for a CPU. The kernel counts the time in which one or more threads
 // of a cgroup wait. Where it does not count that, inLine returns for how long each thread waited: the second figure of
 // /proc/PID/task/TID/schedstat. The result is empty if the kernel counts neither, or if the pod has too many threads.
-func (m meter) inLine(p Target) figures {
+func (m *Meter) inLine(p Target) figures {
 	left := mostThreads
 	all, _ := m.read(p, m.cgroups.CPUWaitSeconds, func(proc procfs.Proc, all figures) error {
 		threads := m.threads(proc.PID, left+1)
@@ -120,7 +104,7 @@ func (m meter) inLine(p Target) figures {
 
 // moved returns how many bytes the pod moved to and from disks, or, if the kernel does not count that by cgroup, each
 // of its processes. The result is nil if that is not known.
-func (m meter) moved(p Target) (figures, error) {
+func (m *Meter) moved(p Target) (figures, error) {
 	all, err := m.read(p, m.cgroups.IOBytes, func(proc procfs.Proc, all figures) error {
 		io, err := proc.IO()
 		if err != nil {
@@ -137,7 +121,7 @@ func (m meter) moved(p Target) (figures, error) {
 
 // usage returns what the pod has used until now. With an error, the bytes moved are not known; with the zero value,
 // nothing is.
-func (m meter) usage(now time.Time, p Target) (usage, error) {
+func (m *Meter) usage(now time.Time, p Target) (usage, error) {
 	used, err := m.cpu(p)
 	if err != nil {
 		return usage{}, err

@@ -36,7 +36,7 @@ func (p fakeProc) process(pid, moved int, inLine float64, children string) {
 func TestAPodIsMeasuredByAllItsProcesses(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
-	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	m := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	shell := Target{CgroupParent: "/pod", PIDs: []int{7}}
 	// The last process has a number that no process of this machine has.
 	const last = 1 << 30
@@ -63,7 +63,7 @@ func TestAPodWithoutACgroupIsMeasuredByTheCPUTimeOfItsProcesses(t *testing.T) {
 		content := fmt.Sprintf("%d (app) S 1 %d 0 0 0 0 0 0 0 0 %d %d", pid, pid, 40*seconds, 60*seconds) + strings.Repeat(" 0", 37) + "\n"
 		require.NoError(t, os.WriteFile(filepath.Join(proc.dir, fmt.Sprint(pid), "stat"), []byte(content), 0o600))
 	}
-	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	m := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	target := Target{PIDs: []int{7, 9}}
 	stat(7, 1, "8 ")
 	stat(8, 2, "")
@@ -83,7 +83,7 @@ func TestAPodWithoutACgroupIsMeasuredByTheCPUTimeOfItsProcesses(t *testing.T) {
 func TestAPodWhoseProcessIsNotSeenIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
-	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	m := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	for _, pid := range []int{0, 7} {
 		_, err := m.moved(Target{CgroupParent: "/pod", PIDs: []int{pid}})
 		require.Error(t, err)
@@ -96,7 +96,7 @@ func TestAPodWhoseProcessIsNotSeenIsNotMeasured(t *testing.T) {
 
 func TestThisProcessIsMeasured(t *testing.T) {
 	t.Parallel()
-	m := newMeter(Roots{Proc: "/proc", Cgroup: "/nowhere"})
+	m := NewMeter(Roots{Proc: "/proc", Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	var used usage
 	for used.cpu == 0 { // until this process has used a tick of kernel time
 		var err error
@@ -119,7 +119,7 @@ func TestAPodsCgroupIsAskedBeforeItsProcesses(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	write("cgroup.controllers", "cpu io\n")
-	m := newMeter(Roots{Proc: proc.dir, Cgroup: root})
+	m := NewMeter(Roots{Proc: proc.dir, Cgroup: root}, DefaultStalls(), DefaultQuiet())
 	target := Target{CgroupParent: "/pod", PIDs: []int{7, 8}}
 
 	used, err := m.usage(time.Unix(0, 0), target)
@@ -141,21 +141,21 @@ func TestAForkBombIsNotFollowedToItsEnd(t *testing.T) {
 		proc.process(pid+1, 10, 0, fmt.Sprint(pid+2))
 	}
 	threads := mostThreads
-	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1, &threads), mostProcesses)
+	assert.Len(t, NewMeter(Roots{Proc: proc.dir}, DefaultStalls(), DefaultQuiet()).family(1, &threads), mostProcesses)
 
 	children := ""
 	for pid := range 2 * mostProcesses {
 		children += fmt.Sprint(pid+2, " ")
 	}
 	proc.process(1, 10, 0, children)
-	assert.Len(t, newMeter(Roots{Proc: proc.dir}).family(1, &threads), mostProcesses, "all are children of one process")
+	assert.Len(t, NewMeter(Roots{Proc: proc.dir}, DefaultStalls(), DefaultQuiet()).family(1, &threads), mostProcesses, "all are children of one process")
 }
 
 // Where the kernel does not count by cgroup, each thread is a file to read, four times a second.
 func TestAPodWithVeryManyThreadsIsNotReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	proc := fakeProc{t, t.TempDir()}
-	m := newMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"})
+	m := NewMeter(Roots{Proc: proc.dir, Cgroup: "/nowhere"}, DefaultStalls(), DefaultQuiet())
 	threads := func(pid, count int, children string) {
 		proc.process(pid, 10, 1, children)
 		for id := range count - 1 { // beside the first

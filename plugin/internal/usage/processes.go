@@ -18,7 +18,7 @@ const (
 
 // family returns a process and its descendants, as far as the kernel lists them. It looks at no more than this many
 // threads, and takes those that it looks at from the number.
-func (m meter) family(pid int, threads *int) []int {
+func (m *Meter) family(pid int, threads *int) []int {
 	family := []int{pid}
 	for i := 0; i < len(family) && len(family) < mostProcesses; i++ {
 		of := m.threads(family[i], *threads)
@@ -30,7 +30,7 @@ func (m meter) family(pid int, threads *int) []int {
 
 // children returns the processes that these threads of a process have started. It lists no folder of a thread: /proc makes
 // each of its 50 files for that, which takes longer than all else that is measured.
-func (m meter) children(pid int, threads []int) (pids []int) {
+func (m *Meter) children(pid int, threads []int) (pids []int) {
 	for _, id := range threads {
 		data, err := os.ReadFile(filepath.Join(m.tasks(pid), strconv.Itoa(id), "children"))
 		if err != nil {
@@ -46,7 +46,7 @@ func (m meter) children(pid int, threads []int) (pids []int) {
 }
 
 // threads returns the first threads of a process, none if it has ended.
-func (m meter) threads(pid, most int) (ids []int) {
+func (m *Meter) threads(pid, most int) (ids []int) {
 	if most <= 0 {
 		return nil // Readdirnames would return all
 	}
@@ -65,10 +65,10 @@ func (m meter) threads(pid, most int) (ids []int) {
 }
 
 // tasks returns the folder with the threads of a process.
-func (m meter) tasks(pid int) string { return filepath.Join(m.root, strconv.Itoa(pid), "task") }
+func (m *Meter) tasks(pid int) string { return filepath.Join(m.root, strconv.Itoa(pid), "task") }
 
 // waited returns for how long a thread waited for a CPU.
-func (m meter) waited(pid, thread int) (seconds float64, err error) {
+func (m *Meter) waited(pid, thread int) (seconds float64, err error) {
 	data, err := os.ReadFile(filepath.Join(m.tasks(pid), strconv.Itoa(thread), "schedstat"))
 	if err != nil {
 		return 0, err

@@ -3,6 +3,9 @@ package usage
 import (
 	"time"
 
+	"github.com/prometheus/procfs"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/cgroup"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/adaptive"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/costs"
 )
@@ -62,10 +65,13 @@ const (
 // part of the time, and moves few bytes to and from disks. It then waits for something else than this node, maybe for a
 // pod in the queue. Make it with NewMeter. It is not safe for concurrent use.
 type Meter struct {
-	meter
-	stalls StallOptions
-	quiet  QuietOptions
-	last   time.Time // measurement
+	cgroups cgroup.Reader
+	root    string // where the host's /proc is
+	proc    procfs.FS
+	noProc  error // why proc cannot be read
+	stalls  StallOptions
+	quiet   QuietOptions
+	last    time.Time // measurement
 }
 
 // Start holds the measurements of one start. The zero value was never measured. It is not safe for concurrent use.
@@ -82,7 +88,8 @@ type Start struct {
 
 // NewMeter returns a Meter.
 func NewMeter(r Roots, stalls StallOptions, quiet QuietOptions) *Meter {
-	return &Meter{meter: newMeter(r), stalls: stalls, quiet: quiet}
+	proc, err := procfs.NewFS(r.Proc)
+	return &Meter{cgroups: cgroup.Reader{Root: r.Cgroup}, root: r.Proc, proc: proc, noProc: err, stalls: stalls, quiet: quiet}
 }
 
 // Begin reports whether a measurement of a number of starts is due now, and when the next is. If it is due, the caller
