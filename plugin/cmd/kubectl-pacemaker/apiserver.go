@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/metricsproxy"
 )
@@ -40,7 +39,7 @@ func (a *asker) throughAPIServer(ctx context.Context, daemon, pod corev1.Pod) (a
 	switch {
 	case port == 0:
 		return "", errNotServed
-	case a.flag("as") != "" || a.flag("as-uid") != "":
+	case a.overrides.AuthInfo.Impersonate != "" || a.overrides.AuthInfo.ImpersonateUID != "":
 		return "", errors.New("--as: the token that the daemon sees is your own")
 	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/why/%s/%s",
@@ -74,21 +73,9 @@ func (a *asker) realRead(ctx context.Context, path string) (string, error) {
 // access returns how to reach the API server, by the flags that kubectl would get.
 func (a *asker) access() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.flag("kubeconfig")
-	overrides := &clientcmd.ConfigOverrides{
-		CurrentContext: a.flag("context"),
-		Context:        api.Context{Cluster: a.flag("cluster"), AuthInfo: a.flag("user")},
-		AuthInfo:       api.AuthInfo{Token: a.flag("token"), ClientCertificate: a.flag("client-certificate"), ClientKey: a.flag("client-key")},
-		ClusterInfo: api.Cluster{
-			Server: a.flag("server"), CertificateAuthority: a.flag("certificate-authority"), TLSServerName: a.flag("tls-server-name"),
-			InsecureSkipTLSVerify: a.flag("insecure-skip-tls-verify") == "true",
-		},
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	rules.ExplicitPath = a.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &a.overrides).ClientConfig()
 }
-
-// flag returns the value of a flag of kubectl.
-func (a *asker) flag(name string) string { return a.root.PersistentFlags().Lookup(name).Value.String() }
 
 // readThroughAPIServer requests a path of the API server. The user's token goes along in a header that the API server
 // passes on, as it keeps the one that it reads itself.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/plain"
 )
@@ -113,16 +115,13 @@ type asker struct {
 	read   func(ctx context.Context, path string) (string, error)
 	stdout io.Writer
 
-	root      *cobra.Command
+	passedOn   pflag.FlagSet // the flags of kubectl: they say where the API server is, and who asks
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides // of the kubeconfig
+
 	namespace string // of the pod; empty for the one that kubectl takes
 	daemons   string // namespace of the daemons
 	json      bool
-}
-
-// kubectlFlags are the flags that are passed on to kubectl, in this order. They say where the API server is, and who asks.
-var kubectlFlags = []string{
-	"kubeconfig", "context", "cluster", "user", "as", "as-group", "as-uid", "server", "token", "request-timeout", "certificate-authority",
-	"client-certificate", "client-key", "insecure-skip-tls-verify", "tls-server-name",
 }
 
 // needs returns a check that there is one argument. Errors call it name.
@@ -148,20 +147,14 @@ func (a *asker) command() *cobra.Command {
 	root.SetVersionTemplate(versionText)
 	root.Flags().Bool("version", false, "print the version")
 	root.CompletionOptions.DisableDefaultCmd = true // kubectl asks for completions; see arguments
-	a.root, a.stdout = root, plain.Writer{W: a.stdout}
+	a.stdout = plain.Writer{W: a.stdout}
 	root.SetOut(a.stdout)
-	fs := root.PersistentFlags()
-	for _, name := range kubectlFlags {
-		switch name {
-		case "as-group": // may be repeated
-			fs.StringArray(name, nil, "passed on to kubectl")
-		case "insecure-skip-tls-verify":
-			fs.Bool(name, false, "passed on to kubectl")
-		default:
-			fs.String(name, "", "passed on to kubectl")
-		}
-	}
-	fs.StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "`namespace` of the daemons")
+	flags := clientcmd.RecommendedConfigOverrideFlags("")
+	flags.ContextOverrideFlags.Namespace, flags.ClusterOverrideFlags.ProxyURL = clientcmd.FlagInfo{}, clientcmd.FlagInfo{} // kubectl has no proxy-url
+	clientcmd.BindOverrideFlags(&a.overrides, &a.passedOn, flags)
+	a.passedOn.StringVar(&a.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file to use for CLI requests.")
+	root.PersistentFlags().AddFlagSet(&a.passedOn)
+	root.PersistentFlags().StringVar(&a.daemons, "daemon-namespace", "pod-pacemaker", "`namespace` of the daemons")
 
 	status := &cobra.Command{
 		Use: "status [NODE]", Short: "Show all nodes in one line each, or one node in full", Long: statusLong, Example: statusExample,

@@ -403,8 +403,8 @@ func TestKubectlGetsItsFlagsAndErrorsAreReported(t *testing.T) {
 	_, err := c.call("status", "--context", "big", "--as", "anna", "--as-group", "a,b", "--as-group=c", "--kubeconfig", "/k",
 		"--server=https://s", "--token", "t", "--request-timeout=5s", "--insecure-skip-tls-verify")
 	require.ErrorContains(t, err, "NotFound", "kubectl's own error")
-	assert.Equal(t, []string{"--kubeconfig=/k --context=big --as=anna --as-group=a,b --as-group=c --server=https://s --token=t --request-timeout=5s " +
-		"--insecure-skip-tls-verify=true get -o json pacemakernodes.pod-pacemaker.io"}, c.asked)
+	assert.Equal(t, []string{"--token=t --as=anna --as-group=a,b --as-group=c --server=https://s --insecure-skip-tls-verify=true --context=big " +
+		"--request-timeout=5s --kubeconfig=/k get -o json pacemakernodes.pod-pacemaker.io"}, c.asked)
 
 	var out, errs bytes.Buffer
 	assert.Equal(t, exitFailure, run(t.Context(), []string{"status", "--kubeconfig", "/none"}, &out, &errs))

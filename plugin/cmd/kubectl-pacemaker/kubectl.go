@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -39,19 +40,17 @@ func realKubectl(ctx context.Context, args ...string) (string, error) {
 
 // args returns the arguments of kubectl with the flags that are passed on before them.
 func (a *asker) args(args ...string) (flags []string) {
-	for _, name := range kubectlFlags {
-		flag := a.root.PersistentFlags().Lookup(name)
-		if !flag.Changed {
-			continue
-		}
-		values := []string{flag.Value.String()}
-		if list, ok := flag.Value.(interface{ GetSlice() []string }); ok {
+	a.passedOn.VisitAll(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
 			values = list.GetSlice()
 		}
 		for _, value := range values {
-			flags = append(flags, "--"+name+"="+value)
+			if f.Changed {
+				flags = append(flags, "--"+f.Name+"="+value)
+			}
 		}
-	}
+	})
 	return append(flags, args...)
 }
 
