@@ -128,6 +128,11 @@ func read[T any](object map[string]any, kind string, check rules.Check) (typed *
 		typed, unknown, errs = decode[T](object, check)
 		errs = append(unknown, errs...)
 	}
+	// The API server removes a null. In a file it stands for {} that somebody forgot, or it comes from a template.
+	path := []string{"spec", "throttleConfig", "adaptive"}
+	if value, set, _ := unstructured.NestedFieldNoCopy(object, path...); set && value == nil {
+		errs = append(errs, field.Invalid(field.NewPath(path[0], path[1:]...), nil, "must be a mapping: {} switches it on, null does not"))
+	}
 	if len(errs) > 0 {
 		return nil, invalid(kind, fieldErrors(errs))
 	}

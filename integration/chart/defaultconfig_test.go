@@ -17,7 +17,7 @@ import (
 // inSchema is the schema of the value defaultConfig in values.schema.json.
 var inSchema = regexp.MustCompile(`(?s)\n    "defaultConfig": (\{.*?\n    \}),\n`)
 
-// Helm refuses a default config that is not valid, as far as a JSON schema can tell: with such a file no daemon starts.
+// Helm refuses a default config that is not valid, as far as a JSON schema can tell: a daemon leaves such a file out.
 func TestTheSchemaOfTheDefaultConfigIsThatOfTheCRD(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(Dir(), "values.schema.json")
@@ -75,7 +75,10 @@ func jsonSchema(s apiextensionsv1.JSONSchemaProps) map[string]any {
 		all["additionalProperties"] = false
 		properties := map[string]any{}
 		for name, property := range s.Properties {
-			properties[name] = orNull(jsonSchema(property))
+			properties[name] = jsonSchema(property)
+			if name != "adaptive" { // the daemon refuses null there, which could be meant as {}
+				properties[name] = orNull(jsonSchema(property))
+			}
 		}
 		all["properties"] = properties
 	}
@@ -112,6 +115,7 @@ func TestADefaultConfigThatIsNotValidIsRefused(t *testing.T) {
 		"{throttleConfig: {cpu: {maxLoad: 80%}}}":                   "at '/defaultConfig/throttleConfig/cpu/maxLoad': '80%' does not match pattern",
 		"{throttleConfig: {cpu: {}}}":                               "at '/defaultConfig/throttleConfig/cpu': missing property 'maxLoad'",
 		"{exemptions: {namespaces: [1]}}":                           "at '/defaultConfig/exemptions/namespaces/0': got number, want string",
+		"{throttleConfig: {adaptive: null}}":                        "at '/defaultConfig/throttleConfig/adaptive': got null, want object",
 		"{startAfter: [{daemonset: kube-system/cilium}]}":           "at '/defaultConfig/startAfter/0': additional properties 'daemonset' not allowed",
 		"{nodeSelector: {pool: a}, throttleConfig: {adaptive: {}}}": "defaultConfig.nodeSelector: has no effect",
 	} {
