@@ -119,15 +119,38 @@ func (n *simulated) run(name string, readyAfter time.Duration) {
 		assert.NoError(n.t, api.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	})
 	f.kept.Go(func() {
-		c, err := n.runtime.Keep(f.ctx, runtimetest.PodSpec{Namespace: f.namespace, Name: name, UID: string(pod.UID)}, time.Second,
-			runtimetest.ContainerSpec{Name: "main", Args: []string{"/bin/sleep", "3600"}})
-		switch {
-		case err == nil:
-			n.started(pod, c.ID(), readyAfter)
-		case f.ctx.Err() == nil:
-			assert.NoError(n.t, err)
+		if id := n.keep(pod); id != "" {
+			n.started(pod, id, readyAfter)
 		}
 	})
+}
+
+// keep asks for the pod's container again and again, as kubelet does, until it has started. It returns its ID, or "" if
+// the test has ended.
+func (n *simulated) keep(pod *corev1.Pod) (id string) {
+	ctx := n.fleet.ctx
+	spec := runtimetest.PodSpec{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+		CgroupParent: "/kubepods/burstable/pod" + string(pod.UID), Annotations: map[string]string{"kubernetes.io/config.source": "api"},
+	}
+	var sandbox *runtimetest.Pod
+	for ctx.Err() == nil {
+		var err error
+		if sandbox == nil {
+			sandbox, err = n.runtime.RunPod(ctx, spec)
+		}
+		if err == nil {
+			c, err := sandbox.CreateContainer(ctx, runtimetest.ContainerSpec{Name: "main", Args: []string{"/bin/sleep", "3600"}})
+			if err == nil && c.Start(ctx) == nil {
+				return c.ID()
+			}
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return ""
 }
 
 // started counts the start and makes the pod ready after a time, as kubelet would.

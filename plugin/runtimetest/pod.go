@@ -14,7 +14,7 @@ import (
 // noProcess stands for the first process of a sandbox. It is larger than any pid of the kernel.
 const noProcess uint32 = 1 << 22
 
-// PodSpec describes a sandbox. [Runtime.Keep] adds what kubelet adds.
+// PodSpec describes a sandbox.
 type PodSpec struct {
 	Namespace, Name string
 	// UID is random if empty.
