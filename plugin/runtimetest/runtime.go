@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"path/filepath"
@@ -32,6 +33,11 @@ const registrationTimeout = time.Hour
 // tick is the pause between two looks at a state without a signal for its changes.
 const tick = time.Millisecond
 
+var _ = func() struct{} { logrus.SetLevel(logrus.WarnLevel); return struct{}{} }() // what NRI writes
+
+// runtimeName is what plugins are told.
+const runtimeName = "containerd"
+
 // ErrDown is wrapped by the error of every request to a runtime that is not running. It is also in the errors of
 // requests that were under way when the runtime went down.
 var ErrDown = errors.New("runtime is not running")
@@ -41,8 +47,8 @@ type Options struct {
 	// Dir is an existing directory, used by this Runtime alone, for its sockets. Its path must be short enough for
 	// a socket's address.
 	Dir string
-	// Name and Version are reported to plugins; containerd and v2.4.2 by default.
-	Name, Version string
+	// Version is what plugins are told of this containerd; v2.4.2 by default.
+	Version string
 	// RequestTimeout is how long a plugin may take to answer; 0 means NRI's default of 2 s. NRI has one timeout for
 	// the process: the timeout of the runtime that started last counts for all.
 	RequestTimeout time.Duration
@@ -68,8 +74,8 @@ type Options struct {
 	// then, as by Kill. It is used only with InMemory, and required there if a plugin may register beside pods of more
 	// than 4 MiB.
 	Ended func(why any)
-	// Log gets containerd's messages; nil discards them. NRI has one log for the process, too: its messages go to the
-	// log of the runtime that started last, the informational ones at debug level.
+	// Log gets containerd's messages; nil discards them. NRI writes its own to the logger of logrus, of which the
+	// process has one: this package silences all but warnings.
 	Log logrus.FieldLogger
 }
 
@@ -126,11 +132,12 @@ func New(o Options) (*Runtime, error) {
 	if o.Dir == "" {
 		return nil, errors.New("runtimetest: Options.Dir is empty")
 	}
-	o.Name = cmp.Or(o.Name, "containerd")
 	o.Version = cmp.Or(o.Version, "v2.4.2")
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, adaptation.DefaultPluginRequestTimeout)
 	if o.Log == nil {
-		o.Log = quiet()
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		o.Log = quiet
 	}
 	r := &Runtime{opts: o, log: o.Log, ids: map[string]int{}}
 	if p := r.innerSocket(); len(p) > maxSocketPath {
@@ -157,7 +164,6 @@ func (r *Runtime) Start() error {
 	if !r.opts.InMemory { // NRI has these once for the process
 		adaptation.SetPluginRegistrationTimeout(registrationTimeout)
 		adaptation.SetPluginRequestTimeout(r.opts.RequestTimeout)
-		nriLog.set(r.log)
 	}
 	s, err := startSession(r)
 	if err != nil {

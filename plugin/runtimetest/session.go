@@ -33,7 +33,7 @@ func startSession(r *Runtime) (*session, error) {
 	if r.opts.InMemory {
 		inner := NewListener()
 		n := &memoryNRI{
-			name: r.opts.Name, version: r.opts.Version, timeout: r.opts.RequestTimeout, synchronize: s.relay.synchronize,
+			name: runtimeName, version: r.opts.Version, timeout: r.opts.RequestTimeout, synchronize: s.relay.synchronize,
 			server: server, listener: inner, syncing: newSharedLock(), calling: newLock(), ended: r.endsItself, rejects: r.opts.Rejects,
 		}
 		s.relay.nri = n
@@ -42,7 +42,7 @@ func startSession(r *Runtime) (*session, error) {
 		s.front = openFront(s.memory, func() (net.Conn, error) { return inner.Dial(s.ctx) })
 		return s, nil
 	}
-	nri, err := adaptation.New(r.opts.Name, r.opts.Version, s.relay.synchronize, s.relay.update,
+	nri, err := adaptation.New(runtimeName, r.opts.Version, s.relay.synchronize, s.relay.update,
 		adaptation.WithSocketPath(r.innerSocket()),
 		adaptation.WithPluginPath(filepath.Join(r.opts.Dir, "no-plugins")),
 		adaptation.WithPluginConfigPath(filepath.Join(r.opts.Dir, "no-config")),
