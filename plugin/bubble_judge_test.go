@@ -257,6 +257,12 @@ func (j *judge) configures(l shapes.Limits) {
 	j.rated, j.measured, j.closed, j.open = nil, nil, time.Time{}, time.Time{}
 }
 
+func (j *judge) present() shapes.Limits {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.inForce[len(j.inForce)-1].Limits
+}
+
 // since returns the limits that were in force at any moment since a time, the present ones last.
 func (j *judge) since(t time.Time) []shapes.Limits {
 	var all []shapes.Limits
@@ -298,7 +304,8 @@ func (j *judge) mostAtATime(t time.Time) (n int) {
 func (j *judge) arrives(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.pods[pod.UID] = &podSeen{shape: j.shape.Pod(pod.UID), runs: map[string]int{}, exited: map[string]int{}}
+	shape := j.shape.Pod(pod.UID)
+	j.pods[pod.UID] = &podSeen{shape: shape, mayFail: j.shape.MayFail(shape), runs: map[string]int{}, exited: map[string]int{}}
 	j.names = append(j.names, pod.UID)
 }
 
@@ -324,7 +331,7 @@ func (j *judge) hookWaits(h wire.Hello) {
 	p := j.pods[types.UID(h.PodUID)]
 	p.gate = time.Now()
 	j.judgeExemptionLocked(p)
-	if p.shape.Policy == corev1.RestartPolicyNever {
+	if p.shape.Policy == corev1.RestartPolicyNever && !j.shape.GateAlways {
 		j.complainLocked(failsInGate, "%s", p.shape.Name)
 	}
 	if !j.shape.BearsHooks() {
@@ -521,7 +528,7 @@ func (j *judge) complainUnlessWell() {
 	j.judgeWritesLocked()
 	for _, uid := range j.names {
 		p := j.pods[uid]
-		lost := p.phase == corev1.PodFailed && (!j.faults[shapes.KubeletRestarts].IsZero() || !j.faults[shapes.RuntimeRestarts].IsZero())
+		lost := p.phase == corev1.PodFailed && (j.shape.GateAlways || !j.faults[shapes.KubeletRestarts].IsZero() || !j.faults[shapes.RuntimeRestarts].IsZero())
 		if !p.well() && !lost {
 			j.complainLocked(everyPodRuns, "%s: %s", p.shape.Name, p)
 		}

@@ -13,6 +13,7 @@ import (
 // podSeen is what the judge knows of a pod.
 type podSeen struct {
 	shape     *shapes.Pod
+	mayFail   bool
 	processes int
 	runs      map[string]int // of each container
 	exited    map[string]int // of each container, in this sandbox
@@ -74,7 +75,7 @@ func isApp(name string) bool { return strings.HasPrefix(name, "app") }
 // takesSlotWithSandbox reports whether the pod gets its sandbox only together with a slot, because it may not fail, or
 // got it so.
 func (p *podSeen) takesSlotWithSandbox() bool {
-	return p.shape.Policy != corev1.RestartPolicyAlways || p.slotInRoom
+	return !p.mayFail || p.slotInRoom
 }
 
 // under reports whether the pod has a start that is not over. A start that is stuck does not count.
@@ -168,7 +169,7 @@ func (s *startSeen) runsNothing(now time.Time) bool {
 // inferLocked notes which starts may be over by the node's own signs, where the pod watch does not tell, and which a
 // new daemon does not know of, because it finds no container of them.
 func (j *judge) inferLocked(now time.Time) {
-	const allRan = 8 * time.Second
+	const allRan, noneRuns = 8 * time.Second, 900 * time.Millisecond
 	for _, p := range j.pods {
 		if p.under() && j.up && p.start.began.Before(j.switched) && now.Sub(j.switched) < settled && p.start.runsNothing(now) {
 			p.start.inferred = true
@@ -178,7 +179,7 @@ func (j *judge) inferLocked(now time.Time) {
 		return
 	}
 	for _, p := range j.pods {
-		if p.under() && now.Sub(p.start.latest) > allRan {
+		if p.under() && (now.Sub(p.start.latest) > allRan || p.start.processes == 0 && now.Sub(p.start.idle) > noneRuns) {
 			p.start.inferred = true
 		}
 	}

@@ -406,7 +406,7 @@ func (j *judge) judgeTurnLocked(p *podSeen, what runtimetest.Happening) {
 // from the last pod's arrival, and the longest start may be the last.
 func (j *judge) judgeSpanLocked() {
 	s, l := j.shape, j.shape.Limits
-	if len(s.Faults) > 0 || s.Running > 0 || s.Containerd != "" || !l.Enforced() || l.AdaptiveMin > 0 || l.Most > 0 {
+	if len(s.Faults) > 0 || s.Running > 0 || s.Containerd != "" || s.Standalone || !l.Enforced() || l.AdaptiveMin > 0 || l.Most > 0 {
 		return
 	}
 	var sum, longest, arrived, done time.Duration

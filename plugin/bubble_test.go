@@ -100,6 +100,13 @@ func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 		Hold: 200 * time.Millisecond, NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: filepath.Join(dir, "proc"), CgroupRoot: filepath.Join(dir, "cgroup"), Log: b.log,
 	}
 	b.writeHost()
+	if s.Standalone {
+		b.options.InCluster, b.options.ConfigFile, b.seen.blind = false, filepath.Join(dir, "config.yaml"), true
+		if s.GateAlways {
+			b.options.Gate = waiting.GateAlways
+		}
+		b.writeConfig(s.Limits)
+	}
 	if s.Room {
 		b.writeCNI(filepath.Join(dir, "cni"))
 	}
@@ -168,7 +175,16 @@ func (b *bubble) startDaemon() {
 	t := defaultTuning()
 	t.listen = b.sockets.serve
 	t.dial = func(ctx context.Context, _ string) (conn net.Conn, err error) { return b.runtime.DialPlugin(ctx) }
-	d := newDaemon(b.options, cores.Of(b.shape.CPUs()), crd.Documents{}, &b.clients, t)
+	api, file := &b.clients, crd.Documents{}
+	if b.shape.Standalone {
+		var err error
+		if file, err = crd.Load(b.options.ConfigFile); err != nil { // it ends at once
+			require.ErrorIs(b.t, err, crd.ErrInvalid)
+			return
+		}
+		api = nil
+	}
+	d := newDaemon(b.options, cores.Of(b.shape.CPUs()), file, api, t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -263,6 +279,8 @@ func (b *bubble) do(step shapes.Step) {
 		b.kubelet.LoseSandbox(b.seen.youngest())
 	case shapes.StateUnusable:
 		b.stateIs(step.Ends)
+	case shapes.FileBroken:
+		b.breakFile(step.Ends)
 	case shapes.NodeIsBusy:
 		b.host.bears(*f, !step.Ends)
 	case shapes.ConfigChanges:
@@ -297,6 +315,9 @@ func (b *bubble) die() {
 		time.Sleep(10 * time.Second)
 	}
 	time.Sleep(time.Minute)
+	if b.shape.Standalone { // nothing tells the daemon that a refused pod was deleted: it forgets that after ten minutes
+		time.Sleep(11 * time.Minute)
+	}
 	for _, pod := range b.pods.all() {
 		b.seen.complainf(nothingLeft, "pod %s is still there", pod.Name)
 	}
@@ -388,9 +409,42 @@ func (b *bubble) reconfigure(l shapes.Limits) {
 		return
 	}
 	b.seen.configures(l)
+	if b.shape.Standalone {
+		b.seen.faulted(shapes.DaemonRestarts)
+		b.stopDaemon()
+		b.writeConfig(l)
+		b.startDaemon()
+		return
+	}
 	b.generation++
 	_, err := b.clients.dynamic.Resource(v1alpha1.Resource).Update(context.Background(), b.config(l), metav1.UpdateOptions{})
 	require.NoError(b.t, err)
+}
+
+// writeConfig writes the file of a standalone daemon.
+func (b *bubble) writeConfig(l shapes.Limits) {
+	documents := []*unstructured.Unstructured{l.Object(1)}
+	if b.shape.Running > 0 {
+		documents = append(documents, b.shape.StartPolicy())
+	}
+	var file []byte
+	for _, one := range documents {
+		text, err := one.MarshalJSON()
+		require.NoError(b.t, err)
+		file = append(append(file, text...), "\n---\n"...)
+	}
+	require.NoError(b.t, os.WriteFile(b.options.ConfigFile, file, 0o600))
+}
+
+// breakFile restarts a standalone daemon, whose file is broken now, or mended.
+func (b *bubble) breakFile(mended bool) {
+	b.stopDaemon()
+	if mended {
+		b.writeConfig(b.seen.present())
+	} else {
+		require.NoError(b.t, os.WriteFile(b.options.ConfigFile, []byte("spec: ["), 0o600))
+	}
+	b.startDaemon()
 }
 
 // config returns the PacemakerConfig as the API server has it.

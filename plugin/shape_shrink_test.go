@@ -118,6 +118,7 @@ var simplifications = []func(s *shapes.Shape, p *shapes.Pod){
 	func(s *shapes.Shape, _ *shapes.Pod) { s.Limits.StartTimeout = 0 },
 	func(s *shapes.Shape, _ *shapes.Pod) { s.Limits.UnfairNone = false },
 	func(s *shapes.Shape, _ *shapes.Pod) { s.Room = false },
+	func(s *shapes.Shape, _ *shapes.Pod) { s.Standalone, s.GateAlways = false, false },
 	func(s *shapes.Shape, _ *shapes.Pod) { s.Limits.AdaptiveMin, s.Limits.AdaptiveMax = 0, 0 },
 	func(s *shapes.Shape, _ *shapes.Pod) { s.Limits.Most, s.Limits.Increment = 0, 0 },
 }

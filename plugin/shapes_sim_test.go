@@ -102,9 +102,11 @@ var herds = map[string]func() *shapes.Shape{
 		}
 		return s
 	},
-	"a containerd that bears no hooks that wait": func() *shapes.Shape { return oldHerd("v2.2.6") },
-	"a containerd that keeps what it refused":    func() *shapes.Shape { return oldHerd("v2.3.2") },
-	"a containerd that bears neither":            func() *shapes.Shape { return oldHerd("v2.2.5") },
+	"a containerd that bears no hooks that wait":      func() *shapes.Shape { return oldHerd("v2.2.6") },
+	"a containerd that keeps what it refused":         func() *shapes.Shape { return oldHerd("v2.3.2") },
+	"a containerd that bears neither":                 func() *shapes.Shape { return oldHerd("v2.2.5") },
+	"a file that changes while pods are refused":      func() *shapes.Shape { return fileHerd(false) },
+	"a file that changes while pods wait in the gate": func() *shapes.Shape { return fileHerd(true) },
 	"pods that crash behind pods that start first": func() *shapes.Shape {
 		return herd(shapes.Limits{Concurrent: 2, MaxWait: time.Hour}, 40, func(i int, p *shapes.Pod) {
 			if i < 4 {
@@ -147,6 +149,19 @@ func oldHerd(version string) *shapes.Shape {
 	return s
 }
 
+// fileHerd is a herd beside a standalone daemon, whose file changes and is broken for a while.
+func fileHerd(gate bool) *shapes.Shape {
+	l := shapes.Limits{Concurrent: 2, MaxWait: time.Hour, StartTimeout: time.Minute}
+	s := herd(l, 30, func(_ int, p *shapes.Pod) { p.Inits = []time.Duration{3 * time.Second} })
+	s.Standalone, s.GateAlways, s.RequestTimeout = true, gate, 15*time.Minute
+	l.Concurrent = 3
+	s.Faults = []shapes.Fault{
+		{Kind: shapes.ConfigChanges, At: 30 * time.Second, Limits: l},
+		{Kind: shapes.FileBroken, At: 80 * time.Second, Gap: 5 * time.Second}, {Kind: shapes.DaemonRestarts, At: 2 * time.Minute, Gap: time.Second},
+	}
+	return s
+}
+
 // busyHerd is a herd on a node that is busy twice: for less than maxWait, and for more.
 func busyHerd(signal throttle.Signal) *shapes.Shape {
 	s := herd(shapes.Limits{Concurrent: 4, MaxWait: 5 * time.Minute, Signal: signal, Most: 20}, 30, func(i int, p *shapes.Pod) {
@@ -171,6 +186,9 @@ func TestHerds(t *testing.T) {
 			assert.Positive(t, seen.gateWaits+seen.refusals+seen.roomWaits)
 			if s.Room {
 				assert.Positive(t, seen.roomWaits)
+			}
+			if s.GateAlways {
+				assert.Positive(t, seen.gateWaits)
 			}
 		})
 	}

@@ -56,7 +56,26 @@ func Draw(seed uint64) *Shape {
 	if seed >= oldSeeds {
 		s.age(dice{rand.New(rand.NewPCG(seed, 64))})
 	}
+	if seed >= fileSeeds {
+		s.cutOff(dice{rand.New(rand.NewPCG(seed, 65))})
+	}
 	return s
+}
+
+// fileSeeds is the first seed whose daemon may be standalone.
+const fileSeeds = 6_000_000
+
+// cutOff draws a daemon without an API server, whose file is sometimes broken.
+func (s *Shape) cutOff(r dice) {
+	if !r.in(0.2) {
+		return
+	}
+	s.Standalone, s.GateAlways = true, s.BearsHooks() && r.in(0.5)
+	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Kind == APIAway })
+	for r.in(0.3) {
+		at := r.within(s.Pods[len(s.Pods)-1].At + 10*time.Minute)
+		s.Faults = append(s.Faults, Fault{Kind: FileBroken, At: at, Gap: r.logUniform(time.Second, 10*time.Minute)})
+	}
 }
 
 // oldSeeds is the first seed whose containerd may be of an earlier version, and whose sandboxes may die.

@@ -36,11 +36,12 @@ const (
 	SandboxDies     FaultKind = "the sandbox dies of the pod that began to start last"
 	CNIChanges      FaultKind = "the CNI configuration changes"
 	StateUnusable   FaultKind = "the daemon's state folder cannot be used"
+	FileBroken      FaultKind = "the daemon's file is broken, so it does not start"
 )
 
 // Disturbs reports whether the daemon, or what it is connected to, stops for a moment.
 func (k FaultKind) Disturbs() bool {
-	return slices.Contains([]FaultKind{DaemonRestarts, ConnectionDrops, KubeletRestarts, RuntimeRestarts}, k)
+	return slices.Contains([]FaultKind{DaemonRestarts, ConnectionDrops, KubeletRestarts, RuntimeRestarts, FileBroken}, k)
 }
 
 // Lasts reports whether it ends after its Gap.

@@ -24,6 +24,8 @@ type Shape struct {
 	Cores          int           // 0: 4
 	Room           bool          // the waiting room is installed
 	Containerd     string        // its version; empty: a present one
+	Standalone     bool          // the daemon has no API server, but a file: a change of the config is a restart
+	GateAlways     bool          // the daemon's --gate always. Only if Standalone
 	Limits         Limits
 	Running        int // how many of the pods that are Grouped run at a time, by a StartPolicy; 0: there is none
 	Pods           []Pod
@@ -85,6 +87,15 @@ func (s *Shape) GateTimeout() time.Duration {
 // container.
 func (s *Shape) RoomTimeout() time.Duration { return 2 * s.GateTimeout() }
 
+// MayFail reports whether the daemon believes that kubelet tries again if a container of the pod fails. Standalone, it
+// believes what it is told.
+func (s *Shape) MayFail(p *Pod) bool {
+	if s.Standalone {
+		return s.GateAlways
+	}
+	return p.Policy == corev1.RestartPolicyAlways
+}
+
 // CPUs returns how many CPUs the node has.
 func (s *Shape) CPUs() int { return cmp.Or(s.Cores, 4) }
 
@@ -142,6 +153,9 @@ func (s *Shape) String() string {
 	fmt.Fprintf(&b, "%s %d: %d CPUs, kubelet's requests may take %s, %s\n", name, s.Seed, s.CPUs(), s.RequestTimeout, s.Limits)
 	if s.Containerd != "" {
 		fmt.Fprintf(&b, "containerd is %s\n", s.Containerd)
+	}
+	if s.Standalone {
+		fmt.Fprintf(&b, "the daemon is standalone, --gate always: %t\n", s.GateAlways)
 	}
 	if s.Room {
 		fmt.Fprintf(&b, "pods wait in the waiting room\n")
