@@ -128,7 +128,7 @@ func (b *breaker) trips(now time.Time, id, cause string) bool {
 	default:
 		b.silent++
 	}
-	if !b.enoughLocked() || b.cause != "" && id != b.trying { // if it is tripped, only the container that tries counts
+	if b.cause == "" && !b.enoughLocked() || b.cause != "" && id != b.trying { // if it is tripped, only the container that tries counts
 		return false
 	}
 	b.pause = min(max(2*b.pause, b.first), tripsMost)
@@ -147,18 +147,15 @@ func (b *breaker) enoughLocked() bool {
 	return b.silent >= silentMost || len(namespaces) >= namespacesMost
 }
 
-// explained records that a container with this ID, or the latest of this pod, failed for a reason that is not its hook.
+// explained records that a container with this ID, or the latest of this pod, failed for a reason that is not its hook. It
+// takes back what followed from the failure.
 func (b *breaker) explained(uid, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.pending, id)
-	b.pardonLocked(uid)
-}
-
-// pardonLocked takes back that a pod failed with a hook, and what followed from that.
-func (b *breaker) pardonLocked(uid string) {
+	failed := b.failed[uid] != nil
 	delete(b.failed, uid)
-	if b.cause == causeLost && !b.enoughLocked() {
+	if failed && b.cause == causeLost && !b.enoughLocked() {
 		b.cause, b.pause = "", 0
 	}
 }
@@ -171,10 +168,11 @@ func (b *breaker) connected() {
 	clear(b.pending)
 }
 
-// forget forgets a pod that is gone, or about to be: that its hook did not contact the gate says nothing.
+// forget forgets a pod that is gone, or about to be: that its hook does not contact the gate from now on says nothing. A
+// breaker that is tripped stays so: controllers delete the pods that fail.
 func (b *breaker) forget(uid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(b.pending, func(_ string, of hooked) bool { return of.uid == uid })
-	b.pardonLocked(uid)
+	delete(b.failed, uid)
 }

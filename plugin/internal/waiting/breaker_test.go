@@ -68,6 +68,29 @@ func TestTheBreakerOpensForLongerEachTimeAndOneContainerTries(t *testing.T) {
 	assert.Empty(t, b.bars(now.Add(tripsFirst), "other"), "since hooks worked, it trips for the first time")
 }
 
+// A controller may delete each pod that fails.
+func TestTheDeletionOfPodsThatFailedDoesNotResetTheBreaker(t *testing.T) {
+	t.Parallel()
+	b := newBreaker(0)
+	require.Empty(t, b.loses(now0, "first"))
+	now := now0
+	for i, minutes := range []int{1, 2, 4, 8, 10, 10} {
+		id, pause := strconv.Itoa(i), time.Duration(minutes)*time.Minute
+		require.NotEmpty(t, b.loses(now, id))
+		for _, uid := range []string{"ufirst", "u" + id} {
+			b.forget(uid)
+		}
+		assert.NotEmpty(t, b.bars(now.Add(pause-1), "other"), pause)
+		b.explained("other", "its mount failed")
+		assert.NotEmpty(t, b.bars(now.Add(pause-1), "other"), pause)
+		now = now.Add(pause)
+		require.Empty(t, b.bars(now, "other"), pause)
+	}
+	b.hooks(now, "works")
+	b.contact("works")
+	assert.Empty(t, b.tripped())
+}
+
 func TestATryWithoutAResultMakesWayForAnother(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
