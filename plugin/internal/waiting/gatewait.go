@@ -40,13 +40,7 @@ func (g *Gate) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendFor
 	p := g.o.Starts.EnterGate(time.Now(), podOf(h), h.ContainerID, h.Since, h.Deadline)
 	defer p.Leave()
 	ends := func(now starts.Outlook, _ bool) (gate.Verdict, bool) { return g.ended(now, p) }
-	return await(ctx, h, p, p.Gone, sendForecast, ends, func() gate.Verdict {
-		v := expired(time.Now(), p)
-		if v.Reason == reasons.GateExpired {
-			g.expired.Add(1)
-		}
-		return v
-	})
+	return await(ctx, h, p, p.Gone, sendForecast, ends, func() gate.Verdict { return g.expire(p) })
 }
 
 // podOf returns the pod that a process says it waits for.
@@ -57,11 +51,11 @@ func podOf(h gate.Hello) starts.Identity {
 
 // await blocks until a waiting process has its answer, and sends it its forecast each time that this changes. ends
 // returns the answer if there is one. It is called again when the ticket is decided, when done is closed, and when the
-// reasons to end all waits or the forecasts change, but not because time passes; sent reports whether the process was
-// sent a forecast. expired returns the answer at the deadline.
+// reasons to end all waits or the forecasts change, and at the deadline; sent reports whether the process was sent a
+// forecast. expire returns the answer at the deadline if ends has none: a turn at the same moment is not lost.
 func await(
 	ctx context.Context, h gate.Hello, p starts.Process, done <-chan struct{}, sendForecast gate.SendForecast,
-	ends func(now starts.Outlook, sent bool) (gate.Verdict, bool), expired func() gate.Verdict,
+	ends func(now starts.Outlook, sent bool) (gate.Verdict, bool), expire func() gate.Verdict,
 ) (gate.Verdict, error) {
 	var expiry <-chan time.Time // never, if the deadline is not known
 	if !h.Deadline.IsZero() {
@@ -84,7 +78,10 @@ func await(
 		case <-now.Changed:
 		case <-now.Moved:
 		case <-expiry:
-			return expired(), nil
+			if v, ended := ends(p.Look(h.Deadline), sent); ended {
+				return v, nil
+			}
+			return expire(), nil
 		case <-ctx.Done():
 			return gate.Verdict{}, ctx.Err()
 		}
@@ -121,15 +118,13 @@ func decided(now starts.Outlook) gate.Verdict {
 	}
 }
 
-// expired returns the answer to a hook whose deadline comes before its turn. If nothing may start for its
-// container any more, no expiry is reported.
-func expired(now time.Time, p starts.Process) gate.Verdict {
-	if !isClosed(p.Gone) {
-		if d := p.DeadlineReached(now); !d.Admitted {
-			return gate.Verdict{Reason: d.Reason}
-		}
+// expire returns the answer to a hook whose deadline comes before its turn.
+func (g *Gate) expire(p starts.Process) gate.Verdict {
+	d := p.DeadlineReached(time.Now())
+	if d.Reason == reasons.GateExpired {
+		g.expired.Add(1)
 	}
-	return decided(p.Look(now)) // also after the deadline: the pod may have been deleted meanwhile
+	return gate.Verdict{Go: d.Admitted, Reason: d.Reason}
 }
 
 func isClosed(c <-chan struct{}) bool {

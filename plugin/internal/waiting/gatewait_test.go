@@ -50,12 +50,18 @@ func TestAHookWhoseContainerIsGoneStartsNothingAtItsDeadline(t *testing.T) {
 	there := p
 	there.Gone = nil
 	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, expired(now, p))
+	atDeadline := func(p starts.Process) gate.Verdict {
+		ends := func(now starts.Outlook, _ bool) (gate.Verdict, bool) { return c.Gate.ended(now, p) }
+		v, err := await(t.Context(), gate.Hello{Deadline: now}, p, nil, nil, ends, func() gate.Verdict { return c.Gate.expire(p) })
+		require.NoError(t, err)
+		return v
+	}
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, atDeadline(p))
 	assert.Equal(t, throttle.Waiting, p.Look(now).State, "the pod keeps its place")
-	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, expired(now, there))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, atDeadline(there))
 	deleted, _ := c.enters("deleted")
 	c.o.Starts.PodChanged(now, podwatch.Pod{UID: "deleted"}, true)
-	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, expired(now, deleted))
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, atDeadline(deleted))
 }
 
 func TestANewerContainerReplacesTheWaitingOne(t *testing.T) {

@@ -1,6 +1,8 @@
 package waiting
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,6 +130,27 @@ func TestPodsThatLeaveTheRoomWithoutATurn(t *testing.T) {
 		waiting, _ := n.names()
 		assert.Equal(t, []string{"late", "shut", "shut too", "hung-up"}, waiting, "the pods keep their places")
 		assert.Equal(t, map[string]float64{"RoomTimeout": 1, "Deleted": 1, "RoomShut": 2, "HungUp": 1}, n.counted("room_wait_seconds"))
+	})
+}
+
+// Otherwise nothing would start in its slot until kubelet tries again, 10 to 15 seconds later.
+func TestAPodWhoseTurnComesAsItsTimeInTheRoomEndsStarts(t *testing.T) {
+	t.Parallel()
+	onNode(t, func(t *testing.T, n *node) {
+		for i := range 20 { // which of the two is seen first is random
+			holder := n.occupy(fmt.Sprint("holder-", i))
+			p := n.pod(fmt.Sprint("late-", i), restarted("Never"))
+			h := gate.Hello{PodUID: p.uid, ContainerID: "s-" + p.uid, Name: "default/" + p.uid, Deadline: time.Now().Add(time.Minute), Room: true}
+			once := sync.OnceFunc(func() {
+				time.Sleep(time.Minute)
+				holder.getsReady()
+			})
+			v, err := n.Wait(t.Context(), h, func(time.Time, int, time.Duration) { once() })
+			require.NoError(t, err)
+			assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, v)
+			p.runs().starts("app")
+			p.getsReady()
+		}
 	})
 }
 
