@@ -31,8 +31,8 @@ func (w *Watch) ExtractFacts(extract func(*corev1.Pod) startpolicy.Facts, within
 }
 
 // SelectBy makes the watch set Selected of every pod to what selects returns for it, before it drops the pod's labels.
-// If selects is nil, Selected is nil. For the pods that it knows already, it does so as ExtractFacts does. selects must
-// not return nil, and must be safe for concurrent use. SelectBy does not block.
+// If selects is nil, the Selected of new pods is nil. For the pods that it knows already, it does so as ExtractFacts does.
+// selects must not return nil, and must be safe for concurrent use. SelectBy does not block.
 func (w *Watch) SelectBy(selects func(namespace string, labels map[string]string) []string, within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

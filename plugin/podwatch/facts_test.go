@@ -158,28 +158,35 @@ func TestPodsAreSelectedByTheirLabels(t *testing.T) {
 	w, _, _, stop := run(t, api.client())
 	defer stop()
 	eventually(t, "healthy", w.Healthy)
-	of := func(uid string) func() []string {
-		return func() []string {
-			pods, listed := w.OnNode()
-			require.True(t, listed)
-			for _, p := range pods {
-				if p.UID == uid {
-					return p.Selected
-				}
+	of := func(uid string) (selected []string, before bool) {
+		pods, listed := w.OnNode()
+		require.True(t, listed)
+		for _, p := range pods {
+			if p.UID == uid {
+				return p.Selected, p.SelectedBefore
 			}
-			return nil
+		}
+		return nil, false
+	}
+	is := func(uid string, want ...string) func() bool {
+		return func() bool {
+			selected, before := of(uid)
+			return !before && slices.Equal(selected, want)
 		}
 	}
-	first := of("uid-1")
-	require.Nil(t, first())
+	require.True(t, is("uid-1")())
 	w.SelectBy(func(namespace string, labels map[string]string) []string { return []string{namespace, labels["app"]} }, time.Hour)
-	require.Nil(t, first(), "not before the next list")
+	selected, before := of("uid-1")
+	require.Nil(t, selected, "not before the next list")
+	require.True(t, before)
 	api.set(webPod(named("other"), uid("", "uid-2")))
-	eventually(t, "a new pod is selected", func() bool { return slices.Equal(of("uid-2")(), []string{"ns", ""}) })
+	eventually(t, "a new pod is selected", is("uid-2", "ns", ""))
+	w.SelectBy(func(_ string, labels map[string]string) []string { return []string{labels["app"]} }, time.Hour)
+	selected, before = of("uid-2")
+	require.Equal(t, []string{"ns", ""}, selected, "as before, until the next list")
+	require.True(t, before)
 	w.SelectBy(func(_ string, labels map[string]string) []string { return []string{labels["app"]} }, 0)
-	eventually(t, "a known pod is selected", func() bool { return slices.Equal(first(), []string{"web"}) })
-	w.SelectBy(nil, 0)
-	require.Nil(t, first())
+	eventually(t, "a known pod is selected", is("uid-1", "web"))
 }
 
 // Other facts do not make it unknown which selectors select a pod: pods would wait for those that are ready.

@@ -24,9 +24,7 @@ func (w *Watch) OnNode() (pods []Pod, listed bool) {
 	defer w.mu.Unlock()
 	for _, c := range w.pods {
 		pod := c.pod
-		if c.version < w.facts.chosen {
-			pod.Selected = nil // by another function, or by none
-		}
+		pod.SelectedBefore = c.version < w.facts.chosen
 		pods = append(pods, pod)
 	}
 	return pods, listed

@@ -58,8 +58,10 @@ type Pod struct {
 	// need none, see [Watch.ExtractFacts].
 	Facts *startpolicy.Facts
 
-	// Selected is what the function of [Watch.SelectBy] returned for the pod; nil until it has.
-	Selected []string
+	// Selected is what the function of [Watch.SelectBy] returned for the pod; nil until it has. SelectedBefore reports that an
+	// earlier function returned it, if any did. Only [Watch.OnNode] sets SelectedBefore.
+	Selected       []string
+	SelectedBefore bool
 
 	// Deleting is true once the pod is deleted. It is never true of a static pod: when its mirror pod is deleted, kubelet
 	// creates that again.

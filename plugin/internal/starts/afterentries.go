@@ -131,7 +131,7 @@ func (l *ledger) afterState(now time.Time, a *afterEntry, on nodePods) observe.A
 	known, absent := make(map[string]bool, len(on.pods)), on.listed && on.settled
 	for _, pod := range on.pods {
 		known[pod.UID] = true
-		absent = absent && (a.daemonSet != "" || pod.Namespace != a.namespace || pod.Selected != nil)
+		absent = absent && (a.daemonSet != "" || pod.Namespace != a.namespace || pod.Selected != nil && !pod.SelectedBefore)
 		if !a.selects(pod) || pod.Terminal() {
 			continue
 		}

@@ -301,6 +301,30 @@ func TestAnEntryHoldsAgainOnlyIfAsked(t *testing.T) {
 	o.requireHeld(false, observe.AfterTimedOut)
 }
 
+// The watch reads the labels of all pods again for a new selector, up to half a minute later.
+func TestANewSelectorHoldsNothingForTheOthers(t *testing.T) {
+	t.Parallel()
+	const agent = "{namespace: vault, podSelector: {matchLabels: {app: agent}}, again: true}"
+	const another = "{namespace: vault, podSelector: {matchLabels: {app: another}}}"
+	o := anOrder(t, "spec: {startAfter: ["+agent+"]}", ReadyOnce{})
+	o.sandbox("vault", "p", nil)
+	ready := podwatch.Pod{
+		UID: "p", Namespace: "vault", Selected: o.watch.selects("vault", map[string]string{"app": "agent"}), ContainersReady: true,
+		Containers: map[string]podwatch.Container{"app": {Kind: podwatch.App, ID: "p"}},
+	}
+	o.watch.pods["p"] = ready
+	o.requireHeld(false, observe.AfterReady)
+	o.configured(t, "spec: {startAfter: ["+agent+", "+another+"]}", throttle.Settings{})
+	ready.SelectedBefore = true
+	o.watch.pods["p"] = ready
+	o.pass(0)
+	require.Equal(t, "vault (app=another)", o.Snapshot(o.now).Held.For, "the pod may be one of it")
+	ready.Selected, ready.SelectedBefore = o.watch.selects("vault", map[string]string{"app": "agent"}), false
+	o.watch.pods["p"] = ready
+	o.requireHeld(false, observe.AfterReady)
+	require.Empty(t, o.Snapshot(o.now).Held)
+}
+
 func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 	t.Parallel()
 	off := anOrder(t, "spec: {mode: Disabled, startAfter: [{daemonSet: kube-system/agent}]}", ReadyOnce{}, func(o *order) { o.watch.away = true })
