@@ -11,27 +11,17 @@ import (
 // Current reports whether the known objects are up to date. It is false before the first list is complete, from the end
 // of a watch before its time and from a failed request until the objects are listed and watched again, and after Run.
 // client-go takes 45 s to notice a connection that died silently.
-func (i *Informer[T]) Current() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.current
-}
+func (i *Informer[T]) Current() bool { return i.current.Load() }
 
 // Listed reports whether the objects were listed once.
-func (i *Informer[T]) Listed() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.listed
-}
+func (i *Informer[T]) Listed() bool { return i.listed.Load() }
 
 // fail records why the objects are no longer followed.
 func (i *Informer[T]) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // Run ends, or Relist was called
 	}
-	i.mu.Lock()
-	i.current = false
-	i.mu.Unlock()
+	i.current.Store(false)
 	switch {
 	case errors.Is(err, errBroken), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return // they are listed again
@@ -51,9 +41,7 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 // works records that a watch is connected after a complete list. A complete list alone is not enough, because the
 // watch after it may be forbidden.
 func (i *Informer[T]) works() {
-	i.mu.Lock()
-	i.current = true
-	i.mu.Unlock()
+	i.current.Store(true)
 	if i.faults.Changed("") {
 		i.options.Log.Infof("watching %s again", i.options.What)
 	}

@@ -15,7 +15,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -77,10 +77,9 @@ type Informer[T metav1.Object] struct {
 	known   map[cache.ObjectName]T
 	version string // up to which the objects are known; empty if they are not
 
-	mu      sync.Mutex
-	relist  context.CancelFunc
-	current bool
-	listed  bool
+	relist  atomic.Pointer[context.CancelFunc] // ends what Run does now; nil before Run
+	current atomic.Bool
+	listed  atomic.Bool
 }
 
 // New returns an informer of the objects that api serves. Run does its work.
@@ -88,7 +87,7 @@ func New[T metav1.Object](api kube.Follow, o Options[T]) *Informer[T] {
 	if o.Over == nil {
 		o.Over = func(T) bool { return false }
 	}
-	return &Informer[T]{options: o, api: api, known: map[cache.ObjectName]T{}, relist: func() {}}
+	return &Informer[T]{options: o, api: api, known: map[cache.ObjectName]T{}}
 }
 
 const (
@@ -110,26 +109,21 @@ var tries = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1,
 func (i *Informer[T]) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		one, end := context.WithCancel(ctx)
-		i.mu.Lock()
-		i.relist = end
-		i.mu.Unlock()
+		i.relist.Store(&end)
 		_ = tries.DelayWithReset(clock.RealClock{}, calm).Until(one, true, true, func(ctx context.Context) (bool, error) {
 			i.fail(ctx, i.follow(ctx))
 			return false, nil
 		}) // the error says only that ctx has ended
 		end()
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.current = false
+	i.current.Store(false)
 }
 
 // Relist makes Run list all objects again now.
 func (i *Informer[T]) Relist() {
-	i.mu.Lock()
-	relist := i.relist
-	i.mu.Unlock()
-	relist() // if Run has just begun anew, that lists, too
+	if relist := i.relist.Load(); relist != nil {
+		(*relist)() // if Run has just begun anew, that lists, too
+	}
 }
 
 // follow lists the objects and watches them until that fails or ctx ends.
@@ -158,11 +152,7 @@ func (i *Informer[T]) list(ctx context.Context) error {
 			i.forget(last)
 		}
 	}
-	i.mu.Lock()
-	first := !i.listed
-	i.listed = true
-	i.mu.Unlock()
-	if first && i.options.Complete != nil {
+	if first := !i.listed.Swap(true); first && i.options.Complete != nil {
 		i.options.Complete()
 	}
 	return nil
