@@ -70,11 +70,11 @@ func (c *Controller) Observe(s Sample) {
 	since := s.At.Sub(c.last)
 	c.last = s.At
 	c.others.observe(s, since, c.settings.Cores)
-	c.disk.calm = s.IOPressureKnown && !s.waitsForDisk()
+	c.disk.waited = c.disk.waited || !s.IOPressureKnown || s.waitsForDisk()
 	full := load >= nearly*goal || s.waitsForDisk()
 	c.loss.observe(s, &c.past, full && since <= s.Window)
 	if s.At.Sub(c.loss.asked) > remembered {
-		c.disk.most, c.disk.stream = 0, 0
+		c.disk = disk{}
 	}
 	if s.Starting == 0 && !s.Waiting {
 		// The load may come from setting up the pods of a herd, which will be over. So it counts as lasting only little by

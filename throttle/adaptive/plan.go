@@ -21,7 +21,7 @@ const (
 	// gap is how many seconds a start may wait for a CPU beside what the goal grants it: a core is idle for so long between
 	// one start and the next.
 	gap = 0.5
-	// While hardly any start waits for the disks, they are taken to serve unseen times what they were seen to serve.
+	// Until starts have waited for the disks, these are taken to serve unseen times what they were seen to serve.
 	unseen = 3
 	// A remainder of no more than nothing is none: sums of floating point numbers are not exact.
 	nothing = 1e-9
@@ -268,7 +268,7 @@ func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 type disk struct {
 	most   float64 // bytes a second that all starts together moved at most
 	stream float64 // bytes a second that a single start moved at most
-	calm   bool    // hardly any start waits for the disks
+	waited bool    // starts may have waited for the disks
 }
 
 func (d *disk) observe(underWay []Start) {
@@ -282,8 +282,8 @@ func (d *disk) observe(underWay []Start) {
 
 // serves returns the bytes a second that the disks are taken to serve.
 func (d *disk) serves() float64 {
-	if d.calm {
-		return unseen * d.most
+	if d.waited {
+		return d.most
 	}
-	return d.most
+	return unseen * d.most
 }

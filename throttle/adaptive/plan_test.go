@@ -277,7 +277,7 @@ func TestReadersShareTheDiskThatWasSeen(t *testing.T) {
 	c := planner(40)
 	now := dawn.Add(4 * time.Second)
 	for seen, want := range map[float64]int{100e6: 1, 130e6: 2, 300e6: 3} {
-		c.disk = disk{most: seen, stream: 40e6}
+		c.disk = disk{most: seen, stream: 40e6, waited: true}
 		assert.Equal(t, want, allow(c, now, nil, 0, herd(20, reader)), "%.0f bytes a second: %s", seen, c.Why())
 	}
 }
@@ -291,7 +291,7 @@ func TestAStartThatReadsDelaysNoReaderBeyondItsProbe(t *testing.T) {
 	loads.Cost.CPU.Mean = 5
 	allow := func(under Start) int {
 		c := planner(1)
-		c.disk = disk{most: 100e6, stream: 100e6}
+		c.disk = disk{most: 100e6, stream: 100e6, waited: true}
 		return allow(c, now, []Start{under}, 1, []Start{loads})
 	}
 	assert.Equal(t, 1, allow(reader), "it would read for 0.8 s in the last 2 s of one that needs 1.5 s, and burn after that")
@@ -330,6 +330,26 @@ func TestWhatDisksServedIsForgottenAMinuteAfterTheHerd(t *testing.T) {
 	sample.At = sample.At.Add(remembered)
 	c.Observe(sample)
 	assert.Zero(t, c.disk.serves())
+}
+
+// Readers that end together leave the disks idle for a moment. That is no reason to let three times as many read.
+func TestDisksForWhichStartsWaitedServeWhatWasSeenUntilTheHerdIsOver(t *testing.T) {
+	t.Parallel()
+	c := planner(2)
+	sample := Sample{At: dawn, CPUKnown: true, IOPressureKnown: true, Window: time.Second, Starting: 1}
+	serves := func(pressure float64) float64 {
+		sample.At, sample.IOPressure = sample.At.Add(time.Second), pressure
+		c.Observe(sample)
+		allow(c, sample.At, herd(2, Start{Began: dawn, Use: Use{Reads: 50e6}}), 2, nil)
+		return c.disk.serves()
+	}
+	assert.InDelta(t, unseen*100e6, serves(0), 0)
+	assert.InDelta(t, 100e6, serves(90), 0)
+	assert.InDelta(t, 100e6, serves(0), 0)
+	sample.At, sample.Starting = sample.At.Add(2*remembered), 0
+	c.Observe(sample)
+	sample.Starting = 1
+	assert.InDelta(t, unseen*100e6, serves(0), 0, "the next herd")
 }
 
 // Others read beside those whose reading time was learned.
@@ -417,7 +437,7 @@ func TestAStartThatIdlesForNearlyNoTimeHasAPlan(t *testing.T) {
 func TestAStartThatWasMeasuredNotToReadIsNoReader(t *testing.T) {
 	t.Parallel()
 	c := planner(40)
-	c.disk = disk{most: 100e6, stream: 100e6}
+	c.disk = disk{most: 100e6, stream: 100e6, waited: true}
 	reads := func(want float64, elapsed time.Duration, use Use) {
 		t.Helper()
 		one, _ := c.knownDemand(*reading(30, 20e6), Start{Began: dawn, Patience: 2 * time.Minute, Use: use}, elapsed.Seconds())
