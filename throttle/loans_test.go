@@ -279,6 +279,17 @@ func TestALoanToAGroupOutlivesPoliciesThatAreTheSame(t *testing.T) {
 	n.requireStarting("a", "b", "c", "d") // the second loan is twice the first
 }
 
+// The decision that makes the loan names what else holds the pod.
+func TestARefusalDoesNotNameTheLimitBeyondWhichAStartWasLent(t *testing.T) {
+	n := testNode(t, Settings{FillEvery: time.Hour})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
+	n.grouped("hangs", in(t1, nil))
+	next := n.l.Join(n.now, Request{UID: "next", Groups: in(t1, nil)})
+	n.stall("hangs")
+	n.now = n.now.Add(10 * time.Second)
+	require.Equal(t, reasons.Rate, next.TryStart(n.now).Reason)
+}
+
 // A loan of a resource is the amount that the held pod asks for. An end takes back all of it beyond the amount in
 // use.
 func TestALoanOfAResourceIsTheAmountOfTheHeldPod(t *testing.T) {

@@ -68,21 +68,20 @@ func (d *admission) candidates(now time.Time, asks *Ticket) (c candidates) {
 		line.scan = d.queue.begin(&d.queue.lined)
 	}
 	for _, t := range d.queue.inOrder() {
-		switch {
+		waits, heldBy := mayStart(now, t), s.heldBy(t.pod)
+		for waits && heldBy != nil && heldBy.lend(now, d.settings.NoProgressAfter) {
+			heldBy = s.heldBy(t.pod)
+		}
+		switch { // after the loans: they no longer hold what asks
 		case asks == nil:
 		case t == asks:
 			c.asking, asks = line.position(t), nil
 		default:
 			line.next(t)
 		}
-		waits := mayStart(now, t)
 		overdue := waits && !now.Before(t.due())
 		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
 			continue // it reserves nothing
-		}
-		heldBy := s.heldBy(t.pod)
-		for waits && heldBy != nil && heldBy.lend(now, d.settings.NoProgressAfter) {
-			heldBy = s.heldBy(t.pod)
 		}
 		mayPass := heldBy == nil || d.overLimit == nil && !heldBy.ofRunning()
 		if overdue && mayPass && (c.overdue == nil || d.moreUrgent(t, c.overdue)) {
