@@ -18,6 +18,9 @@ const asksEvery = 20 * time.Second
 // saidWithin is how long the daemon may take until it says what the judge saw.
 const saidWithin = 5 * time.Second
 
+// goneWithin is how long a pod may wait by the status that came and was deleted while the API server was away.
+const goneWithin = 2 * time.Minute
+
 // asks compares what the daemon says of its pods with what was seen, at most every asksEvery.
 func (b *bubble) asks() {
 	now := time.Now()
@@ -33,7 +36,7 @@ func (b *bubble) asks() {
 }
 
 // judgeStatus judges that who waits in the gate or in the room waits by the status, and by the answer to why; that who surely
-// has a slot has one, and that nobody else has one.
+// has a slot has one, that nobody else has one, and that no pod waits that is gone.
 func (j *judge) judgeStatus(now time.Time, s admin.Status) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -62,6 +65,11 @@ func (j *judge) judgeStatus(now time.Time, s admin.Status) {
 		p := j.pods[types.UID(one.UID)]
 		if one.Slot && p.gate.IsZero() && p.room.IsZero() && p.rejected == 0 && now.Sub(p.tried) > saidWithin && !j.maybe(p, now) {
 			j.complainLocked(saysSame, "%s has a slot by the status, since %s", p.shape.Name, now.Sub(one.Admitted))
+		}
+	}
+	for _, one := range s.Waiting {
+		if p := j.pods[types.UID(one.UID)]; p.removed && now.Sub(p.deleted) > goneWithin && now.Sub(j.sees) > goneWithin {
+			j.complainLocked(saysSame, "%s waits by the status, %s after its deletion", p.shape.Name, now.Sub(p.deleted))
 		}
 	}
 }

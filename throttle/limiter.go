@@ -192,7 +192,7 @@ func (l *Limiter) Observe(now time.Time, s Signals) {
 // waiting becomes true, [Limiter.Changed] reports a change; when it becomes false, it may report none.
 func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	could := l.queue.couldStart(1, func(t *Ticket) bool {
-		return !t.preparation.fails && (t.waits() || now.Sub(t.seen) < backWithin)
+		return !t.preparation.fails && t.AskedFor(now)
 	})
 	return len(l.slots.inFlight) > 0, could > 0
 }

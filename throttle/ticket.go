@@ -273,6 +273,9 @@ func (t *Ticket) due() time.Time {
 // waits reports whether a process waits for the ticket.
 func (t *Ticket) waits() bool { return t.waiters > 0 }
 
+// AskedFor reports whether a process waits for the ticket, or something has asked for it in the last 30 seconds.
+func (t *Ticket) AskedFor(now time.Time) bool { return t.waits() || now.Sub(t.seen) < backWithin }
+
 // mayStart reports whether a process waits for the ticket, and the ticket does not yield to others.
 func mayStart(now time.Time, t *Ticket) bool { return t.waits() && (!t.yields || !now.Before(t.due())) }
 

@@ -161,15 +161,21 @@ func (s *Starts) advance(now time.Time) (next time.Time) {
 }
 
 // settle does what a round does for all pods. It keeps the tickets of pods with a sandbox, however long their images take
-// to pull, and of those that wait in the waiting room, and forgets pods that have nothing left. It starts pods with a
-// process that waits as a last resort; one without asks again. It forecasts the turns, and returns when to do that again.
+// to pull, and of those that wait in the waiting room, and forgets pods that have nothing left. The start of a pod ends
+// that the API server does not have and kubelet does not ask for: it came and was deleted while the pod watch was away. It
+// starts pods with a process that waits as a last resort; one without asks again. It forecasts the turns, and returns when
+// to do that again.
 func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[string]bool) (again time.Time) {
+	complete := s.o.Pods != nil && s.o.Pods.Healthy()
 	s.lock()
 	defer s.unlock()
 	l := &s.ledger
 	for uid, p := range l.pods {
 		if p.ticket != nil && (p.sandbox != "" || inRoom[uid]) {
 			p.ticket.KeepAlive(now)
+		}
+		if complete && !p.known && p.lives() && !p.ticket.AskedFor(now) {
+			p.end(now, reasons.Deleted)
 		}
 		if p.reported || p.fromRoom || !p.known {
 			l.forget(now, p)

@@ -154,6 +154,29 @@ func TestAPodOfTheRoomThatNeverGotASandboxIsForgotten(t *testing.T) {
 	assert.Contains(t, s.ledger.pods, "waits")
 }
 
+// Nothing reports the deletion of a pod that the watch never knew.
+func TestAPodThatCameAndWentWhileTheWatchWasAwayWaitsNoMore(t *testing.T) {
+	t.Parallel()
+	onNode(t, func(t *testing.T, n *node) {
+		known := n.crowd()
+		n.watch.away = true
+		gone := n.stranger("gone")
+		require.False(t, gone.run().Admitted)
+		n.passes(time.Minute)
+		gone.is(throttle.Waiting, "", "kubelet may be away, too")
+		n.watch.away = false
+		n.crowd()
+		comes := n.stranger("comes")
+		require.False(t, comes.run().Admitted)
+		n.passes(29 * time.Second)
+		gone.is(throttle.Gone, reasons.Deleted)
+		comes.is(throttle.Waiting, "", "the watch may not know it yet")
+		n.passes(time.Minute)
+		comes.is(throttle.Gone, reasons.Deleted)
+		known.is(throttle.Waiting, "", "the watch knows it")
+	})
+}
+
 // The runtime may not have reported the container of a hook, as after a restart of the daemon.
 func TestNothingIsLeftOfAPodThatOnlyItsHookNamed(t *testing.T) {
 	t.Parallel()
