@@ -37,6 +37,7 @@ type admission struct {
 	limits          *limits
 	tickets         *tickets
 	frozen          bool    // no ticket is admitted in its turn
+	together        bool    // nothing is decided yet, see Limiter.Together
 	pause           Pause   // the same, and for no deadline
 	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil if none does
 	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
@@ -81,6 +82,9 @@ func (d *admission) admit(now time.Time) { d.admitFor(now, nil) }
 // admitFor is admit. If it scans the queue, it returns the position of the ticket that asks, which means nothing if the
 // ticket is admitted.
 func (d *admission) admitFor(now time.Time, asks *Ticket) (at position, scanned bool) {
+	if d.together {
+		return at, false
+	}
 	d.queue.forgetStuck(now)
 	if d.slots.byKind() && (!d.slots.planned || !d.queue.groups.counted) { // a plan is for the pods that no group holds
 		d.plan(now)

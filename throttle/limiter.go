@@ -197,6 +197,15 @@ func (l *Limiter) Busy(now time.Time) (starting, waiting bool) {
 	return len(l.slots.inFlight) > 0, could > 0
 }
 
+// Together makes one change of all changes until decide is called: until then they admit no pod.
+func (l *Limiter) Together(now time.Time) (decide func()) {
+	l.admission.together = true
+	return func() {
+		l.admission.together = false
+		l.admit(l.at(now))
+	}
+}
+
 // Advance ends the starts and waits whose time is over, and admits the pods that may start by now. It
 // returns when to call it next, or zero if there is nothing to do before [Limiter.Changed] reports a change.
 func (l *Limiter) Advance(now time.Time) (next time.Time) {

@@ -120,6 +120,7 @@ func BenchmarkHold(b *testing.B) {
 			s.putInForce(now, set, next)
 		},
 		"synchronize": func(s *Starts, _ time.Time, _ int) { s.Synchronize(sandboxes, ctrs) },
+		"lost":        func(s *Starts, _ time.Time, _ int) { s.Synchronize(sandboxes[starting:], nil) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			runtime.LockOSThread()

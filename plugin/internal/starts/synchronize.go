@@ -38,7 +38,8 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	defer s.unlock()
 	l := &s.ledger
 	l.effects.wakes = true
-	s.ledger.hooks.expect(ctrs)
+	defer l.limiter.Together(now)() // what has ended makes room for the starts that exist first
+	l.hooks.expect(ctrs)
 	lost := l.rebuildPods(now, live, ctrs)
 	for _, p := range lost {
 		p.loseSandbox(now)

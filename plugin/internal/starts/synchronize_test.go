@@ -31,6 +31,21 @@ func (n *node) lists(pods []*testPod, ctrs ...*api.Container) {
 	n.Synchronize(sandboxes, ctrs)
 }
 
+// What the list shows is one change: a slot that is free by it is not given away before all starts of the list count.
+func TestAStartThatIsListedGoesBeforeThePodsThatWait(t *testing.T) {
+	t.Parallel()
+	onNode(t, func(t *testing.T, n *node) {
+		gone := n.occupies("gone")
+		n.pod("waits").runs().waits("app")
+		listed := n.pod("listed")
+		listed.sandbox.Id, listed.sandbox.Pid = "sandbox", 7
+		n.lists([]*testPod{listed}, listed.runsSince("app", time.Now()))
+		gone.is(throttle.Gone, reasons.SandboxGone)
+		waiting, starting := n.names()
+		assert.Equal(t, [][]string{{"waits"}, {"listed"}}, [][]string{waiting, starting})
+	})
+}
+
 // A sidecar of the pod has just begun to run, and its app crashed and waits in the gate.
 func TestAfterARestartOfTheDaemonAHookBesideAYoungSidecarKeepsWaiting(t *testing.T) {
 	t.Parallel()
