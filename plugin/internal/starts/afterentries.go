@@ -13,7 +13,7 @@ import (
 // afterPods are the part of the ledger about the pods that others wait for.
 type afterPods struct {
 	entries []*afterEntry
-	ready   map[string]bool // the texts of all entries that had a ready pod once, also of those that are not in force now
+	ready   map[string]bool // the texts of all entries of which kubelet reported a ready pod once, in force or not
 	node    string          // the UID of the Node object; empty if it is not known yet
 	paces   bool            // this daemon paces pods, so what it sees counts
 }
@@ -69,7 +69,9 @@ func (p *afterPods) readyOnce() *ReadyOnce {
 
 // wakes reports whether a change of a pod may change for whom others wait.
 func (p *afterPods) wakes() bool {
-	return slices.ContainsFunc(p.entries, func(a *afterEntry) bool { return a.again || a.state == observe.AfterWaiting })
+	return slices.ContainsFunc(p.entries, func(a *afterEntry) bool {
+		return a.again || a.state == observe.AfterWaiting || a.state == observe.AfterReady && !p.ready[a.text]
+	})
 }
 
 // isNew reports whether the Node object is another one than before. Then nothing was ready once.
@@ -95,11 +97,11 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 	}
 	var missing []*afterEntry
 	for _, a := range after.entries {
-		found := l.afterState(now, a, on)
+		found, reported := l.afterState(now, a, on)
 		if a.again && a.state == observe.AfterReady && found != observe.AfterReady {
 			a.from = now
 		}
-		if found == observe.AfterReady {
+		if reported { // what only seems to be ready may turn out not to be
 			keep, after.ready[a.text] = keep || !after.ready[a.text], true
 		}
 		end := a.end()
@@ -126,8 +128,9 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 
 // afterState returns whether a pod of an entry is ready (AfterReady), none is on the node (AfterAbsent), or neither
 // (AfterWaiting). Without the API server, a pod is known by its sandbox, and seems to be ready once all its containers
-// have run for seemsUpAfter.
-func (l *ledger) afterState(now time.Time, a *afterEntry, on nodePods) observe.AfterState {
+// have run for seemsUpAfter. reported reports whether kubelet has said that a pod is ready.
+func (l *ledger) afterState(now time.Time, a *afterEntry, on nodePods) (state observe.AfterState, reported bool) {
+	seems := false
 	known, absent := make(map[string]bool, len(on.pods)), on.listed && on.settled
 	for _, pod := range on.pods {
 		known[pod.UID] = true
@@ -140,24 +143,29 @@ func (l *ledger) afterState(now time.Time, a *afterEntry, on nodePods) observe.A
 		if p := l.pods[pod.UID]; p != nil {
 			run = p.progress(time.Time{}, pod)
 		}
-		ready := pod.ContainersReady && pod.Describes(run.IDs) && len(run.IDs) > 0
-		if !pod.Deleting && (ready || !on.healthy && seemsUp(now, run, pod)) {
-			return observe.AfterReady
+		if pod.Deleting {
+			continue
 		}
+		if pod.ContainersReady && pod.Describes(run.IDs) && len(run.IDs) > 0 {
+			return observe.AfterReady, true
+		}
+		seems = seems || !on.healthy && seemsUp(now, run, pod)
 	}
 	for uid, p := range l.pods {
 		if !p.reported || known[uid] || on.healthy || !a.seemsToSelect(p) {
 			continue
 		}
 		absent = false
-		if seemsUp(now, p.progress(time.Time{}, podwatch.Pod{}), podwatch.Pod{}) {
-			return observe.AfterReady
-		}
+		seems = seems || seemsUp(now, p.progress(time.Time{}, podwatch.Pod{}), podwatch.Pod{})
 	}
-	if absent {
-		return observe.AfterAbsent
+	switch {
+	case seems:
+		return observe.AfterReady, false
+	case absent:
+		return observe.AfterAbsent, false
+	default:
+		return observe.AfterWaiting, false
 	}
-	return observe.AfterWaiting
 }
 
 // hasReported reports whether the runtime has told of any pod.

@@ -195,7 +195,14 @@ func TestAWatchThatBreaksOffMakesNoPodReady(t *testing.T) {
 	o.requireHeld(true, observe.AfterWaiting)
 	o.watch.away = true
 	o.pass(5 * time.Second)
-	o.requireHeld(false, observe.AfterReady)
+	o.requireHeld(false, observe.AfterReady) // by the node's own signs
+	require.Empty(t, o.kept.Entries)
+	require.True(t, o.ledger.after.wakes(), "a report may say that it is not ready")
+	o.watch.away = false
+	o.pass(0)
+	require.Equal(t, "kube-system/agent", o.Snapshot(o.now).Held.For)
+	o.pass(time.Minute)
+	o.requireHeld(false, observe.AfterTimedOut) // which counts from when it held first, as ever
 }
 
 func TestTheNameOfADaemonSetMayBeCutOff(t *testing.T) {
