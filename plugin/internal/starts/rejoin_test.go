@@ -10,7 +10,28 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
+
+// The hook says by the wall clock since when it waits.
+func TestAfterTheClockWasSetBackAHookThatOutlivedTheDaemonIsOfItsStart(t *testing.T) {
+	t.Parallel()
+	for _, since := range []time.Duration{-time.Minute, time.Minute} {
+		onNode(t, func(_ *testing.T, n *node) {
+			p := n.pod("p")
+			p.sandbox.Id, p.sandbox.Pid = "sandbox", 7
+			ctr := p.isMade("app")
+			ctr.State = api.ContainerState_CONTAINER_CREATED
+			n.lists([]*testPod{p}, ctr)
+			p.step()
+			n.EnterGate(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, ctr.GetId(), time.Now().Add(since), time.Time{})
+			p.is(throttle.Starting, reasons.WithinLimits)
+			p.begins("app")
+			p.getsReady()
+			p.is(throttle.Started, reasons.Ready)
+		})
+	}
+}
 
 // created is a container whose hook may wait.
 func created(id string) *api.Container {

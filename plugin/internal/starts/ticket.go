@@ -163,6 +163,9 @@ func (s *Starts) EnterGate(now time.Time, who Identity, containerID string, sinc
 	repeats := 0
 	if c := p.containers[containerID]; c != nil {
 		gone, repeats = c.gone, p.exits[c.name].repeats
+		if since.IsZero() || since.After(c.made) { // the wall clock was set back: the container would not be of this start
+			since = c.made
+		}
 	}
 	if state, reason := p.start(); p.ticket == nil || state == throttle.Gone && reason != reasons.Deleted {
 		s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
