@@ -130,8 +130,11 @@ func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*thro
 			continue
 		}
 		p.shadow = nil // adopt takes no shadow
-		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
+		switch state, _ := sh.ticket.Status(); {
+		case state == throttle.Waiting:
 			ended[p] = sh.ended
+		case sh.ended != "":
+			sh.ticket.End(now, sh.ended) // its pod may not be ready at this moment
 		}
 		sh.ticket.StopWaiting(now)
 	}

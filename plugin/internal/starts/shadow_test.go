@@ -303,6 +303,23 @@ func TestAShadowThatWasReadyOnceIsOverInEnforce(t *testing.T) {
 	})
 }
 
+// It was admitted, and would have held its slot for as long as its start took.
+func TestAShadowThatHoldsASlotAndWasReadyOnceIsOverInEnforce(t *testing.T) {
+	t.Parallel()
+	onNode(t, func(t *testing.T, n *node) {
+		n.configured(t, shadowMode, oneSlot)
+		holder, p := n.occupies("holder"), n.pod("p").runs()
+		p.starts("app")
+		n.passes(time.Minute)
+		p.getsReady()
+		holder.getsReady()
+		p.told(func(pod *podwatch.Pod) { pod.ContainersReady = false })
+		p.is(throttle.Starting, reasons.WithinLimits)
+		n.configured(t, "spec: {}", oneSlot)
+		p.is(throttle.Started, reasons.Ready)
+	})
+}
+
 // followed returns the starts under way that continued at once in the mode Shadow.
 func (n *node) followed() (all []string) {
 	for _, one := range n.underWay() {
