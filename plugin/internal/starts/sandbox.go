@@ -90,8 +90,7 @@ func (s *Starts) SandboxStopped(sandbox *api.PodSandbox) { s.sandboxEnded(sandbo
 // may be removed while the pod lives.
 func (s *Starts) SandboxRemoved(sandbox *api.PodSandbox) { s.sandboxEnded(sandbox, true) }
 
-// sandboxEnded handles the end of a sandbox. The runtime has not reported the exits of its containers yet. A pod that gets
-// another sandbox has not finished, and still counts as running.
+// sandboxEnded handles the end of a sandbox. The runtime has not reported the exits of its containers yet.
 func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
 	now, uid := time.Now(), Key(sandbox)
 	pod := s.Known(uid)
@@ -100,11 +99,7 @@ func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
 	l := &s.ledger
 	p := l.pods[uid]
 	if p != nil && p.stopSandbox(sandbox.GetId()) {
-		if pod.GetsSandboxes() {
-			l.limiter.NotReady(now, uid)
-		} else {
-			l.limiter.Finished(now, uid)
-		}
+		l.hasNoSandbox(now, p, pod)
 		p.loseSandbox(now)
 	}
 	switch {
@@ -116,6 +111,16 @@ func (s *Starts) sandboxEnded(sandbox *api.PodSandbox, removed bool) {
 			p.end(now, reasons.SandboxGone)
 		}
 		l.forget(now, p)
+	}
+}
+
+// hasNoSandbox notes that a sandbox of a pod is gone with all that ran in it. A pod that has or gets another one has not
+// finished, and still counts as running.
+func (l *ledger) hasNoSandbox(now time.Time, p *Pod, pod podwatch.Pod) {
+	if p.sandbox != "" || pod.GetsSandboxes() {
+		l.limiter.NotReady(now, p.UID)
+	} else {
+		l.limiter.Finished(now, p.UID)
 	}
 }
 

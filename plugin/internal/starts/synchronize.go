@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -18,9 +19,13 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	now := time.Now()
 	known, selected, hooks := map[string]podwatch.Pod{}, map[string][]string{}, map[string]bool{}
 	for _, sandbox := range sandboxes {
-		uid := Key(sandbox)
+		selected[Key(sandbox)] = s.selecting(sandbox)
+	}
+	s.lock()
+	uids := slices.AppendSeq(slices.Collect(maps.Keys(selected)), maps.Keys(s.ledger.pods)) // some may not be listed
+	s.unlock()
+	for _, uid := range uids {
 		known[uid] = s.Known(uid)
-		selected[uid] = s.selecting(sandbox)
 	}
 	live := alive(sandboxes, ctrs)
 	subjects := make([]subject, len(live))
@@ -56,7 +61,7 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 	}
 	for uid, p := range l.pods {
 		if p.reported && !l.countRunning(now, p, known[uid]) && slices.Contains(lost, p) {
-			l.limiter.Finished(now, uid) // not if it runs on: another would get its place in a group
+			l.hasNoSandbox(now, p, known[uid]) // not if it runs on: another would get its place in a group
 		}
 	}
 }

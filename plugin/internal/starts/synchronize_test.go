@@ -151,8 +151,30 @@ func TestASandboxThatWasReplacedFreesNoPlaceOfItsRunningPod(t *testing.T) {
 
 		moved.sandbox = &api.PodSandbox{Id: "third", Uid: moved.uid, Namespace: "default", Name: moved.uid, Pid: 9}
 		n.lists([]*testPod{moved, next}, next.latest["app"])
-		next.is(throttle.Starting, reasons.WithinLimits, "nothing of the other pod runs")
+		next.is(throttle.Waiting, reasons.PolicyRunning, "kubelet makes its containers anew")
 	})
+}
+
+// As after a restart of the runtime that lost them.
+func TestAPodWhoseSandboxIsLostKeepsItsPlaceIfKubeletMakesAnother(t *testing.T) {
+	t.Parallel()
+	for policy, keeps := range map[string]bool{"Always": true, "OnFailure": true, "Never": false} {
+		onUnlimitedNode(t, func(t *testing.T, n *node) {
+			lost := n.pod("lost", func(pod *podwatch.Pod) { pod.RestartPolicy = policy }).hasStarted("app")
+			next := n.pod("next").runs()
+			n.enforce(t, "{selector: {terms: [{podSelector: {}}]}, limits: {running: {pods: 1}}}")
+			next.waits("app")
+			next.latest["app"].State = api.ContainerState_CONTAINER_CREATED
+			n.lists([]*testPod{next}, next.latest["app"])
+			lost.is(throttle.Started, reasons.Ready)
+			if keeps {
+				next.is(throttle.Waiting, reasons.PolicyRunning, policy)
+				assert.EqualValues(t, 1, n.usage().Running.Pods)
+			} else {
+				next.is(throttle.Starting, reasons.WithinLimits, policy)
+			}
+		})
+	}
 }
 
 // The runtime tells by the wall clock since when a container runs.
