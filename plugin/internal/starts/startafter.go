@@ -89,19 +89,19 @@ func (s *Starts) lookAfter(now time.Time) (next time.Time) {
 func (s *Starts) nodePods(now time.Time) (n nodePods) {
 	s.lock()
 	after := &s.ledger.after
-	has := len(after.entries) > 0
+	has, before := len(after.entries) > 0, after.node
 	pods := slices.ContainsFunc(after.entries, func(one *afterEntry) bool { return one.again || !after.ready[one.text] })
 	s.unlock()
 	o := s.o
 	if !has || o.Pods == nil {
 		return n
 	}
-	if pods {
+	var made time.Time
+	n.node, made = o.Node()
+	if pods || n.node != before { // on another node, nothing was ready once
 		n.healthy = s.reported(now)
 		n.pods, n.listed = o.Pods.OnNode()
 	}
-	var made time.Time
-	n.node, made = o.Node()
 	n.settled = !made.IsZero() && now.Sub(made) >= newNodeFor
 	return n
 }

@@ -270,6 +270,13 @@ func TestWhatWasReadyOnceHoldsNothingUntilTheNextNode(t *testing.T) {
 
 // An entry may leave the configuration in force for a while, as with the mode Disabled, and may come to it late.
 func TestWhatWasReadyOnceHoldsNothingAfterTheLimitsWereOff(t *testing.T) {
+
+	// The look that finds the node to be new judges its pods.
+	o.watch.pods["agent-abcde"] = agent(true, "agent-abcde")
+	o.sandbox("kube-system", "agent-abcde", template)
+	o.node = "another"
+	o.requireHeld(false, observe.AfterReady)
+	require.Equal(t, ReadyOnce{Node: "another", Entries: once.Entries}, o.kept)
 	t.Parallel()
 	broken := agent(false, "agent-abcde")
 	o := anOrder(t, afterAgent, ReadyOnce{}, func(o *order) { o.watch.pods["agent-abcde"] = agent(true, "agent-abcde") })
