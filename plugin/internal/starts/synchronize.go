@@ -162,29 +162,22 @@ func alive(pods []*api.PodSandbox, ctrs []*api.Container) (live []*api.PodSandbo
 	return live
 }
 
-// adopt adds or updates a container that exists.
+// adopt adds or updates a container that exists. A runtime lists none that has ended.
 func (p *Pod) adopt(ctr *api.Container, now time.Time) {
 	c := p.containers[ctr.GetId()]
 	if c == nil {
 		c = p.create(ctr, now)
 	}
 	c.name, c.pid = ctr.GetName(), int(ctr.GetPid())
-	// The result is on the clock of now: the wall clock may be set later, or was since nanos.
-	at := func(nanos int64) time.Time {
-		if nanos <= 0 {
-			return now
-		}
-		return now.Add(min(0, time.Unix(0, nanos).Sub(now)))
-	}
 	switch ctr.GetState() {
 	case api.ContainerState_CONTAINER_RUNNING, api.ContainerState_CONTAINER_PAUSED:
 		p.release(c.name)
 		if !c.running { // else the daemon knows it, and the wall clock may have been set back since
-			c.running, c.since = true, at(ctr.GetStartedAt())
+			c.running, c.since = true, now
+			if began := ctr.GetStartedAt(); began > 0 { // on the clock of now: the wall clock may be set later, or was since
+				c.since = now.Add(min(0, time.Unix(0, began).Sub(now)))
+			}
 		}
-	case api.ContainerState_CONTAINER_STOPPED:
-		c.running = false
-		p.exits[c.name] = exits{last: at(ctr.GetFinishedAt())}
 	case api.ContainerState_CONTAINER_CREATED:
 		p.holdBack(now, c.name) // its hook may wait
 	}
