@@ -55,6 +55,8 @@ func (k *knownPods) Healthy() bool {
 	return !k.away
 }
 
+func (k *knownPods) HealthySince(time.Time) bool { return k.Healthy() }
+
 func (k *knownPods) OnNode() (pods []podwatch.Pod, listed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -13,6 +14,15 @@ import (
 // client-go takes 45 s to notice a connection that died silently.
 func (i *Informer[T]) Current() bool { return i.current.Load() }
 
+// CurrentSince reports whether the known objects are up to date, or were after the time t.
+func (i *Informer[T]) CurrentSince(t time.Time) bool {
+	if i.current.Load() {
+		return true
+	}
+	lost := i.lost.Load()
+	return lost != nil && lost.After(t)
+}
+
 // Listed reports whether the objects were listed once.
 func (i *Informer[T]) Listed() bool { return i.listed.Load() }
 
@@ -21,7 +31,11 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // Run ends, or Relist was called
 	}
-	i.current.Store(false)
+	if i.current.Load() {
+		now := time.Now()
+		i.lost.Store(&now)
+		i.current.Store(false)
+	}
 	switch {
 	case errors.Is(err, errBroken), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return // they are listed again

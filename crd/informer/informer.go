@@ -79,6 +79,7 @@ type Informer[T metav1.Object] struct {
 
 	relist  atomic.Pointer[context.CancelFunc] // ends what Run does now; nil before Run
 	current atomic.Bool
+	lost    atomic.Pointer[time.Time] // when current last became false; nil if it never was true
 	listed  atomic.Bool
 }
 

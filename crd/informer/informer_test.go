@@ -277,6 +277,8 @@ func TestAStoreThatWentBackInTimeIsListedAnew(t *testing.T) {
 			b.newest().Stop()
 			sleep(10 * time.Second)
 			require.False(t, b.Current())
+			require.True(t, b.CurrentSince(time.Now().Add(-10*time.Second-1)))
+			require.False(t, b.CurrentSince(time.Now().Add(-10*time.Second)), "it failed first when the watch ended")
 			s.mu.Lock()
 			s.newest = 5
 			s.mu.Unlock()

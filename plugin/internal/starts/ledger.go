@@ -27,8 +27,6 @@ type ledger struct {
 	node     nodeEnds        // what ends all waits
 	hooks    oldHooks        // those that outlived an earlier daemon
 	effects  effects
-
-	lastReports time.Time // when the pod watch was last known to be up to date
 }
 
 // effects are what a decision causes elsewhere, once the lock is free.

@@ -207,14 +207,7 @@ const reportsMiss = 5 * time.Second
 
 // reported reports whether kubelet's reports come in by the pod watch, or did until a moment ago.
 func (s *Starts) reported(now time.Time) bool {
-	healthy := s.o.Pods != nil && s.o.Pods.Healthy()
-	s.lock()
-	defer s.unlock()
-	last := &s.ledger.lastReports
-	if healthy {
-		*last = now
-	}
-	return !last.IsZero() && now.Sub(*last) < reportsMiss
+	return s.o.Pods != nil && s.o.Pods.HealthySince(now.Add(-reportsMiss))
 }
 
 // reviewOne judges one start. A panic does not affect the others.

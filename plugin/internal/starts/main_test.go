@@ -119,7 +119,8 @@ func (s *Starts) starts(now time.Time, uid string) *throttle.Ticket {
 type asked struct {
 	get  func(uid string)
 	pods map[string]podwatch.Pod
-	away bool // the API server does not answer
+	away bool      // the API server does not answer
+	lost time.Time // when it went away; zero: it never answered
 	// selects is what SelectBy got last.
 	selects func(string, map[string]string) []string
 }
@@ -133,6 +134,7 @@ func (a *asked) Get(uid string) (podwatch.Pod, bool) {
 }
 func (a *asked) Await(context.Context, string) (podwatch.Pod, bool) { return podwatch.Pod{}, false }
 func (a *asked) Healthy() bool                                      { return !a.away }
+func (a *asked) HealthySince(t time.Time) bool                      { return !a.away || a.lost.After(t) }
 
 func (a *asked) OnNode() (pods []podwatch.Pod, listed bool) {
 	return slices.Collect(maps.Values(a.pods)), !a.away

@@ -84,13 +84,13 @@ func TestAWatchThatBreaksOffEndsNoStart(t *testing.T) {
 		p.starts("app")
 		b.idles(60)
 		p.is(throttle.Starting, reasons.WithinLimits)
-		n.watch.away = true
+		n.watch.away, n.watch.lost = true, time.Now()
 		b.idles(4)
 		p.is(throttle.Starting, reasons.WithinLimits, "the watch may be back soon")
 		n.watch.away = false
 		b.idles(60)
 		p.is(throttle.Starting, reasons.WithinLimits)
-		n.watch.away = true
+		n.watch.away, n.watch.lost = true, time.Now()
 		b.idles(6)
 		p.is(throttle.Started, reasons.Inferred)
 	}, withProc(root))

@@ -188,12 +188,13 @@ func TestAWatchThatBreaksOffMakesNoPodReady(t *testing.T) {
 	o := anOrder(t, afterAgent, ReadyOnce{}, func(o *order) { o.watch.pods["agent-abcde"] = agent(false, "agent-abcde") })
 	o.sandbox("kube-system", "agent-abcde", template)
 	o.pass(time.Minute)
-	o.watch.away = true
+	o.now = o.now.Add(20 * time.Second) // since the last look
+	o.watch.away, o.watch.lost = true, o.now
 	o.pass(4 * time.Second)
 	o.requireHeld(true, observe.AfterWaiting) // the watch may be back soon
 	o.watch.away = false
 	o.requireHeld(true, observe.AfterWaiting)
-	o.watch.away = true
+	o.watch.away, o.watch.lost = true, o.now
 	o.pass(5 * time.Second)
 	o.requireHeld(false, observe.AfterReady) // by the node's own signs
 	require.Empty(t, o.kept.Entries)
@@ -266,10 +267,6 @@ func TestWhatWasReadyOnceHoldsNothingUntilTheNextNode(t *testing.T) {
 
 	anew := anOrder(t, afterAgent, ReadyOnce{Node: "another", Entries: once.Entries}, broken)
 	anew.requireHeld(true, observe.AfterWaiting)
-}
-
-// An entry may leave the configuration in force for a while, as with the mode Disabled, and may come to it late.
-func TestWhatWasReadyOnceHoldsNothingAfterTheLimitsWereOff(t *testing.T) {
 
 	// The look that finds the node to be new judges its pods.
 	o.watch.pods["agent-abcde"] = agent(true, "agent-abcde")
@@ -277,6 +274,10 @@ func TestWhatWasReadyOnceHoldsNothingAfterTheLimitsWereOff(t *testing.T) {
 	o.node = "another"
 	o.requireHeld(false, observe.AfterReady)
 	require.Equal(t, ReadyOnce{Node: "another", Entries: once.Entries}, o.kept)
+}
+
+// An entry may leave the configuration in force for a while, as with the mode Disabled, and may come to it late.
+func TestWhatWasReadyOnceHoldsNothingAfterTheLimitsWereOff(t *testing.T) {
 	t.Parallel()
 	broken := agent(false, "agent-abcde")
 	o := anOrder(t, afterAgent, ReadyOnce{}, func(o *order) { o.watch.pods["agent-abcde"] = agent(true, "agent-abcde") })

@@ -23,6 +23,7 @@ type PodWatch interface {
 	Get(uid string) (podwatch.Pod, bool)
 	Await(ctx context.Context, uid string) (podwatch.Pod, bool)
 	Healthy() bool
+	HealthySince(t time.Time) bool
 	OnNode() (pods []podwatch.Pod, listed bool)
 	SelectBy(selects func(namespace string, labels map[string]string) []string, within time.Duration)
 }

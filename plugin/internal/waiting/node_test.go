@@ -165,7 +165,8 @@ func (w *podWatch) Await(ctx context.Context, uid string) (podwatch.Pod, bool) {
 	return pod, known
 }
 
-func (*podWatch) Healthy() bool { return true }
+func (*podWatch) Healthy() bool               { return true }
+func (*podWatch) HealthySince(time.Time) bool { return true }
 
 func (*podWatch) OnNode() (pods []podwatch.Pod, listed bool)                       { return nil, false }
 func (*podWatch) SelectBy(func(string, map[string]string) []string, time.Duration) {}
