@@ -33,8 +33,6 @@ const registrationTimeout = time.Hour
 // tick is the pause between two looks at a state without a signal for its changes.
 const tick = time.Millisecond
 
-var _ = func() struct{} { logrus.SetLevel(logrus.WarnLevel); return struct{}{} }() // what NRI writes
-
 // runtimeName is what plugins are told.
 const runtimeName = "containerd"
 
@@ -139,6 +137,7 @@ func New(o Options) (*Runtime, error) {
 		quiet.SetOutput(io.Discard)
 		o.Log = quiet
 	}
+	logrus.SetLevel(logrus.WarnLevel) // of what NRI writes
 	r := &Runtime{opts: o, log: o.Log, ids: map[string]int{}}
 	if p := r.innerSocket(); len(p) > maxSocketPath {
 		return nil, fmt.Errorf("runtimetest: socket path %q has %d bytes, a unix socket's address holds %d", p, len(p), maxSocketPath)
