@@ -80,7 +80,7 @@ func (d *admission) candidates(now time.Time, asks *Ticket) (c candidates) {
 			line.next(t)
 		}
 		overdue := waits && !now.Before(t.due())
-		if !waits && (len(t.pod.asks) == 0 || !now.Before(t.awaitedUntil)) {
+		if !waits && (len(t.pod.asks) == 0 || !t.awaited(now)) {
 			continue // it reserves nothing
 		}
 		mayPass := heldBy == nil || d.overLimit == nil && !heldBy.ofRunning()

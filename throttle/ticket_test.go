@@ -143,6 +143,20 @@ func TestATicketThatYieldsLetsTheNextStartUntilItIsOverdue(t *testing.T) {
 	n.requireState("yields", Starting, reasons.WithinLimits)
 }
 
+func TestATicketThatYieldsKeepsItsPlaceAmongThoseThatRun(t *testing.T) {
+	n := testNode(t, Settings{})
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(1)}})
+	n.grouped("holder", in(t1, nil))
+	n.grouped("yields", in(t1, nil))
+	n.l.Lookup("yields").Yield(n.now, true)
+	n.grouped("next", in(t1, nil))
+	n.end("holder", reasons.Completed)
+	n.l.Finished(n.now, "holder")
+	n.requireWaiting("yields", "next")
+	n.l.Lookup("yields").Yield(n.now, false)
+	n.requireWaiting("next")
+}
+
 func TestATicketThatYieldsNoLongerStartsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(n *node, t *Ticket){
