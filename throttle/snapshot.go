@@ -238,7 +238,8 @@ func (g *group) usage(reason reasons.Reason, pods int) Usage {
 // wants the claim of the group with the fewest slots first, on every node. Then no two nodes wait for a claim of each
 // other, and few claims are kept for pods that wait for another.
 func (d *admission) wants(now time.Time, g *group) (wants int) {
-	if g.limits.Claims == nil || g.claims < 0 || !d.held(now).none() {
+	spare, left := max(0, g.claims-len(g.starting)), g.waiting
+	if g.limits.Claims == nil || g.claims < 0 || left <= spare || !d.held(now).none() {
 		return 0
 	}
 	free := min(len(d.queue.arrivals), d.slots.capacity()-d.slots.taken())
@@ -251,11 +252,15 @@ func (d *admission) wants(now time.Time, g *group) (wants int) {
 			its.allows = max(its.allows, float64(c.Slots)) // it can get as many later
 		}
 	}
-	d.queue.each(s, func(t *Ticket) bool { return t.awaited(now) }, func(t *Ticket, heldBy *ask) bool {
+	include := func(t *Ticket) bool {
+		left -= oneIf(slices.ContainsFunc(t.pod.in, func(in podInGroup) bool { return in.group == g }))
+		return t.awaited(now)
+	}
+	d.queue.each(s, include, func(t *Ticket, heldBy *ask) bool {
 		wants += oneIf(heldBy == nil && t.pod.limitedBy(g))
-		return wants < free
+		return wants < free && left > 0 // those behind are of other groups
 	})
-	return max(0, wants-max(0, g.claims-len(g.starting)))
+	return max(0, wants-spare)
 }
 
 // limitedBy reports whether the bounds of a group can hold the pod.
