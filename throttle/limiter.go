@@ -45,6 +45,7 @@ func (l *Limiter) Configure(now time.Time, s Settings) {
 	l.queue.stale = true
 	l.slots.configure()
 	l.limits.configure(now)
+	l.admission.plan(now)
 	l.admit(now)
 }
 

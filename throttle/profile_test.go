@@ -191,3 +191,12 @@ func TestOnlyAStartThatAProbeWatchesCanHaveBeenKilled(t *testing.T) {
 		require.Equal(t, c.lost, !n.l.slots.lost.IsZero(), name)
 	}
 }
+
+// What the adaptive limit found of the pods that wait must not order them under a fixed one.
+func TestAFixedLimitForgetsWhomTheAdaptiveOneLetsPass(t *testing.T) {
+	n := testNode(t, Settings{Adaptive: &adaptive.Settings{Cores: 2}, MaxConcurrent: 1}, "holder", "first", "second")
+	n.l.Lookup("second").passes = true
+	n.l.Configure(n.now, Settings{MaxConcurrent: 1})
+	n.end("holder", reasons.Ready)
+	n.requireStarting("first")
+}

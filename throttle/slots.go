@@ -33,7 +33,7 @@ type slots struct {
 	scratch  []time.Time // of admittedAt
 }
 
-// configure applies the settings: it makes, changes or drops the adaptive limit.
+// configure applies the settings: it makes, changes or drops the adaptive limit. The caller makes a plan afterwards.
 func (s *slots) configure() {
 	switch set := s.settings.Adaptive; {
 	case set == nil:
@@ -42,10 +42,6 @@ func (s *slots) configure() {
 		s.adaptive = adaptive.New(*set)
 	default:
 		s.adaptive.Configure(*set)
-	}
-	s.planned = false
-	if !s.byKind() { // else the next decision plans
-		s.setLimit(noLimit)
 	}
 }
 
