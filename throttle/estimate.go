@@ -31,9 +31,9 @@ import (
 //     of log-normal durations that spread by a factor of three between kinds, the next is longer
 //     than 50, 15 or 9 times the longest of one, two or three in one case of a hundred.
 //   - 100 times its age, if it is under way for more than twice the longest (Lindy again).
-//   - StartTimeout in any case, and if nothing has ended since the herd began (nothing started or
-//     waited for 10 s before): then only free slots are promised. What an earlier herd took says
-//     nothing for sure, as the same image may do other work.
+//   - StartTimeout in any case, and if nothing has ended since the herd began (nothing started for
+//     10 s before, and no pod waited for the node): then only free slots are promised. What an
+//     earlier herd took says nothing for sure, as the same image may do other work.
 //
 // Each start takes StartTimeout unless it is as improbable that longer ones take all slots. When n starts
 // have ended and j others last longer, the next does so with (j+1)/(n+j+2), the rule of succession, and so many
@@ -108,8 +108,9 @@ func (h *history) add(kind string, admitted time.Time, took time.Duration) {
 	}
 }
 
-// begin notes that a pod comes while nothing starts or waits. After herdsApart that is another herd, and its starts may be
-// of other work than those before, also of the same images: nothing is sure of them.
+// begin notes that a pod comes while nothing starts, and nothing waits but pods that a policy holds or that kubelet cannot
+// make. After herdsApart that is another herd, and its starts may be of other work than those before, also of the same
+// images: nothing is sure of them.
 func (h *history) begin(now time.Time) {
 	if h.n > h.herd && now.Sub(h.ended) >= herdsApart {
 		h.herd, h.kinds, h.known = h.n, nil, 0

@@ -55,7 +55,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	now = l.at(now)
 	t := l.tickets.live(r.UID)
 	if t == nil {
-		if len(l.slots.inFlight)+len(l.queue.arrivals) == 0 {
+		if len(l.slots.inFlight) == 0 && l.queue.couldStart(1, func(t *Ticket) bool { return !t.preparation.fails }) == 0 {
 			l.slots.took.begin(now)
 		}
 		return l.tickets.join(l, now, r)

@@ -367,6 +367,14 @@ func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
 	}
 	n := newNode(t, Settings{MaxConcurrent: free})
 	n.observe(time.Second)
+	n.join("broken").Prepare(n.now, false)
+	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Running: pods(0)}})
+	n.grouped("held", in(t1, nil))
+	n.pass(time.Minute)
+	require.Equal(t, free, n.reserve("pod", all), "neither the pod that cannot be made nor the one that is held is of a herd")
+
+	n = newNode(t, Settings{MaxConcurrent: free})
+	n.observe(time.Second)
 	n.pass(time.Minute)
 	n.observe(time.Second)
 	require.Equal(t, all, n.reserve("pod", all), "what ended in this herd teaches")
