@@ -119,9 +119,14 @@ func (l *listing) bundles() (found []bundle, err error) {
 	return found, nil
 }
 
-// folders returns the folders of all bundles.
+// folders returns the folders of all bundles. After a boot, the runtime makes the folder that holds them with the first one.
 func (l *listing) folders() ([]os.DirEntry, error) {
 	folders, err := os.ReadDir(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, other := os.Stat(filepath.Dir(l.dir)); other == nil {
+			err = nil
+		}
+	}
 	if err == nil && len(folders) == 0 && l.inContainer {
 		err = fmt.Errorf("%s has no container, not even the daemon's: --containerd-state (of the chart: containerd.state) must be the folder of containerd's state", l.dir)
 	}

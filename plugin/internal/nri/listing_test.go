@@ -121,12 +121,21 @@ func TestTheDaemonRegistersAsSoonAsTheLargePodsAreGone(t *testing.T) {
 func TestTheDaemonRegistersWhereTheSizesAreNotKnown(t *testing.T) {
 	t.Parallel()
 	c, logged := aConnection()
-	c.listing.dir = filepath.Join(t.TempDir(), "missing")
+	c.listing.dir = filepath.Join(t.TempDir(), "io.containerd.runtime.v2.task", "k8s.io")
 	for range 3 {
 		require.NoError(t, c.checkTurn(time.Now()))
 	}
 	require.Len(t, logged.AllEntries(), 1)
 	assert.Contains(t, logged.LastEntry().Message, "the containers of the node are not known")
+	assert.Nil(t, c.listing.containers())
+
+	// The runtime makes the folder with its first container after a boot.
+	require.NoError(t, os.Mkdir(filepath.Dir(c.listing.dir), 0o700))
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.Equal(t, "the containers of the node are known", logged.LastEntry().Message)
+	of := c.listing.containers()
+	assert.NotNil(t, of)
+	assert.Empty(t, of)
 }
 
 // kubelet makes the folder where containerd keeps its state elsewhere, and it stays empty.
