@@ -23,6 +23,13 @@ func Install(program, target string) (wrote bool, err error) {
 	return Ensure(target, content, 0o755)
 }
 
+// Kept reports whether path is still a program as [Install] left it: a regular file of this size with mode 0755. It does
+// not read the file. No empty program is kept.
+func Kept(path string, size int64) bool {
+	info, err := os.Lstat(path)
+	return err == nil && size > 0 && info.Size() == size && info.Mode() == 0o755
+}
+
 // Ensure calls [Write] unless path is already a regular file with this content and mode that belongs to the user of
 // this process. It reports whether it wrote. A needless copy of a program would cost memory: a process that runs the
 // old file and one that runs the new file share none.

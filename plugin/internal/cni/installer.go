@@ -269,11 +269,12 @@ func (o Options) Plan() (source string, text []byte, err error) {
 // program makes sure that the program is on the host and can be executed.
 func (i *Installer) program() error {
 	target := filepath.Join(i.o.BinDir, ProgramName)
-	if have, err := os.Stat(target); i.size == 0 || err != nil || have.Size() != i.size {
+	if !wholefile.Kept(target, i.size) {
 		if _, err := wholefile.Install(i.o.Program, target); err != nil {
 			return err
 		}
-		if have, err = os.Stat(target); err != nil {
+		have, err := os.Stat(target)
+		if err != nil {
 			return err
 		}
 		i.size = have.Size()

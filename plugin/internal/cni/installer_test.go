@@ -140,10 +140,13 @@ func TestTheFirstConfigurationIsCopied(t *testing.T) {
 	assert.Contains(t, h.text(), "bridge")
 
 	require.NoError(t, os.Chmod(h.program(), 0o644))
-	assert.Contains(t, h.step(time.Hour).WhyNot, "cannot be executed")
+	require.NoError(t, os.Rename(h.o.Program, h.o.Program+".away"))
+	assert.Contains(t, h.step(time.Hour).WhyNot, "no such file")
 	assert.NoFileExists(t, h.ours())
-	require.NoError(t, os.Chmod(h.program(), 0o755))
-	assert.True(t, h.step(time.Hour).Installed)
+	require.ErrorContains(t, Runnable(h.o.BinDir), "cannot be executed")
+	require.NoError(t, os.Rename(h.o.Program+".away", h.o.Program))
+	assert.True(t, h.step(time.Hour).Installed, "the program is put back with its mode")
+	require.NoError(t, Runnable(h.o.BinDir))
 
 	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "10-net.conflist")))
 	require.NoError(t, os.Remove(filepath.Join(h.o.ConfDir, "20-other.conflist")))

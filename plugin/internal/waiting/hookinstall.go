@@ -13,7 +13,7 @@ import (
 const HookName = "pacemaker-gate"
 
 // Install copies the hook of this version to the host, where runc finds it, and reports whether it had to. It does not
-// read a hook again that it has installed and whose size is the same. A running hook stays the old one. After an error no
+// read a hook again that it has installed and whose size and mode are the same. A running hook stays the old one. After an error no
 // container waits in the gate of this daemon until a later call succeeds: the hook on the host may come from another
 // version, which does not understand what this daemon gives it. It blocks for file I/O. Calls must not overlap.
 func (g *Gate) Install() (installed bool, err error) {
@@ -24,7 +24,7 @@ func (g *Gate) Install() (installed bool, err error) {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return false, nil // an administrator has installed the hook, or there is none
 	}
-	if have, err := os.Stat(to); err == nil && have.Size() == g.size {
+	if wholefile.Kept(to, g.size) {
 		return false, nil
 	}
 	err = os.MkdirAll(filepath.Dir(to), 0o755) //nolint:gosec // the runtime's users may look in

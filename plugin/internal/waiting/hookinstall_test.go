@@ -55,6 +55,10 @@ func TestTheGateInstallsItsHook(t *testing.T) {
 	assert.False(t, installsAgain())
 	require.NoError(t, os.Remove(hook))
 	assert.True(t, installsAgain(), "another program has removed the hook")
+	require.NoError(t, os.Chmod(hook, 0o600))
+	assert.True(t, installsAgain(), "another program has changed its mode")
+	require.NoError(t, os.WriteFile(hook, nil, 0o600))
+	assert.True(t, installs(hook), "an empty hook is there when the daemon begins")
 	assert.Empty(t, g.Off())
 
 	assert.False(t, installs(beside), "the hook is used where it is")
