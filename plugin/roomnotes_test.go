@@ -19,7 +19,7 @@ func TestNotesOfTheRoomThatNobodyTakesAreRemoved(t *testing.T) {
 	removeNotes(o, time.Now()) // no note was ever left
 	folder, now := filepath.Join(o.RunDir, wire.NoteFolder), time.Now()
 	require.NoError(t, os.MkdirAll(folder, 0o700))
-	for name, age := range map[string]time.Duration{"old": 14 * time.Minute, "young": 13 * time.Minute} {
+	for name, age := range map[string]time.Duration{"old": 14 * time.Minute, "young": 13 * time.Minute, wire.GoneFile: time.Hour} {
 		path := filepath.Join(folder, name)
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
 		require.NoError(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
@@ -27,6 +27,7 @@ func TestNotesOfTheRoomThatNobodyTakesAreRemoved(t *testing.T) {
 	removeNotes(o, now)
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	require.Len(t, left, 1)
-	assert.Equal(t, "young", left[0].Name())
+	require.Len(t, left, 2)
+	assert.Equal(t, wire.GoneFile, left[0].Name(), "no daemon answers yet")
+	assert.Equal(t, "young", left[1].Name())
 }
