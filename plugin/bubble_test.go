@@ -96,7 +96,7 @@ func newBubble(t *testing.T, s *shapes.Shape) *bubble {
 	}
 	b.options = Options{
 		NodeName: "node", InCluster: true, NRIIndex: "05", Namespace: "pod-pacemaker", RunDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
-		ContainerdState: filepath.Join(dir, "containerd"), GatePath: hookPath, GateTimeout: s.GateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto,
+		ContainerdState: filepath.Join(dir, "containerd"), GatePath: hookPath, GateTimeout: s.GateTimeout(), Gate: waiting.GateAuto, CNI: cni.UseAuto, RefuseAt: waiting.RefuseAuto,
 		Hold: 200 * time.Millisecond, NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: filepath.Join(dir, "proc"), CgroupRoot: filepath.Join(dir, "cgroup"), Log: b.log,
 	}
 	b.writeHost()

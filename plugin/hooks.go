@@ -70,7 +70,7 @@ func (d *Daemon) answerHooks(ctx context.Context) error {
 // serveGate answers the hooks until ctx ends.
 func (d *Daemon) serveGate(ctx context.Context) error {
 	_ = os.Remove(d.options.gonePath()) // it need not be there; until it is gone, pods do not wait for an answer
-	server := gate.NewServer(roomPasses{d.waiting, d.cni, d.options.gonePath()}, func() { d.observer.CountPanic("gate") }, d.options.Log)
+	server := gate.NewServer(d.passesOf(d.waiting), func() { d.observer.CountPanic("gate") }, d.options.Log)
 	return d.listen(ctx, d.options.SocketPath(), func(ctx context.Context, l net.Listener) error {
 		d.answering()
 		return server.Serve(ctx, l)

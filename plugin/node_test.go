@@ -114,7 +114,7 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 		t: t, pods: &knownPods{pods: map[string]podwatch.Pod{}}, config: crd.FromFile(parsed.Config),
 		options: Options{
 			NodeName: "node", InCluster: true, NRIIndex: "05", RunDir: filepath.Join(dir, "run"), GatePath: hookPath,
-			GateTimeout: time.Hour, Gate: waiting.GateAuto, CNI: cni.UseOff, RefuseAt: waiting.RefuseAuto, Hold: 200 * time.Millisecond,
+			GateTimeout: time.Hour, Gate: waiting.GateAuto, CNI: cni.UseAuto, RefuseAt: waiting.RefuseAuto, Hold: 200 * time.Millisecond,
 			NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Log: log,
 		},
 		runtime: runtimetest.Options{Dir: dir, Log: log, RequestTimeout: patience},

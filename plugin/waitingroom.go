@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -13,6 +14,7 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/gate/wire"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/cni"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // gonePath returns the file that says since when there is no daemon.
@@ -40,6 +42,19 @@ type roomPasses struct {
 	gate.Backend                // that answers the processes
 	installer    *cni.Installer // learns that one came; nil if there is no room
 	gone         string         // the file that says since when there is no daemon; see wire.GoneFile
+	off          func()         // called for a process that comes although the room is off, which then goes; nil if it is not
+}
+
+// passesOf returns the roomPasses of a daemon.
+func (d *Daemon) passesOf(answers gate.Backend) roomPasses {
+	p := roomPasses{Backend: answers, installer: d.cni, gone: d.options.gonePath()}
+	if d.options.CNI == cni.UseOff {
+		p.off = sync.OnceFunc(func() {
+			d.options.Log.Warnf("the waiting room is off, but an earlier daemon left its files: pods pass it at once. Remove %s from the folder of the CNI configurations, "+
+				"and then %s from that of the CNI plugins", cni.FileName, cni.ProgramName)
+		})
+	}
+	return p
 }
 
 // Wait implements gate.Backend.
@@ -50,6 +65,10 @@ func (p roomPasses) Wait(ctx context.Context, h gate.Hello, sendForecast gate.Se
 		_ = os.Remove(p.gone) // it seldom is there
 		if p.installer != nil {
 			p.installer.Came()
+		}
+		if p.off != nil {
+			p.off()
+			return gate.Verdict{Go: true, Reason: reasons.Exempt}, nil
 		}
 	}
 	return p.Backend.Wait(ctx, h, sendForecast)

@@ -55,7 +55,7 @@ func TestPodsThatPassTheRoomByCount(t *testing.T) {
 		long := time.Now().Add(-time.Hour)
 		i.Step(long)
 		require.True(t, i.State().Installed, i.State().WhyNot)
-		passes := roomPasses{answersAll{}, i, ""}
+		passes := roomPasses{Backend: answersAll{}, installer: i}
 		_, err := passes.Wait(t.Context(), gate.Hello{Room: c.comes}, nil)
 		require.NoError(t, err)
 		for range 3 {
@@ -67,7 +67,7 @@ func TestPodsThatPassTheRoomByCount(t *testing.T) {
 		assert.Equal(t, c.installed, i.State().Installed, name)
 	}
 	made(nil, sandboxIn("/run/netns/cni-1")) // there is no room
-	_, err := roomPasses{answersAll{}, nil, ""}.Wait(t.Context(), gate.Hello{Room: true}, nil)
+	_, err := roomPasses{Backend: answersAll{}}.Wait(t.Context(), gate.Hello{Room: true}, nil)
 	require.NoError(t, err)
 }
 
@@ -76,6 +76,31 @@ type answersAll struct{ gate.Backend }
 
 func (answersAll) Wait(_ context.Context, _ gate.Hello, _ gate.SendForecast) (gate.Verdict, error) {
 	return gate.Verdict{Go: true}, nil
+}
+
+// A daemon that is killed leaves its files, and the next one may have no room.
+func TestNoPodWaitsInARoomThatIsOff(t *testing.T) {
+	t.Parallel()
+	log, logged := logtest.NewNullLogger()
+	d := &Daemon{options: Options{CNI: cni.UseOff, Log: log}}
+	for range 2 {
+		verdict, err := d.passesOf(answersNone{}).Wait(t.Context(), gate.Hello{Room: true}, nil)
+		require.NoError(t, err)
+		assert.True(t, verdict.Go)
+		require.Contains(t, logged.LastEntry().Message, cni.FileName)
+	}
+	_, err := d.passesOf(answersNone{}).Wait(t.Context(), gate.Hello{}, nil)
+	require.ErrorIs(t, err, context.Canceled, "a hook of the gate waits")
+	d.options.CNI = cni.UseAuto
+	_, err = d.passesOf(answersNone{}).Wait(t.Context(), gate.Hello{Room: true}, nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// answersNone lets no process go.
+type answersNone struct{ gate.Backend }
+
+func (answersNone) Wait(context.Context, gate.Hello, gate.SendForecast) (gate.Verdict, error) {
+	return gate.Verdict{}, context.Canceled
 }
 
 // A process that left the room without a daemon says since when there is none.
