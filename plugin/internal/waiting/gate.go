@@ -123,10 +123,11 @@ func (g *Gate) terms(now time.Time, uid string, ctr *api.Container, pod podwatch
 }
 
 // mayFail reports whether kubelet, and the controller of the pod, try again if any container of the pod fails. If the
-// pod is not known, only the use GateAlways says so.
+// pod is not known, only the use GateAlways says so. The containers of a pod that is too large to be known in full are not
+// known, and none of them waits in the gate.
 func (g *Gate) mayFail(pod podwatch.Pod) bool {
-	if !pod.IsKnown() {
-		return g.o.Gate.Use == GateAlways
+	if len(pod.Containers) == 0 {
+		return !pod.IsKnown() && g.o.Gate.Use == GateAlways
 	}
 	for name, c := range pod.Containers {
 		if c.Kind != podwatch.Ephemeral && !pod.StartsAgain(name) {

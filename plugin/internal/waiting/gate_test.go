@@ -129,3 +129,15 @@ func (g *Gate) mayTake(uid, noGate string, pod podwatch.Pod, beside bool) bool {
 	terms := g.terms(time.Unix(0, 0), uid, &api.Container{Id: "id", Name: "c"}, pod)
 	return terms.Allow(starts.ContainerStart{NewContainer: starts.NewContainer{NoGate: noGate, Beside: beside}, MayWait: true})
 }
+
+// Of a pod that is too large to be kept no container is known. None may wait in the gate, so the pod waits for its slot before.
+func TestAPodWhoseContainersAreNotKnownMayNotFail(t *testing.T) {
+	t.Parallel()
+	for _, use := range []GateUse{GateAuto, GateAlways} {
+		g := aChooser(Options{Gate: GateOptions{Use: use}, ProcRoot: "/proc"}).Gate
+		large := podwatch.Pod{UID: "large", RestartPolicy: "Always"}
+		assert.False(t, g.terms(time.Now(), "large", &api.Container{Name: "app"}, large).May)
+		assert.False(t, g.mayFail(large))
+		assert.Equal(t, use == GateAlways, g.mayFail(podwatch.Pod{}), "the pod itself is not known")
+	}
+}
