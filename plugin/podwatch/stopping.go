@@ -25,8 +25,8 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 
 // Stopping returns a pod, as "namespace/name", that has a running container that was asked to stop, and by when its
 // last container is killed; ok is false when there is none. Of several pods it is the one that may take longest. by is
-// zero if the container should have been killed and kubelet still reports that it runs: kubelet (1.36) does not shorten
-// a stop under way when somebody shortens the grace period. Of pods whose UIDs, as NRI uses them, are not in running, it
+// zero if the container should have been killed and kubelet still reports that it runs: it cannot be killed, or
+// somebody shortened the grace period, and kubelet (1.36) did not shorten the stop under way. Of pods whose UIDs, as NRI uses them, are not in running, it
 // knows that they have no container, unless running is nil. Until kubelet reports, a pod that has ended is said to run,
 // for long where the node or the API server was away.
 //

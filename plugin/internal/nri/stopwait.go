@@ -44,8 +44,8 @@ type StopSource interface {
 func stopOf(pod string, by time.Time) *delayed {
 	text := func(pod string) string {
 		if by.IsZero() {
-			return fmt.Sprintf("waiting to register: containerd may be stopping a container of %s for as long as the pod's first grace period (the pod was deleted by force, or its grace period was shortened, while the stop was under way), "+
-				"and registering now would block all pods; pods start unpaced until the container has ended ('crictl stop --timeout 0' ends it)", pod)
+			return fmt.Sprintf("waiting to register: containerd may be stopping a container of %s for as long as the pod's first grace period (the pod was deleted by force, or its grace period was shortened, while the stop was under way, or the container cannot be killed), "+
+				"and registering now would block all pods; pods start unpaced until the container has ended ('crictl stop --timeout 0' ends it, or else a reboot of the node)", pod)
 		}
 		return fmt.Sprintf("waiting to register: containerd is stopping a container of %s (until %s at the latest), and registering now would block all pods; pods start unpaced meanwhile",
 			pod, by.UTC().Format(time.TimeOnly+"Z"))
