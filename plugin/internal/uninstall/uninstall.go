@@ -125,7 +125,8 @@ func excludes(ctx context.Context, client kube.Interface, set *appsv1.DaemonSet,
 func (o Options) refusesRoom(args []string) bool {
 	last := map[string]string{"--cni-conf-dir": o.CNIConfDir, "--cni-bin-dir": o.CNIBinDir}
 	for _, arg := range args {
-		if flag, value, ok := strings.Cut(arg, "="); ok || flag == "--cni" { // the value of another flag may be the next argument
+		flag, value, ok := strings.Cut(arg, "=")                       // the value of another flag may be the next argument
+		if (ok || flag == "--cni") && !strings.Contains(value, "$(") { // kubelet replaces that by what is not known here
 			last[flag] = value
 		}
 	}

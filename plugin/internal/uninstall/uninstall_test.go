@@ -260,6 +260,7 @@ func TestFlagsThatTakeTheRoomAway(t *testing.T) {
 		{[]string{"run", "--cni=off", "--cni=on"}, false}, {[]string{"run", "--cni=off", "--cni-bin-dir=off"}, true},
 		{[]string{"run", "--cni-conf-dir=/net.d", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir", "/bin"}, false}, {[]string{"run", "--cni=off", "--cni"}, false},
 		{[]string{"run", "--cni-conf-dir=/other", "--cni-bin-dir=/bin"}, true}, {[]string{"run", "--cni-bin-dir=/other"}, true},
+		{[]string{"run", "--cni-conf-dir=$(CONF_DIR)", "--cni=$(ROOM)"}, false}, {[]string{"run", "--cni-conf-dir=$(CONF_DIR)", "--cni=off"}, true},
 	} {
 		assert.Equal(t, c.off, Options{CNIConfDir: "/net.d", CNIBinDir: "/bin"}.refusesRoom(c.args), c.args)
 	}
