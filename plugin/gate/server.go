@@ -79,6 +79,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Group) error {
+	fails := false // it is logged
 	for {
 		accepted, err := l.Accept()
 		switch {
@@ -87,10 +88,14 @@ func (s *Server) accept(ctx context.Context, l net.Listener, group *errgroup.Gro
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("gate: %w", err)
 		case err != nil:
-			s.log.WithError(err).Warn("the gate cannot accept a hook")
+			if !fails {
+				s.log.WithError(err).Warn("the gate cannot accept a hook, and tries again")
+			}
+			fails = true
 			sleep(ctx, acceptPause)
 			continue
 		}
+		fails = false
 		c, ok := accepted.(Conn)
 		if !ok {
 			return errors.Join(fmt.Errorf("gate: %s accepts what is no unix connection", l.Addr()), accepted.Close())
