@@ -47,7 +47,7 @@ type Options struct {
 	// NRIIndex orders the plugins of a runtime; two digits.
 	NRIIndex string
 	// RunDir is the folder of the gate's socket, the administrator's socket, the lock of the daemon that paces pods,
-	// and the notes of pods that left the waiting room. It must hold nothing else: once a daemon has the lock, only its
+	// the notes of pods that left the waiting room, and the file that says whether the daemon was ready before. It must hold nothing else: once a daemon has the lock, only its
 	// user may open the folder.
 	RunDir string
 	// StateDir holds what outlives the daemon: the last good configuration and policies, and what starts took, which the
