@@ -171,6 +171,23 @@ func TestAStartTakesALeaseOfTheCluster(t *testing.T) {
 	assert.NoError(t, n.d.claims().Fault)
 }
 
+// A node in Shadow claims nothing, and gives back what it has: the pods of nodes that enforce would wait for pods that have
+// started already.
+func TestANodeInShadowHoldsNoLease(t *testing.T) {
+	t.Parallel()
+	server := newLeaseServer()
+	n := claims(t, server)
+	n.pod("first", factsOf(nil, nil)).runs().startsNow("app")
+	require.Equal(t, 1, server.held())
+	n.reconfigure("spec: {mode: Shadow}")
+	n.eventually("the Lease is given back", func() bool { return server.held() == 0 })
+	n.pod("second", factsOf(nil, nil)).runs().startsNow("app")
+	_, starting := n.names()
+	assert.Equal(t, []string{"first", "second"}, starting, "no slot of the cluster holds it, not even its ticket")
+	n.reconfigure("spec: {}")
+	n.eventually("the starts that are under way claim it again", func() bool { return server.held() == 1 })
+}
+
 // If the daemon may not use Leases because the role is missing, the policy holds no pod, and its fault says why.
 func TestAPolicyOfTheClusterThatCannotClaimIsOpen(t *testing.T) {
 	t.Parallel()

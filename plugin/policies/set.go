@@ -16,10 +16,10 @@ import (
 // New. It never changes: the methods that change something return another Set, and what others need to know about that.
 // All but WithPolicies return the same Set and nil if nothing has changed. It is safe for concurrent use.
 type Set struct {
-	server    bool // there is an API server
-	suspended bool
-	states    []State                         // in the order in which WithPolicies got them
-	limits    map[string]throttle.GroupLimits // by the name of the policy
+	server bool // there is an API server
+	mode   v1alpha1.Mode
+	states []State                         // in the order in which WithPolicies got them
+	limits map[string]throttle.GroupLimits // by the name of the policy
 	// The limits are right from since on and before next, on the wall clock: an override began or ended at
 	// since, and one will at next, or a fault has lasted long enough to be reported. Each is zero if there is nothing of
 	// the kind.
@@ -48,7 +48,7 @@ func New(server bool) *Set {
 	if !server {
 		fault = namespacesUnknown
 	}
-	return &Set{server: server, namespacesFault: fault}
+	return &Set{server: server, mode: v1alpha1.ModeEnforce, namespacesFault: fault}
 }
 
 // WithPolicies replaces the policies by those that Compile returned.
@@ -77,12 +77,13 @@ func (s *Set) WithNamespaces(now time.Time, labels map[string]map[string]string)
 	return s.change(now, func(next *Set) { next.namespaces, next.namespacesFault = labels, "" })
 }
 
-// Suspend takes all policies out of force, as the mode Disabled does, or puts them back.
-func (s *Set) Suspend(now time.Time, suspended bool) (*Set, *Changes) {
-	if s.suspended == suspended {
+// InMode changes the mode, which is Enforce at first. In the mode Disabled no policy is in force. In Shadow those of the
+// scope Cluster limit nothing: a slot that this node claimed would hold pods of the nodes that enforce.
+func (s *Set) InMode(now time.Time, mode v1alpha1.Mode) (*Set, *Changes) {
+	if s.mode == mode {
 		return s, nil
 	}
-	return s.change(now, func(next *Set) { next.suspended = suspended })
+	return s.change(now, func(next *Set) { next.mode = mode })
 }
 
 // Advance begins and ends the temporary overrides that are due, and reports faults that have lasted. The wall clock may
@@ -147,7 +148,7 @@ func (s *Set) evaluate(now time.Time, one *State) {
 	case one.Policy.NeedsNamespaces:
 		one.Fault = s.namespacesFault
 	}
-	if s.suspended || one.Fault != "" {
+	if s.mode == v1alpha1.ModeDisabled || one.Fault != "" || cluster && s.mode == v1alpha1.ModeShadow {
 		return
 	}
 	limits := LimitsOf(one.Calculated.Limits)

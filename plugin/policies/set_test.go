@@ -160,16 +160,22 @@ temporaryOverrides: [{begin: "2026-11-27T11:00:00Z", end: "2026-11-27T14:00:00Z"
 	}
 }
 
-func TestSuspendedPoliciesBoundNothing(t *testing.T) {
+func TestTheModeDecidesWhichPoliciesLimit(t *testing.T) {
 	t.Parallel()
 	k := newHolder()
-	k.set(policy(t, "t1", throttler))
-	k.put(k.Suspend(noon, true))
+	cluster := policy(t, "registry", `{scope: Cluster, selector: {terms: [{podSelector: {}}]}, limits: {starting: {pods: 1}}}`)
+	cluster.UID = "uid"
+	k.set(policy(t, "t1", throttler), cluster)
+	require.Len(t, k.Limits(), 2)
+	k.put(k.InMode(noon, v1alpha1.ModeDisabled))
 	require.Empty(t, k.Limits())
-	k.put(k.Suspend(noon, false))
-	same, _ := k.Suspend(noon, false)
-	require.Same(t, k.Set, same)
+	k.put(k.InMode(noon, v1alpha1.ModeShadow))
 	require.Len(t, k.Limits(), 1)
+	require.Contains(t, k.Limits(), "t1")
+	k.put(k.InMode(noon, v1alpha1.ModeEnforce))
+	same, _ := k.InMode(noon, v1alpha1.ModeEnforce)
+	require.Same(t, k.Set, same)
+	require.Len(t, k.Limits(), 2)
 }
 
 func TestFactsAreTakenOnlyWhenThereIsSomethingNewToTake(t *testing.T) {

@@ -15,8 +15,8 @@ type State struct {
 	Object *v1alpha1.StartPolicy
 	// Policy is the compiled Object.
 	Policy *startpolicy.Policy
-	// Calculated are its limits, with the overrides. [Set.Limits] has them unless there is a Fault or the policies are
-	// suspended.
+	// Calculated are its limits, with the overrides. [Set.Limits] has them unless there is a Fault or the mode takes the
+	// policy out of force.
 	Calculated startpolicy.Calculated
 	// Fault is why the policy holds no pod; empty if nothing is wrong with it.
 	Fault string

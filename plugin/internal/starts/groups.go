@@ -101,11 +101,6 @@ func (s *Starts) advancePolicies(now time.Time) (next time.Time) {
 	return s.inForce.Load().Next()
 }
 
-// suspendPolicies takes all policies out of force, or puts them back.
-func (s *Starts) suspendPolicies(now time.Time, suspended bool) {
-	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.Suspend(now, suspended) })
-}
-
 // changePolicies replaces the policies in force, reports what has changed, and calls PoliciesChanged. It calls f again if
 // something else has changed while it matched the pods.
 func (s *Starts) changePolicies(now time.Time, f func(*policies.Set) (*policies.Set, *policies.Changes)) {

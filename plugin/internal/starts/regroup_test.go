@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/startpolicy"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
@@ -173,12 +174,14 @@ func TestAChangeOfPoliciesDuringAnotherIsKept(t *testing.T) {
 	s.enforce(t, t1)
 	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) {
 		if calls++; calls == 1 {
-			s.suspendPolicies(now, true)
+			s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) {
+				return set.InMode(now, v1alpha1.ModeDisabled)
+			})
 		}
 		return set.WithPolicies(now, set.State())
 	})
 	assert.Equal(t, 2, calls)
-	assert.Empty(t, s.inForce.Load().Limits(), "they are suspended")
+	assert.Empty(t, s.inForce.Load().Limits(), "the mode is Disabled")
 }
 
 // Pods are matched without a lock. Whatever changes meanwhile, each pod is in its groups by the policies in force.

@@ -9,7 +9,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
-	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
@@ -128,7 +127,7 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.setStartAfter(now, e.Spec)
 	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
 	s.limit(now, settings)
-	s.suspendPolicies(now, s.mode() == v1alpha1.ModeDisabled)
+	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.InMode(now, e.Spec.GetMode()) })
 	if s.mode() != before {
 		s.wakeProcesses() // once no limit of the earlier mode holds a pod
 	}
