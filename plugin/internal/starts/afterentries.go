@@ -39,6 +39,7 @@ type nodePods struct {
 	pods    []podwatch.Pod
 	listed  bool // those are all its pods
 	healthy bool // and they are up to date, or were until a moment ago
+	alone   bool // there is no API server
 }
 
 // end returns when pods wait for the entry no longer.
@@ -101,13 +102,13 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 		if a.again && a.state == observe.AfterReady && found != observe.AfterReady {
 			a.from = now
 		}
-		if reported { // what only seems to be ready may turn out not to be
+		if reported || on.alone && found == observe.AfterReady { // else what seems to be ready may turn out not to be
 			keep, after.ready[a.text] = keep || !after.ready[a.text], true
 		}
 		end := a.end()
 		switch {
 		case found != observe.AfterWaiting:
-		case after.ready[a.text] && !a.again:
+		case !a.again && (after.ready[a.text] || a.state == observe.AfterReady && !on.healthy):
 			found = observe.AfterReady
 		case end.After(now):
 			missing = append(missing, a)

@@ -93,7 +93,8 @@ func (s *Starts) nodePods(now time.Time) (n nodePods) {
 	pods := slices.ContainsFunc(after.entries, func(one *afterEntry) bool { return one.again || !after.ready[one.text] })
 	s.unlock()
 	o := s.o
-	if !has || o.Pods == nil {
+	n.alone = o.Pods == nil
+	if !has || n.alone {
 		return n
 	}
 	var made time.Time

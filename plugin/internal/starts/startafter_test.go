@@ -43,7 +43,10 @@ func anOrder(t *testing.T, spec string, once ReadyOnce, change ...func(*order)) 
 	}
 	o.Starts = aStarts(func(opts *Options) {
 		log, hook := logtest.NewNullLogger()
-		opts.Log, o.logs, opts.Pods = log, hook, o.watch
+		opts.Log, o.logs, opts.Pods = log, hook, nil
+		if o.watch != nil {
+			opts.Pods = o.watch
+		}
 		opts.Node = func() (string, time.Time) { return o.node, o.made }
 		opts.KeepReady = func(r ReadyOnce) { o.kept = r }
 	})
@@ -78,6 +81,14 @@ func (o *order) sandbox(namespace, name string, labels map[string]string) {
 		p.setSandbox(name)
 		p.begins(o.now, &api.Container{Id: name, Name: "app", PodSandboxId: name})
 		p.selected = o.selecting(sandbox)
+	})
+}
+
+// exits ends the container of a pod that sandbox made.
+func (o *order) exits(namespace, name string) {
+	o.locked(func(l *ledger) {
+		ctr := &api.Container{Id: name, Name: "app", PodSandboxId: name, State: api.ContainerState_CONTAINER_STOPPED}
+		l.atSandbox(&api.PodSandbox{Id: name, Uid: name, Namespace: namespace, Name: name}).ends(o.now, ctr, true)
 	})
 }
 
@@ -177,6 +188,23 @@ func TestADaemonSetIsKnownByTheRuntimeWhileTheAPIServerIsAway(t *testing.T) {
 	o.sandbox("kube-system", "agent-abcdg", template)
 	o.pass(29 * time.Second)
 	o.requireHeld(true, observe.AfterWaiting) // it has not run for long
+	o.pass(time.Second)
+	o.requireHeld(false, observe.AfterReady)
+	require.Empty(t, o.kept.Entries)
+	o.exits("kube-system", "agent-abcdg")
+	o.pass(time.Second)
+	o.requireHeld(false, observe.AfterReady) // nothing says that it was not ready
+}
+
+// Without an API server, nothing will say more than the node's own signs.
+func TestAStandaloneDaemonRemembersWhatSeemedReady(t *testing.T) {
+	t.Parallel()
+	o := anOrder(t, afterAgent, ReadyOnce{}, func(o *order) { o.watch, o.node = nil, "" })
+	o.sandbox("kube-system", "agent-abcde", template)
+	o.pass(30 * time.Second)
+	o.requireHeld(false, observe.AfterReady)
+	require.Equal(t, []string{"kube-system/agent"}, o.kept.Entries)
+	o.exits("kube-system", "agent-abcde")
 	o.pass(time.Second)
 	o.requireHeld(false, observe.AfterReady)
 }
