@@ -119,11 +119,12 @@ func (l *listing) bundles() (found []bundle, err error) {
 	return found, nil
 }
 
-// folders returns the folders of all bundles. After a boot, the runtime makes the folder that holds them with the first one.
+// folders returns the folders of all bundles. After a boot, the runtime makes the folder that holds them with the first
+// one. It is missing, too, where another containerd has this state, with folders of other namespaces.
 func (l *listing) folders() ([]os.DirEntry, error) {
 	folders, err := os.ReadDir(l.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, other := os.Stat(filepath.Dir(l.dir)); other == nil {
+		if namespaces, other := os.ReadDir(filepath.Dir(l.dir)); other == nil && len(namespaces) == 0 {
 			err = nil
 		}
 	}

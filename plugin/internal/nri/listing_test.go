@@ -129,8 +129,14 @@ func TestTheDaemonRegistersWhereTheSizesAreNotKnown(t *testing.T) {
 	assert.Contains(t, logged.LastEntry().Message, "the containers of the node are not known")
 	assert.Nil(t, c.listing.containers())
 
+	// Another containerd, such as Docker's, has its state there.
+	other := filepath.Join(filepath.Dir(c.listing.dir), "moby")
+	require.NoError(t, os.MkdirAll(other, 0o700))
+	require.NoError(t, c.checkTurn(time.Now()))
+	assert.Nil(t, c.listing.containers())
+
 	// The runtime makes the folder with its first container after a boot.
-	require.NoError(t, os.Mkdir(filepath.Dir(c.listing.dir), 0o700))
+	require.NoError(t, os.Remove(other))
 	require.NoError(t, c.checkTurn(time.Now()))
 	assert.Equal(t, "the containers of the node are known", logged.LastEntry().Message)
 	of := c.listing.containers()
