@@ -208,6 +208,8 @@ func TestValuesOfThePodMayBeNull(t *testing.T) {
 		_, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, name+":"))
 		require.NoError(t, err, name)
 	}
+	_, err := renderAll(Release{Name: "pod-pacemaker", Namespace: "pacing"}, vals(t, "gate: {timeout: }"))
+	require.NoError(t, err)
 }
 
 // The port of the proxy is free where there is no proxy, such as for a second daemon.

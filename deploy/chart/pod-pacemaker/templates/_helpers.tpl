@@ -39,7 +39,7 @@
 {{- fail (printf "defaultConfig.%s: has no effect in the file that the daemons read, which applies to every node: create a PacemakerConfig object" $field) -}}
 {{- end -}}
 {{- end -}}
-{{- if not (regexMatch "^(|1h|(60|[1-5][0-9]|[1-9])m|([1-5][0-9]|[1-9])m[1-5]?[0-9]s|(3600|3[0-5][0-9]{2}|[12][0-9]{3}|[1-9][0-9]{0,2})s)$" .Values.gate.timeout) -}}
+{{- if not (regexMatch "^(|1h|(60|[1-5][0-9]|[1-9])m|([1-5][0-9]|[1-9])m[1-5]?[0-9]s|(3600|3[0-5][0-9]{2}|[12][0-9]{3}|[1-9][0-9]{0,2})s)$" (.Values.gate.timeout | default "")) -}}
 {{- fail (printf "gate.timeout: %s: must be from 1s to 1h, like 100s or 12m, and less than kubelet's runtimeRequestTimeout" .Values.gate.timeout) -}}
 {{- end -}}
 {{- if and .Values.instance (has (toString .Values.waitingRoom.mode) (list "on" "true")) -}}
