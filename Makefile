@@ -165,7 +165,7 @@ release-check: $(GORELEASER) $(ACTIONLINT) ## Check workflows and release files,
 ENGINE ?= docker
 # An image says its version, has a hook that runs on the host, and the licences of what is linked.
 define image-works
-	$(ENGINE) run --rm $(1) version | grep -F "$(VERSION)"
+	$(ENGINE) run --rm $(1) --version | grep -F "$(VERSION)"
 	id=$$($(ENGINE) create $(1)) && $(ENGINE) cp $$id:/usr/local/bin/pacemaker-gate dist/image/hook && $(ENGINE) export $$id | tar t >dist/image/files; $(ENGINE) rm $$id && dist/image/hook --version | grep -F "$(VERSION)" && grep -E '^licenses/third-party/github.com_containerd_nri@.*/LICENSE$$' dist/image/files
 endef
 image-check: build ## Build the image of a release from bin/, and that of the Containerfile, with docker, or ENGINE, and run both
