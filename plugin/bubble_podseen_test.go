@@ -179,7 +179,7 @@ func (j *judge) inferLocked(now time.Time) {
 		return
 	}
 	for _, p := range j.pods {
-		if p.under() && (now.Sub(p.start.latest) > allRan || p.start.processes == 0 && now.Sub(p.start.idle) > noneRuns) {
+		if p.under() && (now.Sub(p.start.latest) > allRan || j.shape.Standalone && p.start.processes == 0 && now.Sub(p.start.idle) > noneRuns) {
 			p.start.inferred = true
 		}
 	}

@@ -102,7 +102,9 @@ func (j *judge) judgeLimitLocked(p *podSeen, arrived time.Time, unpaced bool) (l
 	others, stalled, inferred, first := 0, 0, 0, now
 	for _, q := range j.pods {
 		if q != p && q.under() && q.start.inferred {
-			inferred++
+			if inferred++; q.stalls(now) && j.maybe(q, now) {
+				stalled++ // it may be over, or lend its slot
+			}
 		}
 		if q != p && j.surely(q, now) {
 			others++

@@ -20,7 +20,7 @@ import (
 
 // fixedSeeds are the seeds that every run tries: some of the first, those that ever found a fault of the daemon or of
 // the judge, and some for what they draw.
-var fixedSeeds = []uint64{1, 3, 4, 5, 6, 9, 10, 11, 16, 17, 18, 28, 36, 56, 144, 258, 312, 1006, 1075, 1089, 3244, 3400, 3419, 3423, 5041, 8010, 20000, 20003, 20004, 20005, 20012, 20019, 21004, 30086, 40000, 40005, 40007, 40009, 41051, 41071, 50002, 50004, 50007, 50009}
+var fixedSeeds = []uint64{1, 3, 4, 5, 6, 9, 10, 11, 16, 17, 18, 28, 36, 56, 144, 258, 312, 1006, 1075, 1089, 3244, 3400, 3419, 3423, 5041, 8010, 20000, 20003, 20004, 20005, 20012, 20019, 21004, 30086, 40000, 40005, 40007, 40009, 41051, 41071, 50002, 50004, 50007, 50009, 6000048, 6000065}
 
 // TestShapes runs fixed seeds. With SHAPES_SEED, it runs that one, and writes all that was seen; with SHAPES_COUNT or
 // SHAPES_MINUTES, it runs as many from there, or fresh ones, until one fails. With SHAPES_NODE, the seeds are those of
