@@ -70,7 +70,10 @@ func (c *Controller) Observe(s Sample) {
 	since := s.At.Sub(c.last)
 	c.last = s.At
 	c.others.observe(s, since, c.settings.Cores)
-	c.disk.waited = c.disk.waited || !s.IOPressureKnown || s.waitsForDisk()
+	if !s.IOPressureKnown || s.waitsForDisk() {
+		c.disk.pressed = s.At
+	}
+	c.disk.waited = s.At.Sub(c.disk.pressed) < lasting
 	full := load >= nearly*goal || s.waitsForDisk()
 	c.loss.observe(s, &c.past, full && since <= s.Window)
 	if s.At.Sub(c.loss.asked) > remembered {

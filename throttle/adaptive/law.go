@@ -16,7 +16,8 @@ const (
 	nearly = 0.90
 	// In the first setUp windows of a herd, the load may come from setting its pods up.
 	setUp = 3
-	// lasting is how long a load has to last to count as the load of other work.
+	// lasting is how long a load has to last to count as the load of other work, and how long no start must wait for the
+	// disks before they are taken to serve more.
 	lasting = 10 * time.Second
 )
 

@@ -21,7 +21,7 @@ const (
 	// gap is how many seconds a start may wait for a CPU beside what the goal grants it: a core is idle for so long between
 	// one start and the next.
 	gap = 0.5
-	// Until starts have waited for the disks, these are taken to serve unseen times what they were seen to serve.
+	// While no start waits for the disks, these are taken to serve unseen times what they were seen to serve.
 	unseen = 3
 	// A remainder of no more than nothing is none: sums of floating point numbers are not exact.
 	nothing = 1e-9
@@ -266,9 +266,10 @@ func (p *plan) mostIdlers(patience, idles time.Duration) float64 {
 
 // disk is what was seen of the disks of the node in this herd.
 type disk struct {
-	most   float64 // bytes a second that all starts together moved at most
-	stream float64 // bytes a second that a single start moved at most
-	waited bool    // starts may have waited for the disks
+	most    float64   // bytes a second that all starts together moved at most
+	stream  float64   // bytes a second that a single start moved at most
+	waited  bool      // starts may have waited for the disks within lasting
+	pressed time.Time // when they may have waited last; zero if they did not
 }
 
 func (d *disk) observe(underWay []Start) {
