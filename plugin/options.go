@@ -47,8 +47,8 @@ type Options struct {
 	// NRIIndex orders the plugins of a runtime; two digits.
 	NRIIndex string
 	// RunDir is the folder of the gate's socket, the administrator's socket, the lock of the daemon that paces pods,
-	// the notes of pods that left the waiting room, and the file that says whether the daemon was ready before. It must hold nothing else: once a daemon has the lock, only its
-	// user may open the folder.
+	// the notes of pods that left the waiting room, and the file that says which pods of startAfter were ready in this
+	// boot. It must hold nothing else: once a daemon has the lock, only its user may open the folder.
 	RunDir string
 	// StateDir holds what outlives the daemon: the last good configuration and policies, and what starts took, which the
 	// daemon learns with an API server, and whether the runtime ended when the daemon registered. If it is empty, the

@@ -68,7 +68,7 @@ const (
 	slowdown = 12
 	// unlikely is how many places in the gate there are for one that runs out.
 	unlikely = 100
-	// herdsApart is how long nothing starts or waits between two herds.
+	// herdsApart is how long nothing starts between two herds, and no pod waits that could.
 	herdsApart = 10 * time.Second
 )
 

@@ -146,7 +146,7 @@ type PacemakerNodeStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// waitMethod is how pods wait: in the Room, in the Gate, or by Refusal. Absent: the container
-	// runtime does not ask the daemon, so no pod waits.
+	// runtime does not ask the daemon now.
 	// +optional
 	WaitMethod WaitMethod `json:"waitMethod,omitempty"`
 

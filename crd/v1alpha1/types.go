@@ -44,8 +44,9 @@ type PacemakerConfig struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.startTimeout) || !has(self.settleTime) || !self.startTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.settleTime.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.startTimeout) < duration('1s') || duration(self.settleTime) < duration(self.startTimeout)",message="must be shorter than startTimeout",messageExpression="'must be shorter than startTimeout, which is ' + self.startTimeout",fieldPath=".settleTime"
 type PacemakerConfigSpec struct {
 	// mode is what happens to a start that a limit holds. Enforce: the pod waits. Shadow: the
-	// pod starts at once, and the daemon reports how long it would have waited. Disabled: no
-	// limit is in force, and waiting pods start at once. Default Enforce.
+	// pod starts at once, and the daemon reports how long it would have waited; policies of the
+	// scope Cluster count no start then. Disabled: no limit is in force, and waiting pods start at
+	// once. Default Enforce.
 	// +optional
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`

@@ -84,7 +84,7 @@ func rejects(t *testing.T, namespace, name string) {
 	rejectsAny(t, func(pod *api.PodSandbox) bool { return pod.GetNamespace() == namespace && pod.GetName() == name })
 }
 
-// rejectsAny is rejects for all pods that of is true for. The plugin ends with containerd at the latest.
+// rejectsAny rejects the containers of all pods for which of returns true, as rejects does. The plugin ends with containerd at the latest.
 func rejectsAny(t *testing.T, of func(pod *api.PodSandbox) bool) {
 	t.Helper()
 	plugin, err := stub.New(rejecting{of}, stub.WithPluginName("rejects"), stub.WithPluginIdx("90"), stub.WithSocketPath(node.NRISocket),

@@ -26,9 +26,9 @@ func (pod *Pod) addStop(p *corev1.Pod) {
 // Stopping returns a pod, as "namespace/name", that has a running container that was asked to stop, and by when its
 // last container is killed; ok is false when there is none. Of several pods it is the one that may take longest. by is
 // zero if the container should have been killed and kubelet still reports that it runs: it cannot be killed, or
-// somebody shortened the grace period, and kubelet (1.36) did not shorten the stop under way. Of pods whose UIDs, as NRI uses them, are not in running, it
-// knows that they have no container, unless running is nil. Until kubelet reports, a pod that has ended is said to run,
-// for long where the node or the API server was away.
+// somebody shortened the grace period, and kubelet (1.36) did not shorten the stop under way. Of pods whose UIDs, as NRI
+// uses them, are not in running, it knows that they have no container, unless running is nil. Until kubelet reports, a pod
+// that has ended is said to run, for long where the node or the API server was away.
 //
 // It does not know of containers that kubelet stops by itself (a liveness probe fails, the pod is evicted or preempted, the
 // node shuts down: kubelet reports these ends once all containers have ended), and of those of a static pod.

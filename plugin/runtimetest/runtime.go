@@ -72,8 +72,8 @@ type Options struct {
 	// then, as by Kill. It is used only with InMemory, and required there if a plugin may register beside pods of more
 	// than 4 MiB.
 	Ended func(why any)
-	// Log gets containerd's messages; nil discards them. NRI writes its own to the logger of logrus, of which the
-	// process has one: this package silences all but warnings.
+	// Log gets containerd's messages; nil discards them. NRI writes its own to the standard logger
+	// of logrus: this package silences all but warnings there.
 	Log logrus.FieldLogger
 }
 

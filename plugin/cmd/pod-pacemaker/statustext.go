@@ -75,7 +75,7 @@ func headLines(s admin.Status) []string {
 	entry("config", configText(s.Config))
 	switch s.Config.Mode {
 	case v1alpha1.ModeShadow:
-		entry("mode", "Shadow: no pod is held back; the tables show what the mode Enforce would do")
+		entry("mode", "Shadow: no pod is held back; the tables show what the mode Enforce would do, but for policies of the scope Cluster")
 	case v1alpha1.ModeDisabled:
 		if until := s.Config.OffUntil; !until.IsZero() {
 			entry("mode", fmt.Sprintf("Disabled: switched off on this node for %s more, whatever the config says; 'pod-pacemaker on' ends that", human(until.Sub(s.Time))))

@@ -128,7 +128,8 @@ func (b *breaker) trips(now time.Time, id, cause string) bool {
 	default:
 		b.silent++
 	}
-	if b.cause == "" && !b.enoughLocked() || b.cause != "" && id != b.trying { // if it is tripped, only the container that tries counts
+	// While it is tripped, only the container that tries counts.
+	if b.cause == "" && !b.enoughLocked() || b.cause != "" && id != b.trying {
 		return false
 	}
 	b.pause = min(max(2*b.pause, b.first), tripsMost)

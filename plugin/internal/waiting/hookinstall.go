@@ -13,9 +13,9 @@ import (
 const HookName = "pacemaker-gate"
 
 // Install copies the hook of this version to the host, where runc finds it, and reports whether it had to. It does not
-// read a hook again that it has installed and whose size and mode are the same. A running hook stays the old one. After an error no
-// container waits in the gate of this daemon until a later call succeeds: the hook on the host may come from another
-// version, which does not understand what this daemon gives it. It blocks for file I/O. Calls must not overlap.
+// read a hook again that it has installed and whose size and mode are the same. A running hook stays the old one. After
+// an error no container waits in the gate of this daemon until a later call succeeds: the hook on the host may come from
+// another version, which does not understand what this daemon gives it. It blocks for file I/O. Calls must not overlap.
 func (g *Gate) Install() (installed bool, err error) {
 	from, to := filepath.Join(g.o.Gate.Programs, HookName), g.o.Gate.Path
 	if to == "" || g.o.Gate.Programs == "" || from == to {
