@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,51 +78,54 @@ func longestPassed(order []string, all []life) (longest time.Duration) {
 	return longest
 }
 
-// tolerableRoom bounds the median of three herds with the room. The goal is 1.28. A herd is judged
-// only on a quiet machine: other work that takes more than roomForeign also fills what the pacer
-// leaves idle, and hides it.
+// On a quiet machine the median of three herds with the waiting room is 1.13 of the ideal time, and the same herd by
+// refusal takes 1.94 (1.14 and 1.99 in simulation). A herd is judged only there: other work that takes more than
+// roomForeign also fills what the pacer leaves idle, and hides it.
 const (
-	tolerableRoom = 1.4
-	roomForeign   = 0.1
+	tolerableRoom      = 1.3
+	tolerableByRefusal = 0.67 // of the time by refusal
+	roomForeign        = 0.1
 )
 
-// The herd with the waiting room takes at most 1.4 of the ideal time, in the median of three. Three
-// herds without the room are measured for comparison.
+// The herd with the waiting room takes at most 1.3 of the ideal time, in the median of three, and at most two thirds of
+// the time by refusal, which leaves a slot empty until kubelet tries a pod again.
 func TestHerdWithTheRoomMedian(t *testing.T) {
 	medians := map[string]float64{}
 	for _, way := range []struct {
 		name  string
 		start func(t *testing.T, args ...string) *daemon
+		herds int
 	}{
-		{"without the room", startDaemon},
-		{"with the room", startDaemonWithRoom},
+		{"by refusal", startDaemon, 1},
+		{"with the room", startDaemonWithRoom, 3},
 	} {
 		require.True(t, t.Run(way.name, func(t *testing.T) {
 			d := way.start(t)
 			d.configure(t, "{throttleConfig: {maxConcurrent: {value: 2}}}")
 			var ratios, plain []float64
-			for range 3 {
+			for range way.herds {
 				repeated(t, func(t *testing.T) string {
 					h := runHerd(t, d, withLiveness)
 					figure(t, "%s", h)
 					assertAllPaced(t, d)
-					discarded := h.judgePaced(t)
+					h.assertEachStartedOnce(t)
+					assert.Equal(t, 2, mostStarting(t, h.all), "pods between the start of their process and ready")
 					if h.machine.share() > roomForeign {
-						discarded = cmp.Or(discarded, "other work took too much of the machine")
+						return "other work took too much of the machine"
 					}
-					if discarded == "" {
-						ratios = append(ratios, h.ratio())
-						plain = append(plain, h.took().Seconds()/idealHerd().Seconds())
-					}
-					return discarded
+					ratios = append(ratios, h.ratio())
+					plain = append(plain, h.took().Seconds()/idealHerd().Seconds())
+					return ""
 				})
 			}
-			slices.SortFunc(ratios, cmp.Compare[float64])
-			slices.SortFunc(plain, cmp.Compare[float64])
-			medians[way.name] = ratios[1]
-			figure(t, "%s: the median of %.2f is %.2f of the ideal (by the clock, without regard to other work, %.2f)", way.name, ratios, ratios[1], plain[1])
+			slices.Sort(ratios)
+			slices.Sort(plain)
+			medians[way.name] = ratios[way.herds/2]
+			figure(t, "%s: the median of %.2f is %.2f of the ideal (by the clock, without regard to other work, %.2f)", way.name, ratios, ratios[way.herds/2], plain[way.herds/2])
 		}))
 	}
-	figure(t, "the herd took %.2f of the ideal with the room, %.2f without; the goal is 1.28", medians["with the room"], medians["without the room"])
-	assert.LessOrEqual(t, medians["with the room"], tolerableRoom, "median makespan with the room, as a ratio to the ideal")
+	room, refused := medians["with the room"], medians["by refusal"]
+	figure(t, "the herd took %.2f of the ideal with the room, %.2f by refusal", room, refused)
+	assert.LessOrEqual(t, room, tolerableRoom, "median makespan with the room, as a ratio to the ideal")
+	assert.LessOrEqual(t, room, tolerableByRefusal*refused, "median makespan with the room, against the same herd by refusal")
 }
