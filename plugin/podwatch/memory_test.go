@@ -3,6 +3,7 @@ package podwatch
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
@@ -19,46 +19,26 @@ import (
 
 // realistic returns a pod like one of a Deployment with a service mesh: about 15 KiB of JSON, two thirds of it
 // environment, annotations and managed fields.
-func realistic(i int) *corev1.Pod {
-	yes, policy := true, corev1.ContainerRestartPolicyAlways
-	p := webPod(named(fmt.Sprintf("web-6d5f9c7b8d-%05d", i)), uid("", types.UID(fmt.Sprintf("8a9c6a0e-55f1-4f0e-9c39-%012d", i))))
-	p.Labels = map[string]string{"app.kubernetes.io/name": "web", "pod-template-hash": "6d5f9c7b8d", "team": "payments"}
-	p.Annotations = map[string]string{"mesh.example.com/status": strings.Repeat(`{"injected":true},`, 120)}
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-6d5f9c7b8d", Controller: &yes}}
-	fields := `{"f:metadata":{` + strings.Repeat(`"f:labels":{"f:app":{}},`, 120) + `"f:name":{}}}`
-	p.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "kube-controller-manager", Operation: "Update", FieldsV1: metav1.NewFieldsV1(fields)},
-		{Manager: "kubelet", Operation: "Update", Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)},
-	}
-	app := container("app")
-	for n := range 50 {
-		app.Env = append(app.Env, corev1.EnvVar{Name: fmt.Sprintf("SERVICE_ENDPOINT_%02d", n), Value: strings.Repeat("v", 60)})
-	}
-	app.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}
-	app.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1}
-	proxy := container("proxy")
-	proxy.RestartPolicy = &policy
-	p.Spec.InitContainers = []corev1.Container{container("setup"), proxy}
-	p.Spec.Containers = []corev1.Container{app}
-	for n := range 8 {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("volume-%d", n)})
-	}
-	p.Status.Phase = corev1.PodRunning
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
-	p.Status.InitContainerStatuses = []corev1.ContainerStatus{ended("setup", 0), running("proxy", 0)}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{running("app", 0)}
-	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for n := range statuses {
-			statuses[n].ContainerID = "containerd://" + strings.Repeat("0123456789abcdef", 4)
-		}
-	}
-	return p
+func realistic() *corev1.Pod {
+	return webPod(func(p *corev1.Pod) {
+		ownedBy("ReplicaSet", "web-6d5f9c7b8d", map[string]string{"app.kubernetes.io/name": "web", "pod-template-hash": "6d5f9c7b8d", "team": "payments"})(p)
+		p.Annotations = map[string]string{"mesh.example.com/status": strings.Repeat(`{"injected":true},`, 120)}
+		managed := metav1.ManagedFieldsEntry{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat(`"f:labels":{"f:app":{}},`, 120))}
+		p.ManagedFields = []metav1.ManagedFieldsEntry{managed, managed}
+		app := container("app")
+		app.Env = slices.Repeat([]corev1.EnvVar{{Name: "SERVICE_ENDPOINT", Value: strings.Repeat("v", 60)}}, 50)
+		app.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}
+		p.Spec.InitContainers = []corev1.Container{container("setup"), with(container("proxy"), corev1.ContainerRestartPolicyAlways)}
+		p.Spec.Containers, p.Status.Phase = []corev1.Container{app}, corev1.PodRunning
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{ended("setup", 0), running("proxy", 0)}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{running("app", 0)}
+	})
 }
 
 // The informer keeps no API object, from a list or from a watch.
 func TestKeepsNoAPIObject(t *testing.T) {
 	t.Parallel()
-	kept := New(Options{Client: kubetest.Of(fake.NewClientset())}).keep(realistic(0))
+	kept := New(Options{Client: kubetest.Of(fake.NewClientset())}).keep(realistic())
 	require.Equal(t, metav1.ObjectMeta{
 		Namespace: "ns", Name: kept.Name, UID: kept.UID, ResourceVersion: kept.ResourceVersion,
 	}, kept.ObjectMeta)
@@ -101,7 +81,7 @@ func TestWhatIsKeptOfAPodIsBounded(t *testing.T) {
 				f.Labels = p.Labels
 				return f
 			}, 0)
-			p := realistic(0)
+			p := realistic()
 			p.DeletionTimestamp = &now
 			for n := range 20000 {
 				c.large(p, n)

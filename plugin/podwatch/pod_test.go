@@ -70,13 +70,3 @@ func TestDescribes(t *testing.T) {
 	require.False(t, pod.Describes(map[string]string{"new": "4"}), "the container is not reported yet")
 	require.False(t, pod.Describes(map[string]string{"c": ""}), "the pod has no container of this name")
 }
-
-func TestTerminal(t *testing.T) {
-	t.Parallel()
-	for phase, want := range map[corev1.PodPhase]bool{
-		"": false, corev1.PodPending: false, corev1.PodRunning: false, corev1.PodUnknown: false,
-		corev1.PodSucceeded: true, corev1.PodFailed: true,
-	} {
-		require.Equal(t, want, Pod{Phase: phase}.Terminal(), phase)
-	}
-}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube/kubetest"
 )
@@ -114,6 +115,34 @@ func mirror(hash string) func(*corev1.Pod) {
 
 func named(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name = name }
+}
+
+// Only the pods of the node are asked for, and of these none is listed that has ended. A pod that ends is reported, and not
+// kept.
+func TestPodsOfOtherNodesAndPodsThatHaveEndedAreNotKept(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, api fakes, w *Watch, told *changes) {
+		asked := map[string]string{}
+		for _, action := range api.Actions() {
+			switch a := action.(type) {
+			case clienttesting.ListActionImpl:
+				asked[a.GetVerb()] = a.GetListRestrictions().Fields.String()
+			case clienttesting.WatchActionImpl:
+				asked[a.GetVerb()] = a.GetWatchRestrictions().Fields.String()
+			}
+		}
+		require.Equal(t, map[string]string{
+			"list": "spec.nodeName=node-a,status.phase!=Failed,status.phase!=Succeeded", "watch": "spec.nodeName=node-a",
+		}, asked)
+		over := webPod(phase("2", corev1.PodSucceeded))
+		_, err := api.CoreV1().Pods("ns").Update(t.Context(), over, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		_, known := w.Get("uid-1")
+		require.False(t, known)
+		api.remove(over)
+		require.Equal(t, []string{"set ns/web uid-1 ", "set ns/web uid-1 Succeeded", "deleted ns/web uid-1 Succeeded"}, told.take())
+	}, webPod())
 }
 
 func TestMirrorPod(t *testing.T) {
