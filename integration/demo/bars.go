@@ -54,10 +54,11 @@ func (b barProgress) follow(ctx context.Context, rec *recorder, longest time.Dur
 
 // line adds a line to the screen. Each redraw calls text with the columns of the terminal.
 func line(screen *mpb.Progress, text func(room int) string) *mpb.Bar {
-	return screen.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
+	bar, _ := screen.Add(0, mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
 		_, err := io.WriteString(w, text(s.AvailableWidth-1))
 		return err
-	}), mpb.BarFillerTrim())
+	}), mpb.BarFillerTrim()) // it fails only after Wait
+	return bar
 }
 
 // podLine returns the line of one pod: name, bar, story.
