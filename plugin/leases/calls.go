@@ -95,12 +95,17 @@ func (c *Claimer) answered(one *call) {
 			one.err = errNoSlot
 		}
 	}
+	line := &c.health.write
+	if one.verb == takeSlot {
+		line = &c.health.take
+	}
 	switch {
 	case one.err == nil, late:
-		c.health.note(&c.health.write, nil, one.sent, now)
+		c.health.write = nil // also after a take, which shows that writes succeed
+		c.health.note(line, nil, one.sent, now)
 	default:
 		c.stats.Failures++
-		c.health.note(&c.health.write, fmt.Errorf("%s the Lease %s: %w", one.verb, one.name, one.err), one.sent, now)
+		c.health.note(line, fmt.Errorf("%s the Lease %s: %w", one.verb, one.name, one.err), one.sent, now)
 	}
 	if late {
 		c.stats.Conflicts++

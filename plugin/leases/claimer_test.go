@@ -294,6 +294,26 @@ func TestAWriteThatFailsCountsWhileThereIsSomethingToWrite(t *testing.T) {
 	})
 }
 
+// Renewals that succeed do not hide that no slot can be taken, as with a quota of Leases.
+func TestTakesThatFailOpenThePolicyWhileRenewalsSucceed(t *testing.T) {
+	oneNode(t, 2, func(t *testing.T, api *fakeAPI, a *claiming) {
+		a.join("1")
+		time.Sleep(time.Second)
+		require.Equal(t, 1, a.starting())
+		api.denied = "a"
+		second := a.join("2")
+		time.Sleep(25 * time.Second)
+		require.Equal(t, 1, a.starting())
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 2, a.starting(), "the policy is open")
+		require.ErrorContains(t, a.View().Fault, "take the Lease")
+		a.end(second)
+		time.Sleep(time.Minute)
+		require.Empty(t, *a.opened.Load(), "nothing is to be taken")
+		require.NoError(t, a.View().Fault)
+	})
+}
+
 // Another holder takes the Lease of a start.
 func TestAClaimThatAnotherHolderTakesIsLost(t *testing.T) {
 	oneNode(t, 1, func(t *testing.T, api *fakeAPI, a *claiming) {

@@ -1,26 +1,25 @@
 package leases
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
 
 const leastRetry, mostRetry = time.Second, 15 * time.Second
 
-// health records whether requests to the API server succeed. Reads and writes are recorded separately, because a role
-// or an admission policy may allow one and not the other. The zero value means that they succeed.
+// health records whether requests to the API server succeed. Those that read, take slots, and renew or delete them are
+// recorded separately, because a role, a quota or an admission policy may allow one and not the other. The zero value means
+// that they succeed.
 type health struct {
-	read, write error
-	since       time.Time // when the first of the failed requests was sent
-	failures    int       // in a row
-	retry       time.Time // until then only renewals are sent
+	read, take, write error
+	since             time.Time // when the first of the failed requests was sent
+	failures          int       // in a row
+	retry             time.Time // until then only renewals are sent
 }
 
 func (h *health) fault() error {
-	if h.read != nil {
-		return h.read
-	}
-	return h.write
+	return cmp.Or(h.read, h.take, h.write)
 }
 
 func (h *health) note(line *error, err error, sent, now time.Time) {

@@ -67,8 +67,14 @@ func (c *Claimer) look(ctx context.Context) (calls []*call) {
 		calls = append(calls, c.choose(now, g)...)
 	}
 	calls = append(calls, c.sweep(now)...)
-	if len(calls) == 0 && !c.writesSoon() {
-		c.health.note(&c.health.write, nil, sent, now) // the next write shows whether the fault lasts
+	if len(calls) == 0 { // the next write shows whether a fault lasts
+		takes, renews := c.writesSoon()
+		if !takes {
+			c.health.note(&c.health.take, nil, sent, now)
+		}
+		if !takes && !renews {
+			c.health.note(&c.health.write, nil, sent, now)
+		}
 	}
 	return calls
 }
@@ -133,12 +139,10 @@ func (c *Claimer) sweep(now time.Time) []*call {
 	return nil
 }
 
-// writesSoon reports whether there is a slot to renew or a free slot to take.
-func (c *Claimer) writesSoon() bool {
+// writesSoon reports whether there is a free slot to take, and whether there is one to renew.
+func (c *Claimer) writesSoon() (takes, renews bool) {
 	for _, g := range c.groups {
-		if len(g.claims) > 0 || g.missing() > 0 && !g.scarce {
-			return true
-		}
+		takes, renews = takes || g.missing() > 0 && !g.scarce, renews || len(g.claims) > 0
 	}
-	return false
+	return takes, renews
 }
