@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ const (
 	mostMessage   = 16 << 10 // bytes: the faults of a policy fit
 	mostGroups    = 32
 	mostThrottled = 64
+	mostRequests  = 32
+	mostLimited   = 16 // resources of a bound in calculatedLimits
 )
 
 // policySum is what the reports of the nodes say of one policy. It keeps no report.
@@ -83,10 +86,20 @@ func (s *policySum) status(now time.Time, before v1alpha1.StartPolicyStatus) v1a
 	s.sumGroups(&status)
 	if s.policy.Valid != nil {
 		limits := startpolicy.Compile(s.policy.Valid).LimitsAt(now).Limits
-		status.CalculatedLimits = limits.DeepCopy()
+		if max(limited(limits.Starting), limited(limits.Running)) <= mostLimited { // overrides may add some
+			status.CalculatedLimits = limits.DeepCopy()
+		}
 	}
 	status.Conditions = summed(before.Conditions, now, s.policy.Generation, s.readiness())
 	return status
+}
+
+// limited returns the number of resources that a bound limits.
+func limited(b *v1alpha1.PodBound) int {
+	if b == nil {
+		return 0
+	}
+	return len(b.Requests)
 }
 
 // readiness returns the condition Ready.
@@ -116,9 +129,10 @@ func (s *policySum) sumGroups(status *v1alpha1.StartPolicyStatus) {
 	all := s.rest
 	for _, g := range s.groups {
 		all = add(all, g)
-		status.Groups = append(status.Groups, g)
+		status.Groups = append(status.Groups, cut(g))
 	}
-	status.Waiting, status.Used, status.Throttled = all.Waiting, all.Used, all.Throttled[:min(len(all.Throttled), mostThrottled)]
+	all = cut(all)
+	status.Waiting, status.Used, status.Throttled = all.Waiting, all.Used, all.Throttled
 	slices.SortFunc(status.Groups, func(a, b v1alpha1.PolicyGroup) int {
 		return cmp.Or(cmp.Compare(b.Used.Running.Pods+b.Waiting, a.Used.Running.Pods+a.Waiting), cmp.Compare(a.Group, b.Group))
 	})
@@ -133,6 +147,18 @@ func add(a, b v1alpha1.PolicyGroup) v1alpha1.PolicyGroup {
 			Starting: addUse(a.Used.Starting, b.Used.Starting), Running: addUse(a.Used.Running, b.Used.Running), Ready: a.Used.Ready + b.Used.Ready,
 		},
 	}
+}
+
+// cut leaves out of a sum what there is no room for in the status: the last limits and resources by the alphabet.
+func cut(g v1alpha1.PolicyGroup) v1alpha1.PolicyGroup {
+	g.Throttled = g.Throttled[:min(len(g.Throttled), mostThrottled)]
+	for _, requests := range []map[string]v1alpha1.UsedQuantity{g.Used.Starting.Requests, g.Used.Running.Requests} {
+		names := slices.Sorted(maps.Keys(requests))
+		for _, name := range names[min(len(names), mostRequests):] {
+			delete(requests, name)
+		}
+	}
+	return g
 }
 
 func addUse(a, b v1alpha1.PodUse) v1alpha1.PodUse {

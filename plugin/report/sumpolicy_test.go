@@ -124,6 +124,38 @@ func TestGroupsWithoutRoomAreInTheSums(t *testing.T) {
 	assert.EqualValues(t, 3, status.Groups[1].Used.Running.Pods, "a group that is shown has the pods of all nodes")
 }
 
+// What the status has no room for must not make the API server refuse all of it: overrides may add resources, and nodes may
+// report different ones.
+func TestTheStatusHasNoMoreThanTheAPIServerTakes(t *testing.T) {
+	t.Parallel()
+	spec := "{selector: {terms: [{podSelector: {}}]}, limits: {running: {requests: {cpu: 1}}}, temporaryOverrides: ["
+	for i := range 2 {
+		spec += "{limits: {running: {requests: {"
+		for n := range 8 {
+			spec += fmt.Sprintf("x.io/r%d-%d: 1, ", i, n)
+		}
+		spec += "}}}}, "
+	}
+	policy := knownPolicy(t, spec+"]}")
+	reports := make([]v1alpha1.PacemakerNodeStatus, 3)
+	for i := range reports {
+		g := group("g", 1, 0, "1")
+		for n := range 25 {
+			g.Used.Running.Requests[fmt.Sprintf("x.io/r%d-%02d", i, n)] = "1"
+			g.Throttled = append(g.Throttled, fmt.Sprintf("running.requests.x.io/r%d-%02d", i, n))
+		}
+		reports[i] = tells(fmt.Sprint("n", i), v1alpha1.NodePolicy{Name: "t1", Generation: 3, Groups: []v1alpha1.PolicyGroup{g}})
+	}
+	status := sumPolicy(policyNow, policy, reports, v1alpha1.StartPolicyStatus{})
+	assert.Nil(t, status.CalculatedLimits, "17 resources are limited")
+	for _, g := range []v1alpha1.PolicyGroup{status.Groups[0], {Used: status.Used, Throttled: status.Throttled}} {
+		assert.Len(t, g.Throttled, 64)
+		assert.Len(t, g.Used.Running.Requests, 32)
+		assert.Contains(t, g.Used.Running.Requests, "x.io/r1-05")
+		assert.EqualValues(t, 3, g.Used.Running.Pods)
+	}
+}
+
 // A message names some nodes, and says how many others there are.
 func TestAMessageNamesTheFirstNodes(t *testing.T) {
 	t.Parallel()
