@@ -46,9 +46,10 @@ const example = `  kubectl pacemaker status              Show all nodes, one lin
 
 const statusLong = `Status shows a line for each node: the config and mode in force, whether pods are paced
 (READY), how many pods wait and start, for how long the longest wait has lasted and
-what holds the pods. MESSAGE says why a node is not ready. A node is "gone" if its
-daemon has not reported for 30 minutes, and its pods are not counted. Nodes report up
-to 10 s late, and later in clusters of over 1,000 nodes.
+what holds the pods. MESSAGE says why a node is not ready, or what is amiss on one that
+is: switched off, a config that is left out, pods that are refused. A node is "gone" if
+its daemon has not reported for 30 minutes, and its pods are not counted. Nodes report
+up to 10 s late, and later in clusters of over 1,000 nodes.
 
 With NODE it shows all that the daemon of that node knows, with each pod that waits or
 starts. 'pod-pacemaker status' prints the same on the node, and its help explains it.`

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ type cluster struct {
 	t       *testing.T
 	pods    []corev1.Pod // the users' pods
 	daemons map[string]corev1.Pod
+	crashed []corev1.Pod // daemons that are on every node, too
 	nodes   []v1alpha1.PacemakerNode
 	events  []corev1.Event
 	says    map[string]string // by daemon and command
@@ -63,7 +65,7 @@ func (c *cluster) kubectl(_ context.Context, args ...string) (stdout string, err
 		return "", errors.New("pod-pacemaker: " + own + ": " + notKnown + ": it neither waits nor starts\ncommand terminated with exit code 1")
 	case strings.Contains(line, "get -o json pods --namespace "):
 		_, node, _ := strings.Cut(line, "spec.nodeName=")
-		var found corev1.PodList
+		found := corev1.PodList{Items: slices.Clone(c.crashed)}
 		if pod, ok := c.daemons[node]; ok {
 			found.Items = append(found.Items, pod)
 		}
@@ -313,7 +315,7 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 		says:    map[string]string{"pp-2 status": "n2: all of it\n", "pp-2 status -o json": "{n2}"},
 	}
 	out := c.output("status")
-	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +30h +Concurrency +-$`, out)
+	assert.Regexp(t, `(?m)^n2 +every-node +Enforce +true +4 +2 +2 +30h +Concurrency +pods wait by refusal$`, out)
 	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 0; pods waiting: 5, starting: 6\n")
 
 	out = c.output("top")
@@ -331,6 +333,11 @@ func TestTopSortsByTheLongestWait(t *testing.T) {
 
 	assert.Equal(t, "n2: all of it\n", c.output("status", "n2"))
 	assert.Equal(t, "{n2}", c.output("status", "n2", "-o", "json"))
+	c.crashed = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "crashed", Namespace: "pod-pacemaker"}}}
+	assert.Equal(t, "n2: all of it\n", c.output("status", "n2"), "a daemon that is ready is asked")
+	_, err = c.call("status", "n3")
+	require.ErrorContains(t, err, notKnown, "no other is there")
+	c.crashed = nil
 	_, err = c.call("status", "n3")
 	require.ErrorContains(t, err, "no daemon runs in a pod on node n3")
 	evicted := daemonPod("evicted")
@@ -351,7 +358,7 @@ func TestADaemonThatIsSilentIsGone(t *testing.T) {
 	out := c.output("status")
 	assert.Regexp(t, `(?m)^n1 +- +- +gone +- +- +- +- +- +its daemon has not reported since `+since.UTC().Format(time.RFC3339)+`$`, out)
 	assert.Regexp(t, `(?m)^n2 .* false .* NRI is off in containerd$`, out)
-	assert.Regexp(t, `(?m)^n3 .* true .* -$`, out)
+	assert.Regexp(t, `(?m)^n3 .* true .* pods wait by refusal$`, out)
 	assert.Contains(t, out, "\nnodes: 3, not ready: 1, gone: 1; pods waiting: 0, starting: 4\n")
 
 	assert.Equal(t, nobodyWaits+"\n\ngone: 1; 'kubectl pacemaker status' shows since when\n", c.output("top"))

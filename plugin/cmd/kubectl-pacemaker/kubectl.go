@@ -66,7 +66,8 @@ func (a *asker) get(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// daemonsOn returns the pods of the daemons on a node, ready ones first. If there is none, it returns an error.
+// daemonsOn returns the pods of the daemons on a node: those that are ready, or all if none is. If there is none, it returns
+// an error.
 func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var found corev1.PodList
 	if err := a.get(ctx, &found, "pods", "--namespace", a.daemons, "--selector", daemonLabel, "--field-selector", "spec.nodeName="+node); err != nil {
@@ -79,8 +80,10 @@ func (a *asker) daemonsOn(ctx context.Context, node string) ([]corev1.Pod, error
 		return nil, fmt.Errorf("no daemon runs in a pod on node %s: namespace %s, set by --daemon-namespace, has none with the label %s there. Without a daemon no pod waits; ask one that the host runs with 'pod-pacemaker status' on that node",
 			node, a.daemons, daemonLabel)
 	}
-	isReady := slices.DeleteFunc(slices.Clone(found.Items), func(p corev1.Pod) bool { return !ready(p) })
-	return append(isReady, slices.DeleteFunc(found.Items, ready)...), nil
+	if slices.ContainsFunc(found.Items, ready) {
+		found.Items = slices.DeleteFunc(found.Items, func(p corev1.Pod) bool { return !ready(p) })
+	}
+	return found.Items, nil
 }
 
 // in runs pod-pacemaker in the pod of a daemon. If a.json is true, the answer is JSON.

@@ -35,16 +35,13 @@ func gone(n v1alpha1.PacemakerNode) bool {
 	return n.Status.LastReportTime != nil && time.Since(n.Status.LastReportTime.Time) > v1alpha1.NodeGoneAfter
 }
 
-// paced returns whether the pods of a node are paced, and why they are not.
-func paced(n v1alpha1.PacemakerNode) (isReady bool, why string) {
+// paced returns whether the pods of a node are paced, and why they are not, or what restricts that.
+func paced(n v1alpha1.PacemakerNode) (isReady bool, message string) {
 	c := meta.FindStatusCondition(n.Status.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case c == nil:
+	if c == nil {
 		return false, ""
-	case c.Status == metav1.ConditionTrue:
-		return true, ""
 	}
-	return false, c.Message
+	return c.Status == metav1.ConditionTrue, c.Message
 }
 
 // status writes a line for each node, and the sums.
