@@ -138,7 +138,14 @@ func TestTheMetricsHaveACertificateOfOnesOwn(t *testing.T) {
 	pod := daemon(t, values)
 	require.Subset(t, pod.Containers[1].Args, []string{"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"})
 	require.Contains(t, pod.Containers[1].VolumeMounts, corev1.VolumeMount{Name: "metrics-proxy-certificate", MountPath: "/tls", ReadOnly: true})
-	require.True(t, slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "metrics-tls" }))
+	var secrets []string
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			secrets = append(secrets, v.Secret.SecretName)
+			require.Equal(t, new(true), v.Secret.Optional, "a Secret that is missing must not keep the daemon off the node")
+		}
+	}
+	require.Equal(t, []string{"pod-pacemaker-metrics-proxy", "metrics-tls"}, secrets)
 	files := installed(t, values)
 	require.Contains(t, files["podmonitor.yaml"], "{name: metrics-tls, key: ca.crt}")
 	require.Contains(t, files["podmonitor.yaml"], "serverName: metrics.example\n")

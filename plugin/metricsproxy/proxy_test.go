@@ -245,7 +245,7 @@ func TestACertificateOfOnesOwnIsServedAndRenewed(t *testing.T) {
 
 	require.NoError(t, os.Remove(o.Key))
 	require.Error(t, verified(second))
-	require.ErrorContains(t, Serve(t.Context(), o), "read the certificate")
+	require.ErrorContains(t, Serve(t.Context(), o), "read the certificate: open "+o.Key+": no such file")
 }
 
 func TestADaemonThatDoesNotAnswerIsABadGateway(t *testing.T) {
