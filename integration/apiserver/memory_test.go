@@ -38,7 +38,7 @@ const (
 	finishedRSS = 40 * mib
 	// hugePods have as many containers as the API server takes in a pod: 1.4 MB of JSON.
 	hugePods, hugeContainers = 40, 5_200
-	// memoryLimit is the memory limit of the DaemonSet.
+	// memoryLimit is the memory limit of the DaemonSet and of the unit, and so their GOMEMLIMIT.
 	memoryLimit = 256 * mib
 )
 
@@ -120,7 +120,7 @@ func peakBeside(t *testing.T, node string, streams bool) float64 {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "run", "admin.sock")
 	service, err := server.StartService(t.Context(), lab.ServiceSpec{
-		Name: "daemon-" + filepath.Base(dir), HostNetwork: true, Env: []string{"GOMEMLIMIT=230MiB"},
+		Name: "daemon-" + filepath.Base(dir), HostNetwork: true, Env: []string{fmt.Sprint("GOMEMLIMIT=", memoryLimit)},
 		Args: []string{
 			chart.Repository("bin", "pod-pacemaker"), "run", "--kubeconfig", kubeconfigOf(t, dir, streams), "--node-name", node,
 			"--nri-socket", filepath.Join(dir, "nri.sock"), "--run-dir", filepath.Dir(socket), "--state-dir", filepath.Join(dir, "state"), "--http", "",

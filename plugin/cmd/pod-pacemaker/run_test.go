@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -304,4 +305,15 @@ func TestRunRealDaemonWithoutARuntime(t *testing.T) {
 	cancel()
 	assert.Equal(t, exitOK, <-code, p.errs.String())
 	assert.Contains(t, p.errs.String(), "msg=stopped")
+}
+
+// The limit of the cgroup, which the DaemonSet and the unit name, also counts what the Go runtime does not know of. No other
+// test runs at the same time as this one.
+func TestTheDaemonStaysBelowTheMemoryLimit(t *testing.T) {
+	limit := debug.SetMemoryLimit(256 << 20)
+	t.Cleanup(func() { debug.SetMemoryLimit(limit) })
+	s := newStage(nil)
+	s.puppet.fails = errors.New("it ends at once")
+	s.run(t.Context(), []string{"run"})
+	assert.EqualValues(t, 240<<20, debug.SetMemoryLimit(-1))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -66,8 +67,13 @@ func (p *program) runCommand() *cobra.Command {
 	return cmd
 }
 
+// memoryRoom is what the Go runtime leaves below GOMEMLIMIT, which is the limit of the cgroup: the kernel counts more there
+// than the Go runtime knows of.
+const memoryRoom = 16 << 20
+
 // runDaemon runs the daemon until ctx ends or a signal arrives.
 func (p *program) runDaemon(ctx context.Context, f *runFlags) error {
+	debug.SetMemoryLimit(debug.SetMemoryLimit(-1) - memoryRoom)
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	log, queue := newLogger(f.log, p.stderr)
