@@ -31,10 +31,11 @@ func askAPI(ctx context.Context, o plugin.Options) (says inAPI) {
 	defer cancel()
 	add := func(found ...Finding) { says.findings = append(says.findings, found...) }
 	client, err := connect(o)
-	var configs *unstructured.UnstructuredList
-	if err == nil {
-		configs, err = client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		add(fault("api", err.Error(), "name a kubeconfig that can be read by --kubeconfig; in a pod, mount the token of its service account"))
+		return says
 	}
+	configs, err := client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{})
 	listed := err == nil
 	switch {
 	case listed, apierrors.IsNotFound(err), apierrors.IsForbidden(err):

@@ -250,7 +250,10 @@ func TestFaultsOfTheAPIServerAreFound(t *testing.T) {
 	}
 
 	o.Kubeconfig += ".none"
-	assert.Equal(t, Fault, level(t, run(t, o), "api").Level)
+	noFile := level(t, run(t, o), "api")
+	assert.Equal(t, Fault, noFile.Level)
+	assert.Contains(t, noFile.Says, o.Kubeconfig+": no such file")
+	assert.Contains(t, noFile.Do, "name a kubeconfig")
 }
 
 // Infrastructure outside the exempt namespaces waits behind the pods that need it.
@@ -266,8 +269,8 @@ func TestDaemonSetsThatWaitAreNamed(t *testing.T) {
 		}
 		return says
 	}
-	assert.Equal(t, "pods of these DaemonSets wait as other pods do: gpu-operator/nvidia-device-plugin, rook-ceph/csi-rbdplugin; exempt those that other pods need, by exemptions.daemonSets.namespaces", names("{}"))
-	assert.Contains(t, names("{exemptions: {daemonSets: {namespaces: [rook-ceph]}}}"), "other pods do: gpu-operator/nvidia-device-plugin;")
+	assert.Equal(t, "the config does not exempt the pods of these DaemonSets: gpu-operator/nvidia-device-plugin, rook-ceph/csi-rbdplugin; exempt those that other pods need, by exemptions.daemonSets.namespaces", names("{}"))
+	assert.Contains(t, names("{exemptions: {daemonSets: {namespaces: [rook-ceph]}}}"), "these DaemonSets: gpu-operator/nvidia-device-plugin;")
 	assert.Empty(t, names("{exemptions: {namespaces: [kube-system, rook-ceph, gpu-operator]}}"))
 	of = nil
 	for n := range 10 {

@@ -16,8 +16,7 @@ import (
 // mostDaemonSets is how many DaemonSets a finding names.
 const mostDaemonSets = 8
 
-// daemonSetsFinding names the DaemonSets whose pods on the node wait as other pods do, because the config does not exempt
-// them. It returns nothing if there is none, or if that is not known.
+// daemonSetsFinding names the DaemonSets of the node whose pods the config does not exempt. It returns nothing if there is none, or if that is not known.
 func daemonSetsFinding(ctx context.Context, client dynamic.Interface, node string, config *v1alpha1.PacemakerConfig) []Finding {
 	pods, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).
 		List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, ResourceVersion: "0"})
@@ -41,5 +40,5 @@ func daemonSetsFinding(ctx context.Context, client dynamic.Interface, node strin
 	if more := len(names) - mostDaemonSets; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return []Finding{ok("daemonsets", "pods of these DaemonSets wait as other pods do: "+text+"; exempt those that other pods need, by exemptions.daemonSets.namespaces")}
+	return []Finding{ok("daemonsets", "the config does not exempt the pods of these DaemonSets: "+text+"; exempt those that other pods need, by exemptions.daemonSets.namespaces")}
 }

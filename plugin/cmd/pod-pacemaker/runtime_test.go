@@ -38,7 +38,7 @@ func TestRunPacesAndReports(t *testing.T) {
 	}()
 	ready := told(t, conn)
 	require.True(t, strings.HasPrefix(ready, "READY=1\nSTATUS="), ready)
-	for !strings.HasSuffix(ready, "STATUS=paces the pods of this node") { // it was not ready within readyMost
+	for !strings.HasSuffix(ready, "STATUS=ready: pods start as the configuration in force says") { // it was not ready within readyMost
 		ready = told(t, conn)
 	}
 	require.NoError(t, rt.WaitPlugin(t.Context(), "pod-pacemaker"))

@@ -70,7 +70,7 @@ func (u *systemdUnit) notify(state string) {
 func (u *systemdUnit) status() string {
 	switch err := u.daemon.Ready(); {
 	case err == nil:
-		return "paces the pods of this node"
+		return "ready: pods start as the configuration in force says"
 	case errors.Is(err, admin.ErrStandby):
 		return "standby: " + line(err.Error())
 	default:

@@ -57,7 +57,7 @@ func TestSystemdIsNotifiedOfReadyAndStop(t *testing.T) {
 	go func() { code <- s.run(ctx, []string{"run"}) }()
 	<-s.puppet.running
 	s.puppet.ready.Store(true)
-	assert.Equal(t, "READY=1\nSTATUS=paces the pods of this node", told(t, conn))
+	assert.Equal(t, "READY=1\nSTATUS=ready: pods start as the configuration in force says", told(t, conn))
 	cancel()
 	assert.Equal(t, "STOPPING=1", told(t, conn))
 	assert.Equal(t, exitOK, <-code)
@@ -103,7 +103,7 @@ func TestSystemdIsNotifiedWhenTheStatusChanges(t *testing.T) {
 	defer serves(t, d, time.Millisecond)()
 	told(t, conn)
 	d.ready.Store(true)
-	assert.Equal(t, "STATUS=paces the pods of this node", told(t, conn))
+	assert.Equal(t, "STATUS=ready: pods start as the configuration in force says", told(t, conn))
 }
 
 func TestSystemdIsNotifiedOfAStandby(t *testing.T) {
