@@ -42,7 +42,8 @@ type about struct {
 type follower[T any] struct {
 	kind[T]
 	SourceOptions
-	node *nodeFollower
+	node     *nodeFollower
+	informer *informer.Informer[*Known[T]]
 	// put puts objects in force. They are sorted by name. Only the goroutine of begin and run calls it.
 	put      func(objects []*T, origin Origin)
 	listed   atomic.Bool   // the API server has answered
@@ -78,16 +79,20 @@ func (f *follower[T]) begin() {
 	}
 }
 
-// run follows until ctx ends.
-func (f *follower[T]) run(ctx context.Context, refused func()) {
-	watch := informer.New(kube.Whole(f.Configs.Resource(f.resource)), informer.Options[*Known[T]]{
+// follow makes the informer.
+func (f *follower[T]) follow(refused func()) {
+	f.informer = informer.New(kube.Whole(f.Configs.Resource(f.resource)), informer.Options[*Known[T]]{
 		What: f.plural, Client: f.Configs, Kind: &unstructured.Unstructured{}, Keep: f.readVersion, Refused: refused, Log: f.Log,
 		Changed:  f.observe,
 		Complete: func() { f.listed.Store(true); f.wake() },
 	})
+}
+
+// run follows until ctx ends.
+func (f *follower[T]) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { watch.Run(ctx) })
+	running.Go(func() { f.informer.Run(ctx) })
 	for {
 		select {
 		case <-f.changed:

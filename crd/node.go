@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"context"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,15 +14,16 @@ import (
 // nodeFollower follows this node's Node object.
 type nodeFollower struct {
 	SourceOptions
-	changed func()                      // is called after each change, and once the API server has answered
-	listed  atomic.Bool                 // the API server has answered
-	refused atomic.Bool                 // the API server does not let this daemon read the Node
-	node    atomic.Pointer[corev1.Node] // nil until it is seen
+	informer *informer.Informer[*corev1.Node]
+	changed  func()                      // is called after each change, and once the API server has answered
+	listed   atomic.Bool                 // the API server has answered
+	refused  atomic.Bool                 // the API server does not let this daemon read the Node
+	node     atomic.Pointer[corev1.Node] // nil until it is seen
 }
 
-// run follows the Node until ctx ends. When it is deleted, its last labels stay: the machine still runs this daemon.
-func (n *nodeFollower) run(ctx context.Context) {
-	i := informer.New(n.Nodes.Nodes(), informer.Options[*corev1.Node]{
+// follow makes the informer. When the Node is deleted, its last labels stay: the machine still runs this daemon.
+func (n *nodeFollower) follow() {
+	n.informer = informer.New(n.Nodes.Nodes(), informer.Options[*corev1.Node]{
 		What: "this node", Client: n.Nodes, Only: fields.OneTermEqualSelector(metav1.ObjectNameField, n.NodeName).String(),
 		Kind: &corev1.Node{}, Keep: trimNode, Refused: n.refuse, Log: n.Log,
 		Changed: func(_, after *corev1.Node) {
@@ -41,7 +41,6 @@ func (n *nodeFollower) run(ctx context.Context) {
 			n.changed()
 		},
 	})
-	i.Run(ctx)
 }
 
 // refuse is called when the API server does not let this daemon read the Node.

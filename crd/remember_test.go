@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttest "k8s.io/client-go/testing"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 )
 
@@ -169,6 +170,7 @@ func TestSourceIsReadyIfTheAPIServerRefuses(t *testing.T) {
 			inWorld(t, nil, func(w *world) {
 				relent := w.refuse(c.err)
 				w.run()
+				assert.Equal(t, "PacemakerConfigs", w.source.Faults()[0].What)
 				w.hour()
 				assert.Equal(t, c.told, w.isReady())
 				w.inForce("", OriginNone, 0)
@@ -182,6 +184,7 @@ func TestSourceIsReadyIfTheAPIServerRefuses(t *testing.T) {
 				w.put(testObject("a", 1, 2, nil))
 				w.hour()
 				w.inForce("a", OriginAPI, 1)
+				assert.Equal(t, []*informer.Fault{nil, nil, nil}, w.source.Faults())
 			})
 		})
 	}
@@ -235,6 +238,7 @@ func TestSourceWithoutTheRightToReadItsNode(t *testing.T) {
 				assert.True(t, w.isReady())
 				w.inForce(c.inForce, c.origin, c.gen)
 				logged := w.logged()
+				assert.Equal(t, "this node", w.source.Faults()[2].What)
 				assert.Contains(t, logged, "warning: the API server does not let this daemon read the labels of node node-1: until it does, what is on disk stays in force; "+
 					"if nothing is, only what has no nodeSelector can be")
 				assert.NotContains(t, strings.Join(logged, "\n"), "does not serve PacemakerConfigs")

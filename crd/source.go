@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-pacemaker/pod-pacemaker/crd/informer"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/rules"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
@@ -93,7 +94,16 @@ func NewSource(o SourceOptions) *Source {
 	s.node = &nodeFollower{SourceOptions: o, changed: func() { s.configs.wake(); s.policies.wake() }}
 	s.configs = newFollower(configKind, o, o.ConfigsPath, s.node, s.put)
 	s.policies = newFollower(policyKind, o, o.PoliciesPath, s.node, s.putPolicies)
+	s.node.follow()
+	s.configs.follow(s.refused)
+	s.policies.follow(s.policies.setReady)
 	return s
+}
+
+// Faults returns why the configs, the policies and the Node cannot be read now; nil for each that can. What is known of
+// them stays in force. Faults does not block, and is safe for concurrent use.
+func (s *Source) Faults() []*informer.Fault {
+	return []*informer.Fault{s.configs.informer.Fault(), s.policies.informer.Fault(), s.node.informer.Fault()}
 }
 
 // Ready returns a channel that is closed once this node's config is known and OnChange has returned
@@ -142,9 +152,9 @@ func (s *Source) Begin() {
 // Run watches the API server until ctx ends. Call it once, after Begin.
 func (s *Source) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { s.node.run(ctx) })
-	running.Go(func() { s.configs.run(ctx, s.refused) })
-	running.Go(func() { s.policies.run(ctx, s.policies.setReady) })
+	running.Go(func() { s.node.informer.Run(ctx) })
+	running.Go(func() { s.configs.run(ctx) })
+	running.Go(func() { s.policies.run(ctx) })
 	running.Wait()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/admin"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/nodecondition"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
@@ -117,6 +118,16 @@ func (c *cluster) run(ctx context.Context, source *crd.Source, namespaces polici
 	running.Go(func() { source.Run(ctx) })
 	running.Go(func() { c.namespaces.Run(ctx, namespaces) })
 	running.Wait()
+}
+
+// unread returns what cannot be read in the API server now.
+func (c *cluster) unread(source *crd.Source) (all []admin.Unread) {
+	for _, f := range append(source.Faults(), c.watch.Fault(), c.namespaces.Fault()) {
+		if f != nil {
+			all = append(all, admin.Unread{What: f.What, Since: f.Since, Why: f.Err.Error()})
+		}
+	}
+	return all
 }
 
 // The time within which every node of the cluster lists its pods again for a new policy, each at a random moment. 5,000

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -56,6 +57,20 @@ func TestInstancesKeepTheirConfigurationsApart(t *testing.T) {
 	assert.Equal(t, "/state/config.json", o.lastGoodPath())
 	o.Instance = "blue"
 	assert.Equal(t, "/state/config-blue.json", o.lastGoodPath())
+}
+
+// A role that has lost the right to read one kind must not go unnoticed.
+func TestStatusSaysWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	c := unstartedAPINode(t)
+	c.dynamic.PrependReactor("list", v1alpha1.PolicyResource.Resource, func(clienttest.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(v1alpha1.PolicyResource.GroupResource(), "", errors.New("no role"))
+	})
+	c.starts()
+	c.eventually("the status says so", func() bool {
+		unread := c.d.Status().Unread
+		return len(unread) == 1 && unread[0].What == "StartPolicies" && strings.Contains(unread[0].Why, "no role")
+	})
 }
 
 // Without the CustomResourceDefinition there are no policies, so the gate must not wait for them.

@@ -23,6 +23,7 @@ func (d *Daemon) Status() admin.Status {
 	s.Standalone = d.cluster == nil
 	if d.cluster != nil {
 		s.PodWatch = &admin.PodWatch{Healthy: d.cluster.watch.Healthy()}
+		s.Unread = d.cluster.unread(d.source)
 	}
 	c := d.connection.State()
 	s.Runtime.Socket = d.options.NRISocket

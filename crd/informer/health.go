@@ -9,6 +9,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// Fault is why objects cannot be read.
+type Fault struct {
+	What  string    // Options.What
+	Since time.Time // when it was found
+	Err   error     // of the last try
+	says  string    // in the log
+}
+
+// Fault returns why the objects cannot be read now; nil if they can be, or if nothing is known yet. The caller must not
+// change it.
+func (i *Informer[T]) Fault() *Fault { return i.fault.Load() }
+
 // Current reports whether the known objects are up to date. It is false before the first list is complete, from the end
 // of a watch before its time and from a failed request until the objects are listed and watched again, and after Run.
 // client-go takes 45 s to notice a connection that died silently.
@@ -56,14 +68,18 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 // watch after it may be forbidden.
 func (i *Informer[T]) works() {
 	i.current.Store(true)
-	if i.faults.Changed("") {
+	if i.fault.Swap(nil) != nil {
 		i.options.Log.Infof("watching %s again", i.options.What)
 	}
 }
 
-// warn logs a fault if the last one was another.
+// warn keeps a fault, and logs it if the last one was another.
 func (i *Informer[T]) warn(err error, fault string) {
-	if i.faults.Changed(fault) {
+	now := &Fault{What: i.options.What, Since: time.Now(), Err: err, says: fault}
+	if last := i.fault.Load(); last != nil && last.says == fault {
+		now.Since = last.Since
+	} else {
 		i.options.Log.WithError(err).Warn(fault)
 	}
+	i.fault.Store(now)
 }

@@ -30,7 +30,6 @@ import (
 	"k8s.io/client-go/util/watchlist"
 	"k8s.io/utils/clock"
 
-	"github.com/pod-pacemaker/pod-pacemaker/crd/faultlog"
 	"github.com/pod-pacemaker/pod-pacemaker/crd/kube"
 )
 
@@ -71,7 +70,6 @@ type Options[T metav1.Object] struct {
 type Informer[T metav1.Object] struct {
 	options Options[T]
 	api     kube.Follow
-	faults  faultlog.Log
 
 	// Only the goroutine of Run uses these.
 	known   map[cache.ObjectName]T
@@ -81,6 +79,7 @@ type Informer[T metav1.Object] struct {
 	current atomic.Bool
 	lost    atomic.Pointer[time.Time] // when current last became false; nil if it never was true
 	listed  atomic.Bool
+	fault   atomic.Pointer[Fault] // nil if there is none
 }
 
 // New returns an informer of the objects that api serves. Run does its work.

@@ -43,7 +43,10 @@ type About struct {
 	Runtime Runtime `json:"runtime"`
 	// PodWatch is the state of the watch of pods; absent if Standalone.
 	PodWatch *PodWatch `json:"podWatch,omitempty"`
-	Config   Config    `json:"config"`
+	// Unread are the kinds of objects that the daemon cannot read in the API server now. What it has read before stays in
+	// force.
+	Unread []Unread `json:"unread,omitempty"`
+	Config Config   `json:"config"`
 	// Cores are the CPUs that pods can use.
 	Cores Cores `json:"cores"`
 	// Signals are all signals of the node, with or without a limit, in the order of [throttle.Signal].
@@ -134,6 +137,13 @@ type Runtime struct {
 	// LastError is why the connection does not let the daemon pace pods, such as its last error; empty if it is connected
 	// and synchronized. NotReady can have another reason.
 	LastError string `json:"lastError,omitempty"`
+}
+
+// Unread is a kind of objects that cannot be read, since when, and why.
+type Unread struct {
+	What  string    `json:"what"`
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
 }
 
 // PodWatch is the state of the watch of pods. Healthy reports whether what the daemon knows of the pods is up to date.

@@ -17,15 +17,44 @@ import (
 // Namespaces watches the labels of namespaces, once they are needed. Make it with NewNamespaces. Its methods are safe
 // for concurrent use.
 type Namespaces struct {
-	client kube.Interface
-	log    logrus.FieldLogger
-	needed chan struct{}
+	informer *informer.Informer[*corev1.Namespace]
+	needed   chan struct{}
+	// Only the goroutine of Run uses these.
+	user     NamespaceUser
+	labels   map[string]map[string]string
+	complete bool
 }
 
 // NewNamespaces returns a watch that asks nothing before it is needed. The client needs
 // the right to list and watch namespaces then.
 func NewNamespaces(client kube.Interface, log logrus.FieldLogger) *Namespaces {
-	return &Namespaces{client: client, log: log, needed: make(chan struct{}, 1)}
+	n := &Namespaces{needed: make(chan struct{}, 1), labels: map[string]map[string]string{}}
+	n.informer = informer.New(client.Namespaces(), informer.Options[*corev1.Namespace]{
+		What: "namespaces", Remedy: "set startPolicies.namespaceLabels=true in the chart's values", Client: client, Kind: &corev1.Namespace{}, Keep: trim, Log: log,
+		Changed: func(before, after *corev1.Namespace) {
+			switch {
+			case after == nil:
+				delete(n.labels, before.Name)
+			case before != nil && maps.Equal(before.Labels, after.Labels):
+				return
+			default:
+				n.labels[after.Name] = after.Labels
+			}
+			n.report()
+		},
+		Complete: func() { n.complete = true; n.report() },
+	})
+	return n
+}
+
+// Fault returns why the namespaces cannot be read; nil if they can be, or are not needed. It is safe for concurrent use.
+func (n *Namespaces) Fault() *informer.Fault { return n.informer.Fault() }
+
+// report tells the user the labels once all are known.
+func (n *Namespaces) report() {
+	if n.complete {
+		n.user.SetNamespaces(time.Now(), maps.Clone(n.labels))
+	}
 }
 
 // Need makes Run begin to watch. It does not block.
@@ -50,28 +79,8 @@ func (n *Namespaces) Run(ctx context.Context, u NamespaceUser) {
 	case <-ctx.Done():
 		return
 	}
-	all, complete := map[string]map[string]string{}, false
-	report := func() {
-		if complete {
-			u.SetNamespaces(time.Now(), maps.Clone(all))
-		}
-	}
-	watch := informer.New(n.client.Namespaces(), informer.Options[*corev1.Namespace]{
-		What: "namespaces", Remedy: "set startPolicies.namespaceLabels=true in the chart's values", Client: n.client, Kind: &corev1.Namespace{}, Keep: trim, Log: n.log,
-		Changed: func(before, after *corev1.Namespace) {
-			switch {
-			case after == nil:
-				delete(all, before.Name)
-			case before != nil && maps.Equal(before.Labels, after.Labels):
-				return
-			default:
-				all[after.Name] = after.Labels
-			}
-			report()
-		},
-		Complete: func() { complete = true; report() },
-	})
-	watch.Run(ctx)
+	n.user = u
+	n.informer.Run(ctx)
 }
 
 // trim drops all of a namespace but its name, version and labels.

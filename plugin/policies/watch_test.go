@@ -95,6 +95,7 @@ func (a *awayAPI) watched(t *testing.T) (u *user, watching *watch.FakeWatcher, h
 	go func() { namespaces.Run(ctx, u); done <- nil }()
 	synctest.Wait()
 	require.Empty(t, a.Actions())
+	require.Nil(t, namespaces.Fault())
 	require.True(t, u.setPolicies(policy(t, "teams", byNamespace)).NeedsNamespaces)
 	namespaces.Need()
 	watching = <-a.watches
@@ -144,6 +145,7 @@ func TestThePermissionToWatchNamespacesIsNamed(t *testing.T) {
 		namespaces.Run(ctx, newUser())
 		require.Len(t, hook.AllEntries(), 1)
 		require.Contains(t, hook.LastEntry().Message, "not allowed to watch namespaces: set startPolicies.namespaceLabels=true")
+		require.Equal(t, "namespaces", namespaces.Fault().What)
 	})
 }
 

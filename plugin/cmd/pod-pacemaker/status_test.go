@@ -92,6 +92,7 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	s.Instance, s.Starting, s.Waiting, s.Ended, s.HeldBy = "blue", nil, nil, nil, nil
 	s.Runtime = admin.Runtime{Socket: "/var/run/nri/nri.sock", LastError: "no such file\x1b[2J"}
 	s.PodWatch.Healthy = false
+	s.Unread = []admin.Unread{{What: "PacemakerConfigs", Since: s.Time.Add(-5 * time.Minute), Why: "pacemakerconfigs is forbidden:\nno role"}}
 	s.Config = admin.Config{Origin: "None"}
 	s.Limits, s.Limit, s.Pace = admin.NoLimits, 0, admin.Pace{}
 	s.Gate.Usable, s.Gate.WhyNot = false, "the hook is missing"

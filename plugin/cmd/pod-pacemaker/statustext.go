@@ -69,7 +69,10 @@ func headLines(s admin.Status) []string {
 	case s.PodWatch.Healthy:
 		entry("pods", "watched through the API server")
 	default:
-		entry("pods", "the API server does not answer: the daemon judges starts by what it measures on this node")
+		entry("pods", "not watched: the daemon judges starts by what it measures on this node")
+	}
+	for _, u := range s.Unread {
+		entry("unread", fmt.Sprintf("%s, for %s: %s", u.What, human(s.Time.Sub(u.Since)), u.Why))
 	}
 	entry("cores", coresText(s.Cores))
 	entry("config", configText(s.Config))
@@ -146,7 +149,7 @@ func configText(c admin.Config) string {
 	case c.Name == "":
 		return "none"
 	case c.Origin == string(crd.OriginDisk):
-		return fmt.Sprintf("%s (from %s, generation %d; the API server has not answered yet)", c.Name, c.Origin, c.Generation)
+		return fmt.Sprintf("%s (from %s, generation %d, until the API server sends the configs and this node)", c.Name, c.Origin, c.Generation)
 	case c.Generation > 0:
 		return fmt.Sprintf("%s (from %s, generation %d)", c.Name, c.Origin, c.Generation)
 	default:

@@ -169,6 +169,8 @@ func TestWhetherTheAPIServerIsReachedIsAMetric(t *testing.T) {
 	assert.Equal(t, []float64{0}, values())
 	status.PodWatch.Healthy = true
 	assert.Equal(t, []float64{1}, values())
+	status.Unread = []admin.Unread{{What: "PacemakerConfigs"}}
+	assert.Equal(t, []float64{0}, values(), "not even the mode Disabled reaches the daemon")
 }
 
 func TestAMetricThatPanicsLeavesTheOthers(t *testing.T) {

@@ -16,7 +16,7 @@ func newStateMetrics(s Scraped) *scrape {
 	settledBusy := m.counter("settled_busy_total", "Starts of pods without a readiness or startup probe that were over after settleTime, while the pod still kept a CPU busy.")
 	switchedOff := m.gauge("switched_off", "1 while pod-pacemaker off is in force on the node, so that no pod waits.")
 	connected := m.gauge("connected", "1 while the runtime is connected and synchronized. Absent while another daemon has the run folder: scrape that one as well.")
-	api := m.gauge("api_connected", "1 while the watch of the node's pods is up to date; 0 while the API server does not serve it: the configuration that the daemon knows stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
+	api := m.gauge("api_connected", "1 while the daemon can read what it needs in the API server: the node's pods and Node, PacemakerConfigs, StartPolicies, and namespaces if a policy selects them; 0 while it cannot read one of these: what it has read before stays in force. Absent for a standalone daemon, and while another daemon has the run folder.")
 	registrationWaits := m.gauge("registration_waits", "1 while the daemon waits to register with the runtime, by the reason; pods start unpaced. ContainerStops: the runtime is stopping a container. ListingTooLarge: the runtime may end when it lists its pods. RuntimeEnded: it did, when the daemon registered last.", "reason")
 	after := m.gauge("start_after", "1 for the state of each entry of startAfter in the configuration in force. Waiting: pods wait for it. Ready: one of its pods is, or was once since the boot. Absent: none is on the node. TimedOut: none is ready, and pods wait no longer.", "for", "state")
 	logDropped := m.counter("log_dropped_total", "Log entries that were dropped, because stderr or journald did not take them in time.")
@@ -41,7 +41,7 @@ func newStateMetrics(s Scraped) *scrape {
 		if !s.Standby() {
 			put(connected, oneIf(now.Runtime.Synchronized))
 			if now.PodWatch != nil {
-				put(api, oneIf(now.PodWatch.Healthy))
+				put(api, oneIf(now.PodWatch.Healthy && len(now.Unread) == 0))
 			}
 		}
 		for _, reason := range s.Delays {
