@@ -170,6 +170,7 @@ func TestSourceIsReadyIfTheAPIServerRefuses(t *testing.T) {
 			inWorld(t, nil, func(w *world) {
 				relent := w.refuse(c.err)
 				w.run()
+				assert.False(t, w.isReady(), "it may have just started")
 				assert.Equal(t, "PacemakerConfigs", w.source.Faults()[0].What)
 				w.hour()
 				assert.Equal(t, c.told, w.isReady())

@@ -108,7 +108,7 @@ func (s *Source) Faults() []*informer.Fault {
 
 // Ready returns a channel that is closed once this node's config is known and OnChange has returned
 // for it: it was read from the disk, or the API server has answered. That there is no config counts as
-// known. An API server that does not serve PacemakerConfigs, or not to this daemon, has answered, too:
+// known. An API server that for some seconds does not serve PacemakerConfigs, or not to this daemon, has answered, too:
 // what is in force then stays in force.
 func (s *Source) Ready() <-chan struct{} { return s.configs.ready }
 

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,25 +70,6 @@ func TestStatusSaysWhatCannotBeRead(t *testing.T) {
 		unread := c.d.Status().Unread
 		return len(unread) == 1 && unread[0].What == "StartPolicies" && strings.Contains(unread[0].Why, "no role")
 	})
-}
-
-// Without the CustomResourceDefinition there are no policies, so the gate must not wait for them.
-func TestTheDaemonFailsOpenWithoutTheCustomResourceDefinition(t *testing.T) {
-	t.Parallel()
-	c := unstartedAPINodeWith(t, []nodeOption{with(func(o *Options) { o.HTTPAddress = freeAddress(t) })})
-	c.dynamic.PrependReactor("list", "*", func(clienttest.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "")
-	})
-	said := c.logged()
-	c.starts()
-	c.eventually("the daemon is ready", func() bool { return c.get("/readyz") == http.StatusOK })
-	c.eventually("the gate answers", func() bool {
-		_, err := os.Lstat(c.options.SocketPath())
-		return err == nil
-	})
-	require.Contains(t, said(), "install its CustomResourceDefinition")
-	require.Contains(t, said(), "no limit is in force until it does")
-	assert.Equal(t, string(crd.OriginNone), c.d.Status().Config.Origin)
 }
 
 func TestAFileOfTheLastGoodIsWrittenOnlyIfItChanges(t *testing.T) {

@@ -7,7 +7,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// refusedAfter is how long the API server must refuse before Refused is called: that is the fourth try, 5 to 12 s after the
+// first. An API server that has just started forbids everything until it knows its roles, and does not know a
+// CustomResourceDefinition yet.
+const refusedAfter = 5 * time.Second
 
 // Fault is why objects cannot be read.
 type Fault struct {
@@ -51,7 +57,7 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, errBroken), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return // they are listed again
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && i.isCustom():
 		i.warn(err, "the API server does not know "+i.options.What+": install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does")
 	case apierrors.IsForbidden(err):
 		remedy := cmp.Or(i.options.Remedy, "give the daemon's user the roles in deploy/base/rbac.yaml")
@@ -59,9 +65,16 @@ func (i *Informer[T]) fail(ctx context.Context, err error) {
 	default:
 		i.warn(err, "cannot watch "+i.options.What+": using the last known objects; trying again until it works")
 	}
-	if i.options.Refused != nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
+	refused := apierrors.IsNotFound(err) && i.isCustom() || apierrors.IsForbidden(err)
+	if i.options.Refused != nil && refused && time.Since(i.fault.Load().Since) >= refusedAfter {
 		i.options.Refused()
 	}
+}
+
+// isCustom reports whether the objects are custom resources.
+func (i *Informer[T]) isCustom() bool {
+	_, is := i.options.Kind.(runtime.Unstructured)
+	return is
 }
 
 // works records that a watch is connected after a complete list. A complete list alone is not enough, because the

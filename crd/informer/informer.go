@@ -58,8 +58,8 @@ type Options[T metav1.Object] struct {
 	Changed func(before, after T)
 	// Complete is called once, when Changed was called for every object of the first list. Later changes wait.
 	Complete func()
-	// Refused is called when the API server answers that it does not serve the objects, or forbids this client
-	// to read them.
+	// Refused is called when the API server has answered for some seconds that it does not serve these custom resources, or
+	// forbids this client to read the objects.
 	Refused func()
 	// Log receives each fault once.
 	Log logrus.FieldLogger

@@ -313,10 +313,7 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 		"refused":   {errRefused, "cannot watch things: using the last known objects; trying again until it works", false},
 		"busy":      {apierrors.NewTooManyRequests("later", 1), "cannot watch things: using the last known objects; trying again until it works", false},
 		"forbidden": {apierrors.NewForbidden(thing, "", nil), "not allowed to watch things: give the daemon's user the roles in deploy/base/rbac.yaml; using the last known objects; trying again until it works", true},
-		"unknown": {
-			apierrors.NewNotFound(thing, ""),
-			"the API server does not know things: install its CustomResourceDefinition (kubectl apply -k deploy/crds); trying again until it does", true,
-		},
+		"unknown":   {apierrors.NewNotFound(thing, ""), "cannot watch things: using the last known objects; trying again until it works", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -342,6 +339,27 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An API server that has just started refuses for a moment.
+func TestARefusalThatPassesIsNone(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(thing, "", nil)
+	s := &server{err: forbidden}
+	with(t, s, func(t *testing.T, b *bed) {
+		sleep(refusedAfter - 1)
+		require.Greater(t, len(s.lists()), 1)
+		require.Zero(t, b.refused)
+		s.has(errRefused)
+		sleep(time.Hour)
+		s.has(forbidden)
+		for errors.Is(b.Fault().Err, errRefused) {
+			sleep(time.Second)
+		}
+		require.Zero(t, b.refused, "it has just come back")
+		sleep(2 * time.Minute)
+		require.NotZero(t, b.refused)
+	})
 }
 
 // A watch that ends before its time is followed by a list, however it ends: nobody knows what is on the other side of the
