@@ -1,4 +1,4 @@
-package wholefile
+package wholefile_test
 
 import (
 	"os"
@@ -7,23 +7,24 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile"
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile/wholefiletest"
 )
 
-// Without it, a power cut after the rename leaves an empty file.
+// Else a power cut after the rename would leave an empty file.
 func TestTheContentIsOnDiskBeforeTheFileIsReplaced(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, Write(path, []byte("old"), 0o600))
-	synced := ""
-	syncFile = func(f *os.File) error {
-		content, err := os.ReadFile(f.Name())
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
+	holds := func(want string) {
+		content, err := os.ReadFile(path)
 		require.NoError(t, err)
-		synced = string(content)
-		before, err := os.ReadFile(path)
-		require.NoError(t, err)
-		assert.Equal(t, "old", string(before))
-		return nil
+		assert.Equal(t, want, string(content))
 	}
-	t.Cleanup(func() { syncFile = (*os.File).Sync })
-	require.NoError(t, Write(path, []byte("new"), 0o600))
-	assert.Equal(t, "new", synced)
+	require.ErrorIs(t, wholefiletest.WithoutSync(func() error { return wholefile.Write(path, []byte("new"), 0o600) }), unix.EIO)
+	holds("old")
+	require.NoError(t, wholefiletest.WithoutSync(func() error { return wholefile.WriteSoon(path, []byte("new"), 0o600) }), "it does not wait for the disk")
+	holds("new")
 }

@@ -44,21 +44,28 @@ func Ensure(path string, content []byte, mode fs.FileMode) (wrote bool, err erro
 	return true, Write(path, content, mode)
 }
 
-// syncFile is replaced by a test, which cannot cut the power.
-var syncFile = (*os.File).Sync
-
 // Write replaces the file at path, whose folder must exist, and returns when the content is on disk. A reader finds
 // either the old or the new content, also after a power cut. The file belongs to the user of this process. Write writes
 // a temporary file beside path, and renames it. After an error it removes the temporary file. If the process is killed,
 // that file stays until [Remove] removes it. Write does not follow a symbolic link at path, and does not replace a
 // folder.
 func Write(path string, content []byte, mode fs.FileMode) error {
+	return write(path, content, mode, (*os.File).Sync)
+}
+
+// WriteSoon is [Write] for a caller that cannot wait for the disk, which may take seconds. A power cut within the next
+// minute may leave an empty file.
+func WriteSoon(path string, content []byte, mode fs.FileMode) error {
+	return write(path, content, mode, func(*os.File) error { return nil })
+}
+
+func write(path string, content []byte, mode fs.FileMode, sync func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(unfinished(path)))
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), syncFile(f), f.Close())
+	err = errors.Join(err, f.Chmod(mode), sync(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -69,7 +76,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(sync(dir), dir.Close())
 }
 
 // Remove removes the file at path, and what processes have left that were killed during [Write]. It is no error if there

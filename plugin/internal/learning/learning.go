@@ -156,22 +156,22 @@ func (m *Memory) Load() {
 func (m *Memory) Run(ctx context.Context) error {
 	tick := time.Tick(writeEvery)
 	var faults faultlog.Log
-	write := func() {
-		faults.Try(m.log, m.write(), "cannot write the file of learned start costs; a restart loses them", "the file of learned start costs is written again")
+	write := func(put func(string, []byte, fs.FileMode) error) {
+		faults.Try(m.log, m.write(put), "cannot write the file of learned start costs; a restart loses them", "the file of learned start costs is written again")
 	}
-	defer write() // what was learned during the last write, too
+	defer write(wholefile.WriteSoon) // what was learned during the last write, too; the next daemon waits for the end of this one
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick:
-			write()
+			write(wholefile.Write)
 		}
 	}
 }
 
-// write writes the file if anything was learned since the last time.
-func (m *Memory) write() error {
+// write writes the file with put if anything was learned since the last time.
+func (m *Memory) write(put func(string, []byte, fs.FileMode) error) error {
 	table := m.toWrite()
 	if table == nil {
 		return nil
@@ -181,7 +181,7 @@ func (m *Memory) write() error {
 		err = os.MkdirAll(filepath.Dir(m.path), 0o700)
 	}
 	if err == nil {
-		err = wholefile.Write(m.path, data, 0o600)
+		err = put(m.path, data, 0o600)
 	}
 	if err != nil {
 		m.mu.Lock()

@@ -33,7 +33,7 @@ var endWaits = [...]time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour}
 // follow from the same pods, so the daemon stays away for a while, also after a restart of the node, of the runtime or of
 // the daemon. The note is written before each registration and removed when the runtime has listed its pods. A note that
 // a later daemon finds counts as an end if that runtime is gone, and the node did not boot meanwhile, which ends every
-// runtime. It is not safe for concurrent use.
+// runtime: so the daemon does not wait for the disk while the runtime waits for it. It is not safe for concurrent use.
 type ends struct {
 	path string // of the file; empty if the ends are forgotten when the daemon ends
 	boot string // the kernel's ID of this boot; empty if it is not known
@@ -76,7 +76,7 @@ func (e *ends) load(now time.Time, gone func(socket string) bool) {
 // begin notes that the daemon registers at the socket now.
 func (e *ends) begin(now time.Time, socket string) {
 	e.note.At, e.note.Registering, e.note.Boot = now, socket, e.boot
-	e.write()
+	e.write(wholefile.WriteSoon)
 }
 
 // over notes that the registration is over, and whether the runtime ended before it had listed its pods.
@@ -85,18 +85,18 @@ func (e *ends) over(ended bool) {
 	if ended {
 		e.note.Ends++
 	}
-	e.write()
+	e.write(wholefile.Write)
 }
 
 // listed notes that the runtime has listed its pods.
 func (e *ends) listed() {
 	if e.note != (endsNote{}) {
 		e.note = endsNote{}
-		e.write()
+		e.write(wholefile.Write)
 	}
 }
 
-func (e *ends) write() {
+func (e *ends) write(put func(string, []byte, fs.FileMode) error) {
 	if e.path == "" {
 		return
 	}
@@ -106,7 +106,7 @@ func (e *ends) write() {
 	} else {
 		content, _ := json.Marshal(e.note) // it has no type that fails
 		if err = os.MkdirAll(filepath.Dir(e.path), 0o700); err == nil {
-			err = wholefile.Write(e.path, content, 0o600)
+			err = put(e.path, content, 0o600)
 		}
 	}
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *ends) write() {
 
 // recent returns why the daemon must not register at now, or nil if it may. An administrator may remove the file.
 func (e *ends) recent(now time.Time) error {
-	if e.note.Ends == 0 {
+	if e.note.Ends <= 0 {
 		return nil
 	}
 	if e.path != "" {

@@ -15,6 +15,8 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/wholefile/wholefiletest"
 )
 
 // someEnds returns what a daemon knows of the ends when it begins with this file. gone: so is the last runtime.
@@ -81,6 +83,24 @@ func TestABootOfTheNodeDuringARegistrationIsNoEnd(t *testing.T) {
 	e.begin(time.Now(), "socket")
 	require.Error(t, begin("two").recent(time.Now()), "in the same boot, only the runtime has ended")
 	require.Error(t, begin("three").recent(time.Now()), "the end counts also after a boot")
+}
+
+// containerd waits for the daemon while it registers.
+func TestARegistrationDoesNotWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "registration.json")
+	require.NoError(t, wholefiletest.WithoutSync(func() error {
+		someEnds(path, true).begin(time.Now(), "socket")
+		return nil
+	}))
+	assert.FileExists(t, path)
+}
+
+func TestANoteWithFewerThanNoEndsKeepsNoDaemonAway(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "registration.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"ends": -1}`), 0o600))
+	require.NoError(t, someEnds(path, true).recent(time.Now()))
 }
 
 // A stop that the daemon does not know of blocks the registration, and an administrator restarts the runtime.
