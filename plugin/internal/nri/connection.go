@@ -262,10 +262,11 @@ func (c *Connection) runStub(ctx context.Context, st stub.Stub) (err error) {
 func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAnswers) error {
 	registration, still, listed := time.After(registrationLimit), time.Tick(stillEvery), conn.listed
 	before := time.Now()
-	// A daemon that did not run for a while has kept the runtime waiting for as long.
+	// A daemon that did not run for a while may have kept the runtime waiting for as long. It does not leave because of that:
+	// the runtime may have stood still, too.
 	stoodStill := func() {
 		now := time.Now()
-		late.took(now, now.Sub(before)-stillEvery)
+		late.counts(now, now.Sub(before)-stillEvery)
 		before = now
 	}
 	defer stoodStill() // the end of the connection may be noticed before the tick
@@ -276,8 +277,8 @@ func (c *Connection) watch(ctx context.Context, conn *watchedConn, late *lateAns
 		case <-ctx.Done():
 			return nil
 		case <-still:
+			late.look(time.Now())
 			stoodStill()
-			late.look(before)
 		case <-listed:
 			c.ends.listed()
 			listed = nil

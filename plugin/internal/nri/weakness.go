@@ -123,25 +123,27 @@ func (l *lateAnswers) look(now time.Time) {
 	}
 }
 
-// took counts an answer that was given at now and took d, if it was late. A time for which the whole daemon stood still
-// counts like an answer. Of answers that were late at the same time, one counts.
+// took counts an answer that was given at now and took d, if it was late.
 func (l *lateAnswers) took(now time.Time, d time.Duration) {
-	if most := l.timeout(); most <= 0 || d < most {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Add(-d).Before(l.last) {
-		return
-	}
-	l.count = l.lateLocked(now) + 1
-	l.last = now
-	if l.count > 1 {
+	if l.counts(now, d) && l.late(now) > 1 {
 		select {
 		case l.again <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// counts counts an answer that was given at now and took d, if it was late, and reports whether it did. A time for which
+// the whole daemon stood still counts like an answer. Of answers that were late at the same time, one counts.
+func (l *lateAnswers) counts(now time.Time, d time.Duration) bool {
+	most := l.timeout()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if most <= 0 || d < most || now.Add(-d).Before(l.last) {
+		return false
+	}
+	l.count, l.last = l.lateLocked(now)+1, now
+	return true
 }
 
 // late returns the number of late answers, each soon after the one before, and the last soon before now.

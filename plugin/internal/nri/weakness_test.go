@@ -144,3 +144,33 @@ func TestAHandlerThatHangsEndsTheConnection(t *testing.T) {
 		assert.InDelta(t, 3*lateMost, time.Since(began), float64(2*stillEvery), "whatever the runtime allows")
 	})
 }
+
+// A snapshot pauses a whole virtual machine, so the runtime may wait for no answer meanwhile.
+func TestOnlyCallsUnderWayMakeStandstillsEndTheConnection(t *testing.T) {
+	t.Parallel()
+	for name, calls := range map[string]bool{"no call is under way": false, "a call is under way at each": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := aConnection()
+				late := newLateAnswers(func() time.Duration { return 2 * time.Second })
+				c.options.Stops = &apiServer{stops: func(now time.Time) (end time.Time, is bool) { // it is asked while it is not registered
+					if calls {
+						late.begins(now)
+					}
+					time.Sleep(5 * time.Second)
+					return end, late.late(now) < 2
+				}}
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+				defer cancel()
+				err := c.watch(ctx, &watchedConn{closed: make(chan struct{})}, late)
+				assert.GreaterOrEqual(t, late.late(time.Now()), 2)
+				if calls {
+					require.ErrorIs(t, err, errTooLate)
+				} else {
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
+}
