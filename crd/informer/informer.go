@@ -140,7 +140,8 @@ func (i *Informer[T]) list(ctx context.Context) error {
 	there := map[cache.ObjectName]bool{}
 	put := func(o runtime.Object) { there[i.put(o)] = true }
 	version, err := i.stream(ctx, put)
-	if apierrors.IsInvalid(err) { // the API server cannot stream lists
+	if apierrors.IsInvalid(err) || errors.Is(err, errEnd) { // the API server cannot stream lists, or a proxy ends the stream
+		clear(there)
 		version, err = i.plain(ctx, put)
 	}
 	if err != nil {

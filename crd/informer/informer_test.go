@@ -454,3 +454,18 @@ func TestAStreamedListIsCompleteAtItsEnd(t *testing.T) {
 		require.Len(t, b.completed, 1)
 	})
 }
+
+// A proxy passes no bookmarks on, and ends each stream.
+func TestAStreamWithoutItsBookmarkIsFollowedByAPlainList(t *testing.T) {
+	t.Parallel()
+	s := &server{endless: true, pods: []corev1.Pod{pod("a", "1", "1")}}
+	with(t, s, func(t *testing.T, b *bed) {
+		require.Equal(t, []string{"- a/1/1"}, b.take())
+		s.has(nil, pod("b", "2", "2")) // nobody saw that the other one was deleted
+		b.newest().Stop()
+		synctest.Wait()
+		require.ElementsMatch(t, []string{"- b/2/2", "a/1/1 -"}, b.take())
+		require.True(t, b.Current() && b.Listed())
+		require.Empty(t, b.said())
+	})
+}
