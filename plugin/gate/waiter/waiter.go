@@ -23,7 +23,7 @@ const (
 type Start struct {
 	// Socket is the path of the daemon's socket.
 	Socket string
-	// Hello identifies the start. The Waiter sets its Deadline.
+	// Hello identifies the start. The Waiter sets its Deadline, and moves its Since with the wall clock.
 	Hello wire.Hello
 	// Deadline is when the process leaves in any case. It has a monotonic clock reading.
 	Deadline time.Time
@@ -79,6 +79,9 @@ func New(s Start, now time.Time) *Waiter {
 	host := s.Host
 	if host == nil {
 		host = kernel{parent: watchParent(s.Parent)}
+	}
+	if !s.Hello.Since.IsZero() {
+		s.Hello.Since = now.Add(s.Hello.Since.Sub(now))
 	}
 	w := &Waiter{start: s, host: host, deadline: s.Deadline, silence: wire.SilenceMost}
 	w.daemon.host, w.daemon.fd = host, -1
@@ -172,8 +175,11 @@ func (w *Waiter) pace(now time.Time) time.Duration {
 func (w *Waiter) connect(now time.Time) {
 	w.silentAt = now.Add(w.silence)
 	hello := w.start.Hello
-	// The deadline is sent on the present wall clock, which the daemon reads, too.
+	// Times are sent on the present wall clock, which the daemon reads, too.
 	hello.Deadline = now.Round(0).Add(w.deadline.Sub(now))
+	if !hello.Since.IsZero() {
+		hello.Since = now.Round(0).Add(hello.Since.Sub(now))
+	}
 	if err := w.daemon.dial(w.start.Socket, wire.AppendHello(nil, hello)); err != nil {
 		w.disconnect(err, now)
 	}

@@ -1,12 +1,15 @@
 package waiter
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -188,4 +191,30 @@ func TestReceivePutsLinesTogether(t *testing.T) {
 		{Kind: wire.Forecast, LeaveAt: time.UnixMicro(60), Place: 2},
 		{Kind: wire.Go, Reason: "Admitted"}, // the decision: lines after it do not count
 	}, heard)
+}
+
+// forward returns a time as it reads after the wall clock was set forward by d.
+func forward(now time.Time, d time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&now)) += uint64(d/time.Second) << 30 // the seconds of the wall clock
+	return now
+}
+
+func TestTheDaemonReadsTimesOnItsWallClock(t *testing.T) {
+	t.Parallel()
+	heard := make(chan string, 1)
+	path := gatetest.Listen(t, func(c net.Conn) {
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		heard <- line
+	})
+	now := time.Now()
+	require.Equal(t, time.Second, forward(now, time.Hour).Sub(now.Add(-time.Second)), "only the wall clock differs")
+	w := New(Start{
+		Socket: path, Hello: wire.Hello{PodUID: "u", ContainerID: "c", Since: now.Add(-time.Minute).Round(0)}, Deadline: now.Add(time.Minute),
+	}, now)
+	w.connect(forward(now, time.Hour))
+	defer w.daemon.close()
+	hello, err := wire.ParseHello(strings.TrimSuffix(<-heard, "\n"))
+	require.NoError(t, err)
+	assert.Equal(t, now.Add(time.Hour-time.Minute).UnixMicro(), hello.Since.UnixMicro())
+	assert.Equal(t, now.Add(time.Hour+time.Minute).UnixMicro(), hello.Deadline.UnixMicro())
 }
