@@ -119,6 +119,7 @@ func (f *follower[T]) decide() {
 	defer f.caught("crd decide")
 	objects := f.selecting(f.node.labels())
 	f.put(objects, OriginAPI)
+	f.setReady() // keep waits for the disk
 	if f.node.listed.Load() {
 		f.keep(objects)
 	}

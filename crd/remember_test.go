@@ -252,3 +252,18 @@ func TestSourceWithoutTheRightToReadItsNode(t *testing.T) {
 		})
 	}
 }
+
+func TestASourceIsReadyBeforeItsObjectsAreOnDisk(t *testing.T) {
+	t.Parallel()
+	f := keeper(filepath.Join(t.TempDir(), "config.json"))
+	f.put = func([]*v1alpha1.PacemakerConfig, Origin) { assert.False(t, closed(f.ready), "nothing is in force yet") }
+	f.node.listed.Store(true)
+	writes := 0
+	f.Write = func(string, []byte) error {
+		writes++
+		assert.True(t, closed(f.ready))
+		return nil
+	}
+	f.decide()
+	assert.Equal(t, 1, writes)
+}
