@@ -26,6 +26,7 @@ import (
 // Daemon paces the pods of one node. Create it with New.
 type Daemon struct {
 	options    Options
+	boot       string // the kernel's ID of this boot; empty if it is not known
 	since      time.Time
 	file       crd.Documents
 	fileFault  error // why the daemon left its ConfigFile out; nil if it did not
@@ -152,7 +153,7 @@ func (d *Daemon) pace(ctx context.Context) error {
 	d.pacing.Store(true)
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now, as the record of what was ready
-	d.starts.Begin(time.Now(), d.options.readyOnce())
+	d.starts.Begin(time.Now(), d.options.readyOnce(d.boot))
 	fails := installHook(d.waiting.Gate, d.options, false)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},

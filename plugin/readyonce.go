@@ -32,7 +32,7 @@ func (o Options) boot() string {
 }
 
 // readyOnce returns what an earlier daemon of this boot has kept, or the zero value if it kept nothing.
-func (o Options) readyOnce() starts.ReadyOnce {
+func (o Options) readyOnce(boot string) starts.ReadyOnce {
 	content, err := os.ReadFile(o.readyPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return starts.ReadyOnce{}
@@ -44,15 +44,15 @@ func (o Options) readyOnce() starts.ReadyOnce {
 	if err != nil {
 		o.Log.WithError(err).Warn("the record of what was ready cannot be read: pods wait again for those in startAfter")
 	}
-	if boot := o.boot(); boot == "" || record.Boot != boot {
+	if boot == "" || record.Boot != boot {
 		return starts.ReadyOnce{}
 	}
 	return record.ReadyOnce
 }
 
-// keepReady keeps what was ready once.
-func (o Options) keepReady(once starts.ReadyOnce) {
-	content, err := json.Marshal(bootRecord{Boot: o.boot(), ReadyOnce: once})
+// keepReady keeps what was ready once in this boot.
+func (o Options) keepReady(boot string, once starts.ReadyOnce) {
+	content, err := json.Marshal(bootRecord{Boot: boot, ReadyOnce: once})
 	if err == nil {
 		_, err = wholefile.Ensure(o.readyPath(), content, 0o600)
 	}

@@ -59,9 +59,10 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 	if o.wantsRoom() && cni.InPlace(o.CNIConfDir) && t.timing.RoomReturns == 0 {
 		t.timing.RoomReturns = roomReturns
 	}
+	boot := o.boot()
 	memory := learning.New(o.costsPath(), machineOf(o.ProcRoot, pods.Node), o.Log)
 	paced := starts.New(starts.Options{
-		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Log: o.Log, Waitable: o.GateTimeout, KeepReady: o.keepReady,
+		Pods: t.pods, Server: t.leases != nil, Observer: observer, Memory: memory, Log: o.Log, Waitable: o.GateTimeout, KeepReady: func(once starts.ReadyOnce) { o.keepReady(boot, once) },
 		Relist: func() time.Duration { return relistWithin(nodes()) }, PoliciesChanged: policiesChanged,
 		Roots: usage.Roots{Proc: o.ProcRoot, Cgroup: o.CgroupRoot}, Timing: t.timing,
 	})
@@ -79,10 +80,10 @@ func newDaemon(o Options, pods cores.Cores, file crd.Documents, c *clients, t tu
 	connection := nri.New(nri.Options{
 		Socket: o.NRISocket, Name: o.pluginName(), Index: o.NRIIndex,
 		Handler: handler{starts: paced, waiting: chooser, observer: observer, refuseLarge: o.RefuseLargeEnvironments, cni: installer},
-		Stops:   t.stops, Metadata: t.metadata, Bundles: o.Bundles(), InContainer: o.InPod, EndsFile: o.endsPath(), Boot: o.boot(), Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
+		Stops:   t.stops, Metadata: t.metadata, Bundles: o.Bundles(), InContainer: o.InPod, EndsFile: o.endsPath(), Boot: boot, Log: o.Log, FirstPause: t.firstPause, Dial: t.dial,
 	})
 	d := &Daemon{
-		options: o, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
+		options: o, boot: boot, since: time.Now(), file: file, observer: observer, signals: monitor, starts: paced, waiting: chooser,
 		memory: memory, connection: connection, applier: applies, cluster: cl, cni: installer, source: source, claimer: claimer, listen: t.listen,
 		answering: sync.OnceFunc(func() { close(answers) }),
 	}
