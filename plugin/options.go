@@ -101,6 +101,9 @@ type Options struct {
 
 var namespacedName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*$`)
 
+// shared matches folders that other programs of a host use.
+var shared = regexp.MustCompile(`^/(var/)?[^/]*$|^/(etc|usr)/`)
+
 var nriIndex = regexp.MustCompile(`^[0-9]{2}$`)
 
 // Standalone reports whether the daemon works without an API server.
@@ -182,7 +185,7 @@ func (o Options) Validate() error {
 	fault(!nriIndex.MatchString(o.NRIIndex), "--nri-index: %q: must be two digits, like \"05\"", o.NRIIndex)
 	fault(o.WhySocket != "" && (!filepath.IsAbs(o.WhySocket) || len(o.WhySocket) > 100), "--why-socket: %q: must be an absolute path of at most 100 bytes, or empty for none", o.WhySocket)
 	fault(!filepath.IsAbs(o.RunDir), "--run-dir: %q: must be an absolute path", o.RunDir)
-	fault(slices.Contains([]string{"/", "/run", "/var/run", "/tmp", "/var/tmp"}, filepath.Clean(o.RunDir)), "--run-dir: %q: must be a folder of its own: the daemon closes it to other users", o.RunDir)
+	fault(shared.MatchString(filepath.Clean(o.RunDir)), "--run-dir: %q: must be a folder of its own, and neither directly in / or /var, nor in /etc or /usr: the daemon closes it to other users", o.RunDir)
 	fault(len(o.SocketPath()) > 100, "--run-dir: %q: must be shorter, a unix socket's path has at most 107 bytes", o.RunDir)
 	fault(o.StateDir != "" && !filepath.IsAbs(o.StateDir), "--state-dir: %q: must be an absolute path, or empty to keep nothing", o.StateDir)
 	fault(!filepath.IsAbs(o.ProcRoot), "--proc-root: %q: must be an absolute path", o.ProcRoot)

@@ -126,13 +126,13 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, plugin.Options{
 		NodeName: "n", Kubeconfig: "/k", ConfigFile: "/c", NRISocket: "/n.sock", NRIIndex: "10",
-		RunDir: "/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
+		RunDir: "/run/r", StateDir: "/s", GatePath: "", GateTimeout: 10 * time.Second, Hold: 0,
 		Namespace: "ns", CNI: cni.UseOff, CNIConfDir: "/net.d", CNIBinDir: "/plugins", Programs: programs(t),
 		Gate: waiting.GateNever, RefuseAt: waiting.RefuseContainer, Instance: "blue", HTTPAddress: "",
 		ProcRoot: "/host/proc", CgroupRoot: "/sys/fs/cgroup", Version: "dev", Commit: "unknown",
 		ContainerdState: "/state", RefuseLargeEnvironments: true, WhySocket: "/w.sock",
 	}, newStage(map[string]string{"NODE_NAME": "other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).options(t,
-		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/r",
+		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/run/r",
 		"--containerd-state=/state", "--why-socket=/w.sock", "--refuse-large-environments",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
 		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni=off", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
@@ -178,7 +178,7 @@ func TestWhatOneFlagOrVariableSets(t *testing.T) {
 		{"", "--cni=off", room, cni.UseOff},
 		{"", "--cni=auto", room, cni.UseAuto},
 		{"", "--instance canary", runDir, "canary /run/pod-pacemaker/canary"},
-		{"", "--instance canary --run-dir /r", runDir, "canary /r"},
+		{"", "--instance canary --run-dir /run/r", runDir, "canary /run/r"},
 		{inPod, "", node, "worker-3"},
 		{inPod, "", func(o plugin.Options) any { return o.Namespace }, "kube-pace"},
 		{inPod, "", func(o plugin.Options) any { return o.InCluster && !o.Standalone() }, true},
