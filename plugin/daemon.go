@@ -154,11 +154,10 @@ func (d *Daemon) pace(ctx context.Context) error {
 	defer d.pacing.Store(false)
 	d.memory.Load() // another daemon may have written it until now, as the record of what was ready
 	d.starts.Begin(time.Now(), d.options.readyOnce(d.boot))
-	fails := installHook(d.waiting.Gate, d.options, false)
 	parts := []part{
 		{"run", d.starts.Run}, {"connection", d.connection.Run}, {"signals", d.signals.Run}, {"memory", d.memory.Run},
 		{"answerHooks", d.answerHooks}, {"followCores", func(ctx context.Context) error { return d.applier.followCores(ctx, d.options) }},
-		{"keepHook", func(ctx context.Context) error { return keepHook(ctx, d.waiting.Gate, d.options, fails) }},
+		{"keepHook", func(ctx context.Context) error { return keepHook(ctx, d.waiting.Gate, d.options) }},
 		{"admin", func(ctx context.Context) error {
 			return admin.ServeAdmin(ctx, d.listen, d.options.AdminPath(), d, d.applier)
 		}},

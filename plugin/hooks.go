@@ -27,10 +27,10 @@ func installHook(g *waiting.Gate, o Options, hasFailed bool) (fails bool) {
 	return err != nil
 }
 
-// keepHook keeps the hook installed until ctx ends: a full disk may get free, and another program may remove the hook. It
-// also removes old notes of the waiting room.
-// fails reports whether the last attempt failed.
-func keepHook(ctx context.Context, g *waiting.Gate, o Options, fails bool) error {
+// keepHook installs the hook, and keeps it installed until ctx ends: a full disk may get free, and another program may
+// remove the hook. It also removes old notes of the waiting room. The runtime does not wait for the first attempt.
+func keepHook(ctx context.Context, g *waiting.Gate, o Options) error {
+	fails := installHook(g, o, false)
 	for tick := time.Tick(hookEvery); ; {
 		select {
 		case <-tick:

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -34,13 +35,11 @@ func TestTheDaemonKeepsItsHookInstalled(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, waiting.HookName), []byte(content), 0o600))
 		}
 		d := newDaemon(o, cores.Of(2), crd.Documents{}, nil, slowly())
-		fails := installHook(d.waiting.Gate, o, false)
+		assert.Equal(t, "the hook is being installed", d.waiting.Gate.Off())
+		assert.False(t, installHook(d.waiting.Gate, o, false))
 		assert.Empty(t, entries.AllEntries(), "there is no hook to install")
-		assert.False(t, fails)
+		assert.NotContains(t, d.waiting.Gate.Off(), "being installed")
 		program("")
-		require.True(t, installHook(d.waiting.Gate, o, false))
-		assert.Contains(t, entries.LastEntry().Message, "cannot install the hook of the gate: pods are refused instead")
-		assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
 
 		o.RunDir = dir
 		note, long := filepath.Join(dir, wire.NoteFolder, "of-a-deleted-pod"), time.Now().Add(-time.Hour)
@@ -49,10 +48,12 @@ func TestTheDaemonKeepsItsHookInstalled(t *testing.T) {
 		require.NoError(t, os.Chtimes(note, long, long))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go func() { _ = keepHook(ctx, d.waiting.Gate, o, true) }()
+		go func() { _ = keepHook(ctx, d.waiting.Gate, o) }()
 		time.Sleep(10 * hookEvery)
 		synctest.Wait()
 		assert.Len(t, entries.AllEntries(), 1, "it fails for the same reason")
+		assert.Contains(t, entries.LastEntry().Message, "cannot install the hook of the gate: pods are refused instead")
+		assert.Contains(t, d.waiting.Gate.Off(), "the hook cannot be installed")
 		assert.NoFileExists(t, note)
 		program("hook")
 		for range 2 {
@@ -67,11 +68,15 @@ func TestTheDaemonKeepsItsHookInstalled(t *testing.T) {
 	})
 }
 
-func TestADaemonThatPacesHasInstalledItsHook(t *testing.T) {
+func TestTheDaemonPacesBeforeItHasInstalledItsHook(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.Symlink(hookPath, filepath.Join(dir, waiting.HookName)))
+	program := filepath.Join(dir, waiting.HookName)
+	require.NoError(t, unix.Mkfifo(program, 0o600)) // whoever reads it waits, as for a slow disk
 	n := newNode(t, noLimit, with(func(o *Options) { o.Programs, o.GatePath = dir, filepath.Join(dir, "bin", waiting.HookName) }))
+	assert.Equal(t, "the hook is being installed", n.d.waiting.Gate.Off())
+	require.NoError(t, os.WriteFile(program, []byte("hook"), 0o600))
+	n.eventually("it is installed", func() bool { return n.d.waiting.Gate.Off() != "the hook is being installed" })
 	assert.FileExists(t, n.options.GatePath)
 }
 

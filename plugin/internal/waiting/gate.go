@@ -44,11 +44,17 @@ type Gate struct {
 	breaker *breaker
 	waiters atomic.Int64
 	expired atomic.Uint64         // waits that ended without a turn
-	missing atomic.Pointer[error] // why the last Install failed; nil if it did not
+	missing atomic.Pointer[error] // why no hook of this version is known to be installed; nil if one is, or Install installs none
 	size    int64                 // of the hook when it was installed; 0 if it was not. Only Install uses it
 }
 
-func newGate(s *shared) *Gate { return &Gate{shared: s, breaker: newBreaker(s.o.BreakerPause)} }
+func newGate(s *shared) *Gate {
+	g := &Gate{shared: s, breaker: newBreaker(s.o.BreakerPause)}
+	if s.o.Gate.Programs != "" {
+		g.missing.Store(&errInstalling)
+	}
+	return g
+}
 
 // hook returns the hook in which a container waits that has a place in the gate. It reports the wait, and makes the breaker
 // watch the hook.
@@ -96,7 +102,7 @@ func (g *Gate) unusable() string {
 	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
 	case missing != nil:
-		return "the hook cannot be installed: " + (*missing).Error() + "; the daemon tries again each minute"
+		return (*missing).Error()
 	case bars != "" && g.o.Gate.Use == GateAuto:
 		return bars
 	default:
