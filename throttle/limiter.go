@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -55,7 +56,7 @@ func (l *Limiter) Join(now time.Time, r Request) *Ticket {
 	now = l.at(now)
 	t := l.tickets.live(r.UID)
 	if t == nil {
-		if len(l.slots.inFlight) == 0 && l.queue.couldStart(1, func(t *Ticket) bool { return !t.preparation.fails }) == 0 {
+		if !slices.ContainsFunc(l.slots.inFlight, (*Ticket).paced) && l.queue.couldStart(1, func(t *Ticket) bool { return !t.preparation.fails }) == 0 {
 			l.slots.took.begin(now)
 		}
 		return l.tickets.join(l, now, r)

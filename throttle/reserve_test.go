@@ -375,6 +375,13 @@ func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
 
 	n = newNode(t, Settings{MaxConcurrent: free})
 	n.observe(time.Second)
+	require.True(t, n.join("exempt").StartExempt(n.now))
+	n.l.Adopt(n.now, Request{UID: "adopted"}, n.now)
+	n.pass(time.Minute)
+	require.Equal(t, free-2, n.reserve("pod", all), "a broken pod that never waited is of no herd, but has a slot")
+
+	n = newNode(t, Settings{MaxConcurrent: free})
+	n.observe(time.Second)
 	n.pass(time.Minute)
 	n.observe(time.Second)
 	require.Equal(t, all, n.reserve("pod", all), "what ended in this herd teaches")

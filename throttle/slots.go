@@ -107,8 +107,8 @@ func (s *slots) release(t *Ticket, reason reasons.Reason, took time.Duration) {
 		return
 	}
 	s.repay()
-	if t.admission == reasons.Adopted || t.admission == reasons.Exempt {
-		return // of these, how long it took says nothing of pods that wait
+	if !t.paced() {
+		return
 	}
 	switch reason {
 	case reasons.Ready, reasons.Settled, reasons.Inferred, reasons.Completed:

@@ -273,6 +273,9 @@ func (t *Ticket) due() time.Time {
 // waits reports whether a process waits for the ticket.
 func (t *Ticket) waits() bool { return t.waiters > 0 }
 
+// paced reports whether a start says something of pods that wait: not if it was exempt, or under way before it was known.
+func (t *Ticket) paced() bool { return t.admission != reasons.Adopted && t.admission != reasons.Exempt }
+
 // AskedFor reports whether a process waits for the ticket, or something has asked for it in the last 30 seconds.
 func (t *Ticket) AskedFor(now time.Time) bool { return t.waits() || now.Sub(t.seen) < backWithin }
 
