@@ -36,19 +36,6 @@ func TestCoresAreCountedInPlaceOfPods(t *testing.T) {
 	require.Equal(t, 5, n.l.Snapshot(n.now).Limit, "four light pods, and one of unknown cost")
 }
 
-func TestAStartThatExceedsTheCoresStartsAlone(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 2, CountCores: true})
-	n.joinKnown("light", peak(0.5))
-	n.joinKnown("great", peak(3))
-	n.joinKnown("behind", peak(0.5))
-	n.requireStarting("light")
-	n.requireWaiting("great", "behind")
-	n.end("light", reasons.Ready)
-	n.requireStarting("great")
-	n.end("great", reasons.Ready)
-	n.requireStarting("behind")
-}
-
 func TestAStartThatOnlyWaitsCountsALittle(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, CountCores: true})
 	for i := range 25 {

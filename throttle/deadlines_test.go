@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -9,24 +8,6 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
-
-func TestMaxWaitAdmitsOneAboveTheLimitAtATime(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "holder")
-	n.l.Join(n.now, Request{UID: "young", Priority: 9}).Wait(n.now)
-	n.l.Join(n.now, Request{UID: "old", Arrived: t0.Add(-time.Second)}).Wait(n.now)
-
-	require.Equal(t, t0.Add(59*time.Second), n.pass(0))
-	n.pass(58 * time.Second)
-	n.requireStarting("holder")
-	n.pass(time.Hour / 2)
-	n.requireStarting("holder", "young")
-	n.requireState("young", Starting, reasons.MaxWait)
-	require.Equal(t, t0.Add(time.Hour), n.pass(time.Second), "no other pod passes while one is above the limit")
-
-	n.end("holder", reasons.Ready) // now the start above the limit is within it
-	n.requireStarting("young", "old")
-	n.requireState("old", Starting, reasons.MaxWait)
-}
 
 func TestAnOverduePodThatIsNextStartsWithinTheLimits(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "holder", "a", "b")
@@ -94,14 +75,6 @@ func TestAShorterMaxWaitIsFollowedAtOnce(t *testing.T) {
 	n.requireState("b", Starting, reasons.MaxWait)
 }
 
-func TestMaxWaitAdmitsOnlyPresentPods(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Second, StartTimeout: time.Hour}, "holder")
-	absent := n.join("absent")
-	n.pass(time.Minute)
-	n.requireWaiting("absent")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.MaxWait}, absent.TryStart(n.now))
-}
-
 func TestAProcessThatCanWaitNoLongerIsNotAdmittedOverTheLimit(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	a, b := n.joinAndWait("a"), n.joinAndWait("b")
@@ -144,30 +117,6 @@ func TestWhateverAsksForAStartTheQueueIsServedFirst(t *testing.T) {
 	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, n.l.Lookup("a").DeadlineReached(n.now))
 }
 
-func TestDeadlinesOverTheRateAreOneAtATime(t *testing.T) {
-	t.Parallel()
-	for _, most := range []int{0, 100} {
-		t.Run(fmt.Sprintf("maxConcurrent=%d", most), func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, Settings{
-				MaxConcurrent: most, FillEvery: time.Hour, MaxWait: time.Minute, StartTimeout: 2 * time.Hour,
-			})
-			n.joinAndWait("free", "a", "b", "c", "d")
-			for range 10 {
-				n.pass(time.Minute)
-			}
-			n.requireStarting("free", "a")
-			require.False(t, n.l.Lookup("b").DeadlineReached(n.now).Admitted)
-			n.end("a", reasons.Ready)
-			n.requireStarting("free") // a took what deadlines may take in an hour
-			n.pass(50 * time.Minute)
-			n.requireStarting("free", "b") // with a token
-			n.pass(time.Minute)
-			n.requireStarting("free", "b", "c")
-		})
-	}
-}
-
 func TestDeadlinesExceedALoweredLimitOneAtATime(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour}, "a", "b", "c", "d", "e")
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
@@ -207,14 +156,6 @@ func TestATicketWhosePodDoesNotComeBackIsAbandoned(t *testing.T) {
 	n.pass(9 * time.Minute)
 	n.requireWaiting("present")
 	require.Equal(t, t0.Add(time.Hour), n.pass(0))
-}
-
-func TestWithNothingToDoAdvanceHasNoNextTime(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1, FillEvery: time.Second})
-	require.True(t, n.pass(0).IsZero())
-	n.joinAndWait("a")
-	n.end("a", reasons.Ready)
-	require.True(t, n.pass(time.Hour).IsZero())
 }
 
 // For a caller that has found the limits wrong.

@@ -84,18 +84,6 @@ func TestALoanSurvivesAChangeOfTheSettings(t *testing.T) {
 	}
 }
 
-func TestNothingIsLentWhileAnyStartMakesProgress(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 2}, "a", "b", "c")
-	n.stall("a")
-	n.pass(time.Minute)
-	n.requireStarting("a", "b")
-	n.stall("b")
-	n.pass(9 * time.Second)
-	n.l.Lookup("a").SetStalled(n.now, time.Time{})
-	n.pass(time.Minute)
-	n.requireStarting("a", "b")
-}
-
 func TestNothingIsLentIf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -135,52 +123,6 @@ func TestALoanThatHelpsNothingIsDoubled(t *testing.T) {
 		n.requireStarting(all[:want]...)
 		n.pass(-2 * time.Second)
 	}
-}
-
-func TestABorrowerHasTimeToUseItsLoan(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b", "c")
-	n.stall("a")
-	n.pass(10 * time.Second)
-	n.requireStarting("a", "b")
-	n.pass(8 * time.Second)
-	n.stall("b") // it worked for eight seconds
-	n.pass(3 * time.Second)
-	n.requireStarting("a", "b")
-	n.pass(2 * time.Second)
-	n.requireStarting("a", "b", "c")
-}
-
-func TestAnEndGivesALentSlotBackFirst(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b", "c")
-	n.stall("a")
-	n.pass(10 * time.Second)
-	n.requireStarting("a", "b")
-	n.l.Lookup("a").SetStalled(n.now, time.Time{})
-	n.end("a", reasons.Ready)
-	n.requireStarting("b")
-	require.Zero(t, n.l.Snapshot(n.now).Lent)
-	n.end("b", reasons.Ready)
-	n.requireState("c", Starting, reasons.WithinLimits)
-}
-
-func TestTheFirstLoanAfterAJamIsOneSlot(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
-	n.stall("a")
-	n.pass(10 * time.Second)
-	n.stall("b")
-	n.pass(10 * time.Second)
-	n.requireStarting("a", "b", "c", "d") // loans of 1 and 2
-	for _, uid := range []string{"b", "c", "d"} {
-		n.end(uid, reasons.Ready)
-	}
-	n.pass(10 * time.Second) // a is still stalled
-	n.requireStarting("a", "e")
-
-	n.pass(time.Minute) // e works for long: its loan was not in vain
-	n.stall("e")
-	n.pass(10 * time.Second)
-	n.requireStarting("a", "e", "f")
 }
 
 func TestALentSlotIsKeptForPodsThatComeBack(t *testing.T) {
@@ -351,37 +293,6 @@ func TestAPacerThatIsFullOfPodsWhoseAppsWaitIsLentAStart(t *testing.T) {
 	n.requireHeld("waits", reasons.PolicyPacer, "t1/: 1 of 1 pods")
 	n.pass(10 * time.Second)
 	n.requireState("waits", Starting, reasons.SlotLent)
-}
-
-// Starts that hold slots while their images are pulled make no progress for minutes. The pods that get ready beside them
-// show that the last loan helped.
-func TestALoanThatHelpedIsNotDoubled(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: time.Hour, MaxWait: time.Hour})
-	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h")
-	n.stall("a")
-	n.pass(10 * time.Second)
-	n.stall("b")
-	n.pass(10 * time.Second)
-	n.stall("c")
-	n.requireStarting("a", "b", "c", "d") // loans of 1 and 2
-	for _, next := range []string{"e", "f", "g"} {
-		n.pass(8 * time.Second) // d works
-		n.end(n.working(), reasons.Ready)
-		n.pass(10*time.Second - 1)
-		n.requireStarting("a", "b", "c")
-		n.pass(1)
-		n.requireStarting("a", "b", "c", next)
-	}
-}
-
-// working returns the pod that makes progress.
-func (n *node) working() string {
-	for _, s := range n.l.Snapshot(n.now).Starting {
-		if s.StalledSince.IsZero() {
-			return s.UID
-		}
-	}
-	return ""
 }
 
 // A pod that has no process yet, as in the waiting room, learns that it may have such a slot, and comes for it. One of the

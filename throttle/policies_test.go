@@ -397,24 +397,6 @@ func TestPoliciesAndGroupsChangeWhilePodsWait(t *testing.T) {
 	n.requireStarting("a", "b", "c")
 }
 
-func TestNothingIsLeftOfGroupsWithoutPods(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 10})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"images": {Starting: pods(1), Running: pods(2)}})
-	const groups = 500
-	key := func(i int) GroupKey { return GroupKey{"images", fmt.Sprint(i)} }
-	for i := range groups {
-		n.grouped(fmt.Sprint(i), in(key(i), Amounts{"cpu": 100}))
-	}
-	require.Len(t, n.l.Groups(n.now), groups)
-	for i := range groups {
-		n.requireState(fmt.Sprint(i), Starting, reasons.WithinLimits)
-		n.end(fmt.Sprint(i), reasons.Ready)
-		n.l.Finished(n.now, fmt.Sprint(i))
-	}
-	require.Empty(t, n.l.Groups(n.now))
-	require.Len(t, n.l.groups.pods, endedKept, "only pods with remembered tickets stay")
-}
-
 // A pod that starts again, and was never ready, counts among the starting pods. It does not wait for itself.
 func TestAPacerDoesNotHoldAPodThatStartsAgain(t *testing.T) {
 	n := testNode(t, Settings{})

@@ -11,27 +11,26 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestQueueIsOrderedByPriorityThenArrival(t *testing.T) {
+// The order is by priority, repeats and arrival. A pod cannot arrive in the future, and more than five repeats count as five.
+func TestTheOrderOfTheQueue(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
 	for _, r := range []Request{
-		{UID: "second"},
-		{UID: "third"},
+		{UID: "often", Repeats: 5},
+		{UID: "more-often", Repeats: 80},
+		{UID: "once", Repeats: 1, Arrived: t0.Add(-2 * time.Minute)},
+		{UID: "twice", Repeats: 2},
+		{UID: "first"},
+		{UID: "first-by-mistake", Repeats: -1},
 		{UID: "came-before", Arrived: t0.Add(-time.Minute)},
 		{UID: "from-the-future", Arrived: t0.Add(time.Hour)},
-		{UID: "urgent", Priority: 10},
+		{UID: "urgent", Priority: 10, Repeats: 9},
 		{UID: "unimportant", Priority: -1, Arrived: t0.Add(-5 * time.Minute)},
 	} {
 		n.l.Join(n.now, r).Wait(n.now)
 	}
-	want := []string{"urgent", "came-before", "second", "third", "from-the-future", "unimportant"}
-	n.requireWaiting(want...)
-
-	last := "holder"
-	for _, uid := range want {
-		n.end(last, reasons.Ready)
-		n.requireStarting(uid)
-		last = uid
-	}
+	n.requireWaiting("urgent", "came-before", "first", "first-by-mistake", "from-the-future", "once", "twice", "often", "more-often", "unimportant")
+	v, _ := n.l.View(n.now, "more-often")
+	require.Equal(t, 80, v.Repeats)
 }
 
 // Flows with equal numbers of starts in flight go by arrival in each round, for any number of flows.
@@ -68,21 +67,6 @@ func TestArrivalOfAnEarlierDaemonIsOnTheClockOfThisOne(t *testing.T) {
 	}
 }
 
-func TestAnAbsentPodBlocksNoOtherPod(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
-	absent := n.join("absent")
-	require.False(t, absent.TryStart(n.now).Admitted, "no slot is free")
-	n.joinAndWait("present")
-
-	n.end("holder", reasons.Ready)
-	n.requireStarting("present")
-	n.requireWaiting("absent")
-
-	n.end("present", reasons.Ready)
-	n.requireStarting()
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, absent.TryStart(n.now), "it comes back and finds a free slot")
-}
-
 func TestAPodHasOneTicketAtATime(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1})
 	first := n.join("a")
@@ -115,41 +99,6 @@ func TestSetPriorityMovesAWaitingTicket(t *testing.T) {
 	require.Equal(t, Waiting, state, "a priority does not make it present")
 	v, _ := n.l.View(n.now, "b")
 	require.Equal(t, int32(5), v.Priority)
-}
-
-func TestWaitsOfOneTicketNest(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
-	a := n.joinAndWait("a")
-	a.Wait(n.now)
-	a.StopWaiting(n.now)
-	v, _ := n.l.View(n.now, "a")
-	require.True(t, v.Present, "one of its two waiters left")
-	a.StopWaiting(n.now)
-	v, _ = n.l.View(n.now, "a")
-	require.False(t, v.Present, "both waiters left")
-	a.StopWaiting(n.now)
-	n.end("holder", reasons.Ready)
-	n.requireWaiting("a")
-	a.Wait(n.now)
-	n.requireState("a", Starting, reasons.WithinLimits)
-}
-
-func TestFirstStartsGoBeforeRepeatedOnesOfTheSamePriority(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1}, "holder")
-	for _, r := range []Request{
-		{UID: "often", Repeats: 5},
-		{UID: "more-often", Repeats: 80}, // counts as five
-		{UID: "twice", Repeats: 2},
-		{UID: "once", Repeats: 1},
-		{UID: "first"},
-		{UID: "first-by-mistake", Repeats: -1},
-		{UID: "urgent", Priority: 1, Repeats: 9},
-	} {
-		n.l.Join(n.now, r).Wait(n.now)
-	}
-	n.requireWaiting("urgent", "first", "first-by-mistake", "once", "twice", "often", "more-often")
-	v, _ := n.l.View(n.now, "more-often")
-	require.Equal(t, 80, v.Repeats)
 }
 
 func TestAnEarlierArrivalMovesAWaitingTicket(t *testing.T) {

@@ -155,12 +155,6 @@ func TestARestartGetsAPlaceIfItsTurnIsExpectedInTime(t *testing.T) {
 	require.False(t, n.join("late").Reserve(n.now, waitable, RetriedSoon).Admitted, "for it, 2 slots * 100 s / (12 * 5 s)")
 }
 
-func TestRoomCountsTheFreeSlots(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 4})
-	n.observe(4 * time.Minute)
-	require.Equal(t, 4, n.reserve("pod", 30), "starts are slow, but four slots are free")
-}
-
 // A start that takes more than twice as long as those that ended may take a hundred times as long as until now, and the
 // next ones may be like it.
 func TestAStartThatHasNotEndedTakesTheRoom(t *testing.T) {
@@ -470,14 +464,6 @@ func TestMoreContainersThatRanBeforeWaitInTheGateAlsoInAGroup(t *testing.T) {
 		}
 		require.Equal(t, map[Refusal]int{RetriedSoon: 16, RetriedLate: 60}, up, name)
 	}
-}
-
-func TestAReservationOfAGroupIsSureByTheStartTimeout(t *testing.T) {
-	n := testNode(t, Settings{StartTimeout: threeInTime})
-	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
-	n.grouped("holder", in(t1, nil))
-	_, up := n.reserveGrouped("pod", 12, in(t1, nil))
-	require.Equal(t, 3, up)
 }
 
 // Of a group without claims one pod gets a reservation, so that it is present when a claim comes: nobody knows when. Of a

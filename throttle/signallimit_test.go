@@ -95,16 +95,6 @@ func TestStartsOweUntilTheSignalIsMeasuredAfterThem(t *testing.T) {
 	require.InDelta(t, 20, n.join("e").TryStart(n.now).Held.Owed, 1e-9, "only the last start owes")
 }
 
-func TestAnIncrementThatExceedsTheBoundAdmitsOneAtATime(t *testing.T) {
-	n := testNode(t, Settings{Signals: SignalLimits{SignalCPU: {Max: 2, Increment: 50}}})
-	n.measure(SignalCPU, 1)
-	n.joinAndWait("a", "b")
-	n.requireStarting("a")
-	n.pass(2 * time.Second)
-	n.measure(SignalCPU, 1)
-	n.requireStarting("a", "b")
-}
-
 func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -214,20 +204,6 @@ func TestAPodThatIsNotRetriedDoesNotCountAsWaiting(t *testing.T) {
 	n.join("absent")
 	n.pass(backWithin)
 	require.Equal(t, "idle", n.busyWith())
-}
-
-func TestSignalsHaveTheNamesOfTheSettings(t *testing.T) {
-	t.Parallel()
-	var names []string
-	for s := range numSignals {
-		names = append(names, s.String())
-	}
-	require.Equal(t, []string{
-		"cpu", "iowait", "load", "pressure.cpu.some", "pressure.memory.some", "pressure.memory.full",
-		"pressure.io.some", "pressure.io.full",
-	}, names)
-	require.Equal(t, "unknown", numSignals.String())
-	require.Equal(t, "unknown", Signal(-1).String())
 }
 
 // A waiting pod does not start into the load of pods that never wait.

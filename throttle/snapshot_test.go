@@ -134,12 +134,6 @@ func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
 	require.True(t, n.l.Changed())
 }
 
-func TestASnapshotIsACopy(t *testing.T) {
-	n := testNode(t, Settings{MaxConcurrent: 1}, "a", "b")
-	n.l.Snapshot(n.now).Waiting[0].UID = "changed"
-	n.requireWaiting("b")
-}
-
 func TestPaceIsAGuessUntilAStartEnded(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 3})
 	s := n.l.Snapshot(n.now)
@@ -229,19 +223,6 @@ func TestNoTurnIsExpectedEarlierThanTheStartsUnderWayAllow(t *testing.T) {
 				require.True(t, age < unknownStart || v.WaitLeft >= age, "%s: %s is expected after %s, and starts have run for %s", name, v.UID, v.WaitLeft, age)
 			}
 		}
-	}
-}
-
-func TestAFailedStartSaysNothingAboutThePace(t *testing.T) {
-	t.Parallel()
-	for reason, tells := range map[reasons.Reason]bool{
-		reasons.Ready: true, reasons.Settled: true, reasons.Inferred: true, reasons.Completed: true,
-		reasons.Stuck: false, reasons.Failed: false, reasons.CrashLoop: false, reasons.Deleted: false, reasons.SandboxGone: false,
-	} {
-		n := newNode(t, Settings{MaxConcurrent: 1}, "a")
-		n.pass(time.Second)
-		n.end("a", reason)
-		require.Equal(t, tells, n.l.Snapshot(n.now).IntervalObserved, reason)
 	}
 }
 

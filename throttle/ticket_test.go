@@ -39,17 +39,22 @@ func TestDecidedIsClosedExactlyOnce(t *testing.T) {
 	}
 }
 
+// A start that failed says nothing about the pace.
 func TestAReasonSaysWhereAnEndLeads(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[reasons.Reason]State{
-		reasons.Ready: Started, reasons.Settled: Started, reasons.Inferred: Started, reasons.Completed: Started, reasons.Failed: Started,
-		reasons.CrashLoop: Started, reasons.Stuck: Started, reasons.SandboxGone: Gone, reasons.Deleted: Gone,
-		reasons.Abandoned: Gone,
+	for reason, want := range map[reasons.Reason]struct {
+		state State
+		tells bool
+	}{
+		reasons.Ready: {Started, true}, reasons.Settled: {Started, true}, reasons.Inferred: {Started, true}, reasons.Completed: {Started, true},
+		reasons.Failed: {Started, false}, reasons.CrashLoop: {Started, false}, reasons.Stuck: {Started, false},
+		reasons.SandboxGone: {Gone, false}, reasons.Deleted: {Gone, false}, reasons.Abandoned: {Gone, false},
 	} {
 		n := newNode(t, Settings{MaxConcurrent: 1}, "a", "b")
 		n.pass(3 * time.Second)
 		n.end("a", reason)
-		n.requireState("a", want, reason)
+		n.requireState("a", want.state, reason)
+		require.Equal(t, want.tells, n.l.Snapshot(n.now).IntervalObserved, reason)
 		n.requireStarting("b")
 		n.join("c")
 		n.end("c", reason)
