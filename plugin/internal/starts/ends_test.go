@@ -98,20 +98,3 @@ func TestAPodThatEndsGivesUpItsSlotOrItsPlace(t *testing.T) {
 		})
 	}
 }
-
-func TestAStartThatTakesTooLongIsStuckAndFreesItsSlot(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		stuck := n.occupies("stuck")
-		p := n.pod("next").runs()
-		p.waits("app")
-		limits := oneSlot
-		limits.StartTimeout = time.Minute
-		n.configured(t, "spec: {startTimeout: 1m}", limits)
-		n.passes(time.Until(stuck.view().Admitted.Add(time.Minute)) - 1)
-		p.is(throttle.Waiting, reasons.Concurrency)
-		n.passes(1)
-		stuck.is(throttle.Started, reasons.Stuck)
-		p.is(throttle.Starting, reasons.WithinLimits)
-	})
-}

@@ -43,21 +43,6 @@ func TestAnExemptPodStartsWithoutASlotWhereNoneIsFree(t *testing.T) {
 	})
 }
 
-func TestAnExemptPodTakesASlotThatIsFree(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.configured(t, daemonSetsExempt, oneSlot)
-		p := n.pod("daemon", isDaemon).runs()
-		p.starts("app")
-		p.is(throttle.Starting, reasons.Exempt)
-		assert.True(t, p.view().Slot)
-		next := n.pod("next").runs()
-		next.waits("app")
-		p.getsReady()
-		next.is(throttle.Starting, reasons.WithinLimits)
-	})
-}
-
 func TestANewConfigurationExemptsPodsThatWait(t *testing.T) {
 	t.Parallel()
 	onNode(t, func(t *testing.T, n *node) {

@@ -116,20 +116,6 @@ func TestAStartThatContinuedAtOnceCountsWhenItsTurnHasCome(t *testing.T) {
 	})
 }
 
-func TestTheModeOffSuspendsPolicies(t *testing.T) {
-	t.Parallel()
-	onUnlimitedNode(t, func(t *testing.T, n *node) {
-		n.enforce(t, noneRuns)
-		p := n.pod("p", factsOf(nil, nil))
-		require.False(t, p.run().Admitted)
-		n.configured(t, offMode, throttle.Settings{})
-		p.runs().starts("app")
-		p.is(throttle.Starting, reasons.WithinLimits)
-		n.configured(t, "spec: {}", throttle.Settings{})
-		assert.False(t, n.pod("next", factsOf(nil, nil)).run().Admitted)
-	})
-}
-
 // Without a report of the pod watch, the labels of a pod and its CPU request come from the runtime.
 func TestTheRuntimeKnowsLabelsAndCPU(t *testing.T) {
 	t.Parallel()

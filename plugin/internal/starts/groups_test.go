@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,39 +85,6 @@ func TestAPodHeldByARunningBoundIsRefused(t *testing.T) {
 	})
 }
 
-// The next daemon did not admit the pods that run.
-func TestPodsThatRunAreCountedByTheNextDaemon(t *testing.T) {
-	t.Parallel()
-	onUnlimitedNode(t, func(t *testing.T, n *node) {
-		p := n.pod("pod1", cpu(200))
-		p.sandbox.Id, p.sandbox.Pid = "s", 7
-		ctr := p.isMade("app")
-		ctr.State, ctr.StartedAt = api.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
-		n.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{ctr})
-		p.is(throttle.Starting, reasons.Adopted)
-		n.enforce(t, t1)
-		assert.EqualValues(t, 200, n.usage().Running.Requests["cpu"])
-		n.pod("pod2", cpu(10)).isHeld(reasons.PolicyRunning)
-	})
-}
-
-func TestAPodThatHasEndedDoesNotCount(t *testing.T) {
-	t.Parallel()
-	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
-		onUnlimitedNode(t, func(t *testing.T, n *node) {
-			n.enforce(t, t1)
-			p := n.pod("pod1", cpu(200)).runs()
-			p.starts("app")
-			require.EqualValues(t, 1, n.usage().Running.Pods)
-			p.reports(inPhase(phase))
-			assert.Zero(t, n.usage().Running.Pods)
-			p.latest["app"].State = api.ContainerState_CONTAINER_RUNNING
-			n.Synchronize([]*api.PodSandbox{p.sandbox}, []*api.Container{p.latest["app"]})
-			assert.Zero(t, n.usage().Running.Pods, "the runtime still lists it")
-		})
-	}
-}
-
 // Nothing is left of a pod once it has ended and its sandbox is gone, whichever the daemon learns first. The pod watch does
 // not report the deletion of every such pod.
 func TestAPodThatHasEndedIsForgotten(t *testing.T) {
@@ -167,24 +133,6 @@ func TestAPodThatEndsWhileItsLastContainerIsRemovedIsForgotten(t *testing.T) {
 		}
 		n.ContainerRemoved(p.sandbox, p.latest["app"])
 		assert.Empty(t, n.ledger.pods)
-	})
-}
-
-func TestADeletedPolicyHoldsNoPod(t *testing.T) {
-	t.Parallel()
-	onUnlimitedNode(t, func(t *testing.T, n *node) {
-		p := n.pod("p", factsOf(nil, nil)).runs()
-		n.enforce(t, noneStarts)
-		p.waits("app")
-		p.is(throttle.Waiting, reasons.PolicyStarting)
-		n.SetPolicies(time.Now(), nil)
-		p.is(throttle.Starting, reasons.WithinLimits)
-
-		n.enforce(t, noneRuns)
-		refused := n.pod("refused", factsOf(nil, nil))
-		require.False(t, refused.run().Admitted)
-		n.SetPolicies(time.Now(), nil)
-		refused.runs().starts("app")
 	})
 }
 

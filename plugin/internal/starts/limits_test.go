@@ -11,23 +11,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-func TestALimitThatIsRaisedLetsWaitersGo(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.occupies("holder")
-		first, second, third := n.pod("first").runs(), n.pod("second").runs(), n.pod("third").runs()
-		for _, p := range []*testPod{first, second, third} {
-			p.waits("app")
-		}
-		n.configured(t, "spec: {}", throttle.Settings{MaxConcurrent: 2})
-		first.is(throttle.Starting, reasons.WithinLimits)
-		second.is(throttle.Waiting, reasons.Concurrency)
-		n.configured(t, "spec: {}", throttle.Settings{})
-		second.is(throttle.Starting, reasons.WithinLimits)
-		third.is(throttle.Starting, reasons.WithinLimits)
-	})
-}
-
 // No event reports that the rate allows the next start. The loop wakes up by itself.
 func TestTheLoopAdmitsEachStartWhenTheRateAllowsIt(t *testing.T) {
 	t.Parallel()

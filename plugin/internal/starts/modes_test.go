@@ -80,27 +80,6 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 	})
 }
 
-func TestOffAdmitsAllPodsAtOnce(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.occupies("holder")
-		n.passes(0)
-		for _, name := range []string{"a", "b"} {
-			n.pod(name).runs().waits("app")
-		}
-		n.configured(t, offMode, throttle.Settings{})
-		n.pod("c").runs().starts("app")
-		waiting, starting := n.names()
-		assert.Empty(t, waiting)
-		assert.Len(t, starting, 4)
-		n.passes(0)
-		assert.Equal(t, map[string]float64{"Disabled": 3}, n.counted("pod_pacemaker_unpaced_total"))
-
-		n.configured(t, "spec: {}", oneSlot)
-		n.pod("waits-again").runs().waits("app")
-	})
-}
-
 // Right after a restart of the daemon, no pod is admitted in its turn until the hooks are back.
 func TestOffHoldsNoPodWhileAdmissionsAreFrozen(t *testing.T) {
 	t.Parallel()

@@ -80,35 +80,6 @@ func TestARestartBesideARunningContainerIsOverWhenItIsReady(t *testing.T) {
 	})
 }
 
-// A pod that crashes repeatedly is queued behind pods that start for the first time, and behind pods that crashed less
-// often.
-func TestARepeatedCrashGoesBehindFirstStarts(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		storm, once := n.pod("storm").runs(), n.pod("once").runs()
-		for _, p := range []*testPod{storm, storm, once} {
-			p.starts("app")
-			p.exits("app")
-			p.is(throttle.Started, reasons.Exited)
-		}
-		holder := n.occupies("holder")
-		storm.waits("app")
-		once.waits("app")
-		good := n.pod("good").runs()
-		good.waits("app")
-		waiting, _ := n.names()
-		assert.Equal(t, []string{"good", "once", "storm"}, waiting)
-		assert.Equal(t, 2, storm.view().Repeats)
-
-		holder.getsReady()
-		for _, p := range []*testPod{good, once, storm} {
-			p.is(throttle.Starting, reasons.WithinLimits)
-			p.begins("app")
-			p.getsReady()
-		}
-	})
-}
-
 func TestANewSandboxIsAFirstStart(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{true, false} {

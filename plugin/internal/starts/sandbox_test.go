@@ -61,19 +61,6 @@ func TestAnOldReportThatAnImageCannotBePulledEndsNothing(t *testing.T) {
 	})
 }
 
-func TestTheEndOfASandboxEndsTheStartInIt(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(_ *testing.T, n *node) {
-		p := n.occupies("restarted")
-		n.SandboxStopped(p.sandbox)
-		p.is(throttle.Gone, reasons.SandboxGone)
-		p.runs()
-		p.is(throttle.Waiting, "", "a new sandbox is a first start")
-		p.starts("app")
-		p.is(throttle.Starting, reasons.WithinLimits)
-	})
-}
-
 func TestTheEndOfAnOlderSandboxEndsNothing(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]func(*Options){"with a pod watch": func(*Options) {}, "standalone": standalone} {

@@ -65,24 +65,6 @@ func TestAShadowWithoutAProcessWaitsForNothingAfterwards(t *testing.T) {
 	})
 }
 
-// A start that did not wait leaves nothing behind when its pod is deleted.
-func TestAShadowEndsWithItsPod(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.configured(t, shadowMode, oneSlot)
-		holder, p := n.occupies("holder"), n.pod("p").runs()
-		p.starts("app")
-		for _, p := range []*testPod{p, holder} {
-			p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
-			p.is(throttle.Gone, reasons.Deleted)
-			n.ContainerRemoved(p.sandbox, p.latest["app"])
-			n.SandboxRemoved(p.sandbox)
-		}
-		n.passes(0)
-		n.nothingIsLeft()
-	})
-}
-
 // A handler has just seen the mode Shadow.
 func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 	t.Parallel()
@@ -286,38 +268,25 @@ func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
 	})
 }
 
-// It was over, though its ticket waited.
+// It was over, though its ticket waited, or holds a slot for as long as the start took.
 func TestAShadowThatWasReadyOnceIsOverInEnforce(t *testing.T) {
 	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.configured(t, shadowMode, oneSlot)
-		n.occupies("holder")
-		p := n.pod("p").runs()
-		p.starts("app")
-		p.getsReady()
-		n.passes(time.Minute)
-		p.told(func(pod *podwatch.Pod) { pod.ContainersReady = false })
-		p.is(throttle.Waiting, reasons.Concurrency)
-		n.configured(t, "spec: {}", oneSlot)
-		p.is(throttle.Started, reasons.Ready)
-	})
-}
-
-// It was admitted, and would have held its slot for as long as its start took.
-func TestAShadowThatHoldsASlotAndWasReadyOnceIsOverInEnforce(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(t *testing.T, n *node) {
-		n.configured(t, shadowMode, oneSlot)
-		holder, p := n.occupies("holder"), n.pod("p").runs()
-		p.starts("app")
-		n.passes(time.Minute)
-		p.getsReady()
-		holder.getsReady()
-		p.told(func(pod *podwatch.Pod) { pod.ContainersReady = false })
-		p.is(throttle.Starting, reasons.WithinLimits)
-		n.configured(t, "spec: {}", oneSlot)
-		p.is(throttle.Started, reasons.Ready)
-	})
+	for is, hadItsTurn := range map[throttle.State]bool{throttle.Waiting: false, throttle.Starting: true} {
+		onNode(t, func(t *testing.T, n *node) {
+			n.configured(t, shadowMode, oneSlot)
+			holder, p := n.occupies("holder"), n.pod("p").runs()
+			p.starts("app")
+			n.passes(time.Minute)
+			p.getsReady()
+			if hadItsTurn {
+				holder.getsReady()
+			}
+			p.told(func(pod *podwatch.Pod) { pod.ContainersReady = false })
+			p.is(is, "")
+			n.configured(t, "spec: {}", oneSlot)
+			p.is(throttle.Started, reasons.Ready)
+		})
+	}
 }
 
 // followed returns the starts under way that continued at once in the mode Shadow.

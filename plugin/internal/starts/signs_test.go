@@ -111,20 +111,6 @@ func TestAPodWhoseCPUUseCannotBeReadEndsByTime(t *testing.T) {
 	}, standalone)
 }
 
-// Between two containers of a pod, nothing of it may run for a moment.
-func TestAPodOfWhichNothingRunsAnyMoreFreesItsSlot(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(_ *testing.T, n *node) {
-		p := n.stranger("job").runs()
-		p.starts("app")
-		p.exits("app")
-		n.passes(n.o.Timing.Quiet.Window)
-		p.is(throttle.Starting, reasons.WithinLimits)
-		n.passes(1)
-		p.is(throttle.Started, reasons.Completed)
-	}, standalone)
-}
-
 func TestAnEarlierExitDoesNotEndARestart(t *testing.T) {
 	t.Parallel()
 	onNode(t, func(_ *testing.T, n *node) {

@@ -90,16 +90,6 @@ func TestASandboxThatWasReplacedWhileTheRuntimeWasAwayIsAFirstStart(t *testing.T
 	})
 }
 
-func TestASandboxThatIsReplacedWhileTheRuntimeIsAwayEndsTheStart(t *testing.T) {
-	t.Parallel()
-	onNode(t, func(_ *testing.T, n *node) {
-		p := n.occupies("p")
-		p.sandbox = &api.PodSandbox{Id: "another", Uid: p.uid, Namespace: "default", Name: p.uid, Pid: 9}
-		n.lists([]*testPod{p})
-		p.is(throttle.Gone, reasons.SandboxGone)
-	})
-}
-
 func TestAPodThatStartedLongAgoWhileTheRuntimeWasAwayWaitsNoMore(t *testing.T) {
 	t.Parallel()
 	onNode(t, func(t *testing.T, n *node) {
