@@ -24,8 +24,7 @@ type Set struct {
 	// since, and one will at next, or a fault has lasted long enough to be reported. Each is zero if there is nothing of
 	// the kind.
 	since, next time.Time
-	extracting  bool              // the pod watch extracts facts
-	needs       startpolicy.Needs // what it extracts
+	needs       startpolicy.Needs // what the pod watch extracts
 
 	namespaces      map[string]map[string]string // the labels of those that are known
 	namespacesFault string                       // why they are not known; empty if they are
@@ -59,8 +58,8 @@ func (s *Set) WithPolicies(now time.Time, compiled []State) (*Set, *Changes) {
 		needs.Add(one.Policy)
 		c.NeedsNamespaces = c.NeedsNamespaces || one.Policy.NeedsNamespaces
 	}
-	if extracting := len(compiled) > 0; extracting != s.extracting || !s.needs.Covers(needs) {
-		next.extracting, next.needs, c.NewFacts = extracting, needs, true
+	if extracting := len(compiled) > 0; extracting != (len(s.states) > 0) || !s.needs.Covers(needs) {
+		next.needs, c.NewFacts = needs, true
 		if extracting {
 			c.Extract = func(pod *corev1.Pod) startpolicy.Facts { return startpolicy.FactsOf(pod, needs) }
 		}
@@ -184,8 +183,8 @@ func (s *Set) report(now time.Time, one *State, before State) {
 
 // Pod is what policies need to know of a pod.
 type Pod struct {
-	// UID is the pod's UID in the limiter, Namespace the name of its namespace.
-	UID, Namespace string
+	// Namespace is the name of its namespace.
+	Namespace string
 	// Facts are what policies ask of the pod. With the zero value it matches as a pod without labels that
 	// requests nothing.
 	Facts startpolicy.Facts

@@ -45,8 +45,8 @@ func policy(t *testing.T, name, spec string) *v1alpha1.StartPolicy {
 
 const throttler = `{selector: {terms: [{podSelector: {matchLabels: {throttle: t1}}}]}, limits: {running: {requests: {cpu: 200m}}}}`
 
-func pod(uid string, labels map[string]string, milliCPU int64) Pod {
-	return Pod{UID: uid, Namespace: "shop", Facts: startpolicy.Facts{Labels: labels, Requests: map[string]int64{"cpu": milliCPU}}}
+func pod(labels map[string]string, milliCPU int64) Pod {
+	return Pod{Namespace: "shop", Facts: startpolicy.Facts{Labels: labels, Requests: map[string]int64{"cpu": milliCPU}}}
 }
 
 func keys(groups []throttle.Membership) (all []throttle.GroupKey) {
@@ -60,13 +60,13 @@ func TestPodsAreInTheGroupsOfThePoliciesInForce(t *testing.T) {
 	t.Parallel()
 	k := newHolder()
 	t1 := map[string]string{"throttle": "t1"}
-	a := pod("a", t1, 200)
+	a := pod(t1, 200)
 	require.Empty(t, k.Groups(a))
 
 	k.set(policy(t, "t1", throttler))
 	require.Equal(t, throttle.Amounts{"cpu": 200}, k.Limits()["t1"].Running.Requests)
 	require.Equal(t, []throttle.Membership{{Key: throttle.GroupKey{Policy: "t1"}, Requests: throttle.Amounts{"cpu": 200}}}, k.Groups(a))
-	require.Empty(t, k.Groups(pod("c", nil, 300)))
+	require.Empty(t, k.Groups(pod(nil, 300)))
 
 	before := k.Set
 	k.set(policy(t, "t2", throttler), policy(t, "t1", throttler))
@@ -215,7 +215,7 @@ func TestAPolicyThatCannotBeEvaluatedHoldsNoPod(t *testing.T) {
 	changes := k.set(policy(t, "teams", byNamespace), broken, policy(t, "t1", throttler))
 	require.Len(t, k.Limits(), 1)
 	require.Contains(t, k.Limits(), "t1")
-	require.Empty(t, k.Groups(pod("a", nil, 1)))
+	require.Empty(t, k.Groups(pod(nil, 1)))
 	states := k.State()
 	assert.Equal(t, namespacesUnknown, states[0].Fault)
 	assert.Equal(t, unclaimed, states[1].Fault)
@@ -246,7 +246,7 @@ func TestWithoutClaimsTheScopeClusterHoldsNoPod(t *testing.T) {
 			limits["registry"] = throttle.GroupLimits{Claims: &throttle.Claims{Owner: "its-uid", Slots: 1, OpenAfter: 30 * time.Second}}
 		}
 		require.Equal(t, limits, k.Limits())
-		require.Equal(t, server, len(k.Groups(pod("a", nil, 1))) == 1)
+		require.Equal(t, server, len(k.Groups(pod(nil, 1))) == 1)
 		require.Equal(t, server, k.State()[0].Fault == "")
 	}
 }

@@ -112,7 +112,7 @@ func TestEachFaultOfTheNamespaceWatchIsLogged(t *testing.T) {
 		api := newAwayAPI()
 		k, watching, hook, stop := api.watched(t)
 		defer stop()
-		require.Equal(t, 1, k.groups(pod("a", nil, 1)))
+		require.Equal(t, 1, k.groups(pod(nil, 1)))
 		hook.Reset()
 		for range 2 { // the API server goes away twice
 			api.away.Store(true)
@@ -171,7 +171,7 @@ func TestLabelsThatAreUnreadForLongAreReported(t *testing.T) {
 
 func TestANamespaceIsFollowed(t *testing.T) {
 	t.Parallel()
-	k, a := newHolder(), pod("a", nil, 1)
+	k, a := newHolder(), pod(nil, 1)
 	k.set(policy(t, "teams", byNamespace))
 	require.Equal(t, namespacesUnread, k.State()[0].Fault)
 	changes := k.put(k.WithNamespaces(noon, nil))
@@ -203,7 +203,7 @@ func TestNamespacesAreReportedWhenAllAreKnown(t *testing.T) {
 		reported := func(sets, groups int) {
 			t.Helper()
 			synctest.Wait()
-			require.Equal(t, groups, u.groups(pod("a", nil, 1)))
+			require.Equal(t, groups, u.groups(pod(nil, 1)))
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			require.Equal(t, sets, u.sets)

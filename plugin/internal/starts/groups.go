@@ -28,7 +28,7 @@ func subjectOf(sandbox *api.PodSandbox, pod podwatch.Pod) subject {
 // match finds the groups of the pod: by the facts of the pod watch or, until it has them, by the labels and the CPU
 // request that the runtime reports.
 func (s subject) match(set *policies.Set) matched {
-	m := matched{Pod: policies.Pod{UID: s.UID, Namespace: s.Namespace}, unknown: s.facts == nil && s.sandbox == nil}
+	m := matched{Pod: policies.Pod{Namespace: s.Namespace}, known: s.facts != nil || s.sandbox != nil}
 	if s.facts != nil {
 		m.Facts = *s.facts
 	} else if s.sandbox != nil {
@@ -56,25 +56,8 @@ func milliCPU(sandbox *api.PodSandbox) int64 {
 // matched yet.
 type matched struct {
 	policies.Pod
-	groups  []throttle.Membership
-	unknown bool // neither the runtime nor the pod watch has said what policies ask
-}
-
-func (m matched) toLimiter() throttle.PodGroups {
-	return throttle.PodGroups{UID: m.UID, Groups: m.groups}
-}
-
-// regroup replaces the groups of pods, and the limits of the policies, in one step. Otherwise, a pod that waits could be
-// admitted to a group that some pods have left already while others have yet to join it. Pods may be unknown by now.
-func (l *ledger) regroup(now time.Time, limits map[string]throttle.GroupLimits, all []matched) {
-	changed := make([]throttle.PodGroups, 0, len(all))
-	for _, m := range all {
-		if p := l.pods[m.UID]; p != nil {
-			p.matched = m
-			changed = append(changed, m.toLimiter())
-		}
-	}
-	l.limiter.SetPolicies(now, limits, changed...)
+	groups []throttle.Membership
+	known  bool // the runtime or the pod watch has said what policies ask
 }
 
 // SetPolicies replaces the StartPolicies in force. They must not be changed afterwards. Calls must not overlap.
@@ -118,18 +101,20 @@ func (s *Starts) changePolicies(now time.Time, f func(*policies.Set) (*policies.
 	}
 }
 
-// putInForce replaces the policies in force, and the groups of all pods by what matches them, in one step. It finds the
-// groups before it takes the lock, and does nothing and returns false if the policies or what is known of pods have
-// changed in between.
+// putInForce replaces the policies in force, and the groups of all pods by what matches them, in one step. Otherwise, a pod
+// that waits could be admitted to a group that some pods have left already while others have yet to join it. putInForce
+// finds the groups before it takes the lock, and does nothing and returns false if the policies or what is known of pods
+// have changed in between.
 func (s *Starts) putInForce(now time.Time, before, next *policies.Set) bool {
 	s.lock()
-	version, found := s.ledger.version, make([]matched, 0, len(s.ledger.pods))
-	for _, pod := range s.ledger.pods {
-		found = append(found, matched{Pod: pod.matched.Pod})
+	version, found := s.ledger.version, make(map[string]matched, len(s.ledger.pods))
+	for uid, p := range s.ledger.pods {
+		found[uid] = p.matched
 	}
 	s.unlock()
-	for i := range found {
-		found[i].groups = next.Groups(found[i].Pod)
+	for uid, m := range found {
+		m.groups = next.Groups(m.Pod)
+		found[uid] = m
 	}
 	limits := next.Limits()
 	s.lock()
@@ -138,6 +123,11 @@ func (s *Starts) putInForce(now time.Time, before, next *policies.Set) bool {
 		return false
 	}
 	s.inForce.Store(next)
-	s.ledger.regroup(now, limits, found)
+	groups := make([]throttle.PodGroups, 0, len(found))
+	for uid, p := range s.ledger.pods { // some may have gone meanwhile, but none has come
+		p.matched = found[uid]
+		groups = append(groups, throttle.PodGroups{UID: uid, Groups: p.matched.groups})
+	}
+	s.ledger.limiter.SetPolicies(now, limits, groups...)
 	return true
 }

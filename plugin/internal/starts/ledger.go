@@ -147,9 +147,9 @@ func (s *Starts) lockPod(now time.Time, one subject) *Pod { return s.lockPods(no
 
 // put replaces the groups of a pod. A pod without news keeps its groups.
 func (l *ledger) put(now time.Time, p *Pod, m matched) {
-	if p.matched.UID != "" && m.unknown {
+	if p.matched.known && !m.known {
 		return
 	}
 	p.matched, l.version = m, l.version+1
-	l.limiter.SetGroups(now, m.toLimiter())
+	l.limiter.SetGroups(now, throttle.PodGroups{UID: p.UID, Groups: m.groups})
 }

@@ -220,9 +220,4 @@ func TestPodsAreInTheirGroupsWhateverChangesMeanwhile(t *testing.T) {
 			s.podDeleted(time.Now(), fmt.Sprint(round, "-", i))
 		}
 	}
-	s.locked(func(l *ledger) { // a pod may be gone when its groups are found
-		gone := matched{Pod: policies.Pod{UID: "gone"}, groups: []throttle.Membership{{}}}
-		l.regroup(time.Now(), map[string]throttle.GroupLimits{}, []matched{gone})
-		require.Empty(t, l.pods)
-	})
 }
