@@ -218,7 +218,7 @@ func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	p.update(sandbox)
 	p.begins(now, ctr)
 	if pod.IsKnown() {
-		l.recount(now, p, pod, false)
+		l.recount(now, p, pod)
 	}
 	if pod.KindOf(ctr.GetName()) != podwatch.Ephemeral && p.isUnasked() {
 		l.adopt(now, p, pod, false)

@@ -16,21 +16,18 @@ func (s *Starts) PodChanged(now time.Time, pod podwatch.Pod, deleted bool) {
 		s.podDeleted(now, pod.UID)
 		return
 	}
-	first, restart := s.profile(pod, false), s.profile(pod, true)
 	p := s.lockPod(now, subject{Identity: Identity{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, facts: pod.Facts})
 	defer s.unlock()
 	l := &s.ledger
+	joined := !p.known && p.lives() // before the watch knew the pod
 	p.known = !deleted && !pod.Terminal()
-	l.recount(now, p, pod, deleted)
+	l.recount(now, p, pod)
 	again := l.judge(now, p, pod)
-	if p.lives() { // it may have joined before the watch knew the pod
-		if p.ticket.Repeats() > 0 {
-			first = restart
-		}
-		l.limiter.SetProfiles(now, map[string]throttle.Profile{p.UID: first})
+	if joined {
+		s.news.Store(true)
 	}
-	l.effects.wakes = !again.IsZero() || l.after.wakes()
-	if pod.Terminal() { // the pod watch forgets it, too
+	l.effects.wakes = joined || !again.IsZero() || l.after.wakes()
+	if pod.Terminal() || deleted && !p.reported { // the pod watch forgets it, too; where the runtime has it, its sandbox is left
 		l.forget(now, p)
 	}
 }
@@ -52,12 +49,9 @@ func (s *Starts) podDeleted(now time.Time, uid string) {
 	}
 }
 
-// recount updates how a pod counts in its groups, by what the pod watch knows now. mirror reports whether the mirror of
-// a static pod was deleted.
-func (l *ledger) recount(now time.Time, p *Pod, pod podwatch.Pod, mirror bool) {
+// recount updates how a pod counts in its groups, by what the pod watch knows now.
+func (l *ledger) recount(now time.Time, p *Pod, pod podwatch.Pod) {
 	switch {
-	case mirror && !p.reported: // where the runtime has the pod, it is forgotten with its sandbox
-		l.forget(now, p)
 	case pod.Terminal():
 		l.limiter.Finished(now, p.UID)
 	case !l.countRunning(now, p, pod):

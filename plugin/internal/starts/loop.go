@@ -69,9 +69,10 @@ func (s *Starts) Run(ctx context.Context) error {
 func (s *Starts) round(now time.Time) (next time.Time) {
 	next = sooner(s.lookAfter(now), sooner(s.advance(now), s.advancePolicies(now)))
 	s.publish(now)
-	s.followShadows(now)
-	next = sooner(next, s.measure(now))
-	next = sooner(next, s.reviewAll(now))
+	next = sooner(next, s.follow(now))
+	if s.news.Swap(false) {
+		s.updateProfiles(now)
+	}
 	snapshot := s.Snapshot(now)
 	inRoom, again := s.o.Round(now, snapshot.Waiting)
 	for i := range snapshot.Waiting {
@@ -189,18 +190,6 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 	return l.board.update(now, snapshot)
 }
 
-// reviewAll judges every start that holds a slot, and returns the time of the next review, or zero if none is needed before
-// something changes or is measured.
-func (s *Starts) reviewAll(now time.Time) (next time.Time) {
-	reported := s.reported(now)
-	for _, one := range s.underWay() {
-		if one.starting {
-			next = sooner(next, s.reviewOne(now, one, reported))
-		}
-	}
-	return next
-}
-
 // reportsMiss is how long kubelet's reports may be missing before pods are judged without them. An API server that
 // restarts ends all watches, and they are back within one or two seconds.
 const reportsMiss = 5 * time.Second
@@ -210,8 +199,9 @@ func (s *Starts) reported(now time.Time) bool {
 	return s.o.Pods != nil && s.o.Pods.HealthySince(now.Add(-reportsMiss))
 }
 
-// reviewOne judges one start. A panic does not affect the others.
-func (s *Starts) reviewOne(now time.Time, one underWay, reported bool) (next time.Time) {
+// judgeOne judges a start that holds a slot, by kubelet's reports or, if they are missing, by what was measured. A panic
+// does not affect the others.
+func (s *Starts) judgeOne(now time.Time, one underWay, reported bool) (again time.Time) {
 	defer s.o.Observer.CaughtPod("review", one.uid, one.name)
 	pod := s.Known(one.uid)
 	if len(pod.Containers) > 0 && reported {

@@ -33,7 +33,7 @@ func proc(t *testing.T, root string, ticks string) {
 
 // stalled returns since when the pod makes no progress, as found by a round of the loop at this time.
 func (s *Starts) stalled(now time.Time, uid string) time.Time {
-	s.measure(now)
+	s.measure(now, s.underWay())
 	v, _ := s.ledger.limiter.View(now, uid)
 	return v.StalledSince
 }
@@ -51,7 +51,7 @@ func TestStallsAreMeasuredWhileAPodWaits(t *testing.T) {
 	assert.Zero(t, s.stalled(now, "holder"), "no pod waits")
 
 	waits := s.joins(now, throttle.Request{UID: "waits"})
-	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.measure(now.Add(time.Millisecond)), "the loop does not measure more often")
+	assert.Equal(t, now.Add(s.o.Timing.Stalls.Every), s.measure(now.Add(time.Millisecond), s.underWay()), "the loop does not measure more often")
 	for i := range 10 {
 		assert.Zero(t, s.stalled(now.Add(time.Duration(i)*time.Second), "holder"), "without a measurement, no stall is known")
 	}
@@ -93,10 +93,10 @@ func TestTheRoundsOfTheLoopDoNotSetThePaceOfMeasurements(t *testing.T) {
 		return took.Wall
 	}
 	for at := now; at.Before(due); at = at.Add(10 * time.Millisecond) {
-		require.Equal(t, due, s.measure(at))
+		require.Equal(t, due, s.measure(at, s.underWay()))
 		require.Zero(t, took())
 	}
-	require.Equal(t, due.Add(every), s.measure(due))
+	require.Equal(t, due.Add(every), s.measure(due, s.underWay()))
 	require.Equal(t, every, took())
 
 	ticket.End(due, reasons.Ready)
@@ -124,7 +124,7 @@ func TestARoundContinuesWithTheOtherPodsAfterAPanic(t *testing.T) {
 	}
 	s.publish(now)
 	broken = true
-	require.NotPanics(t, func() { s.reviewAll(now.Add(time.Minute)) })
+	require.NotPanics(t, func() { s.follow(now.Add(time.Minute)) })
 	for _, uid := range uids {
 		_, reason := s.ledger.limiter.Lookup(uid).Status()
 		if uid == "broken" {

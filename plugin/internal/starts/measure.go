@@ -67,7 +67,7 @@ func (s *Starts) finish(now time.Time, p *Pod, t *throttle.Ticket, reason reason
 		return
 	}
 	s.o.Memory.Learn(now, pod, c.restart, took)
-	s.updateProfiles(now)
+	s.news.Store(true)
 	s.o.Observer.Report(observe.Learned{
 		Pod: observe.Pod{UID: uid, Name: pod.NamespacedName()}, Took: took, Basis: string(c.expected.Basis), Expected: c.expected.Cost,
 	})
@@ -108,8 +108,8 @@ func killed(took, soonest time.Duration) bool {
 	return soonest > time.Second && took >= soonest/2
 }
 
-// underWay is a start that the loop follows: one that holds a slot, or that continued at once in the mode Shadow and whose
-// ticket has not ended. It is a copy of what is known of it at one moment.
+// underWay is a start that the loop follows: one that holds a slot, or that continued at once in the mode Shadow, until it
+// is measured and its ticket has ended. It is a copy of what is known of it at one moment.
 type underWay struct {
 	pod      *Pod
 	uid      string
@@ -127,7 +127,7 @@ func (s *Starts) underWay() (all []underWay) {
 	s.lock()
 	defer s.unlock()
 	for _, p := range s.ledger.pods {
-		if one := s.ledger.underWay(p); one.starting || one.shadow.ticket != nil {
+		if one := s.ledger.underWay(p); one.starting || one.shadow.ticket != nil && (one.shadow.ended == "" || p.course != nil) {
 			all = append(all, one)
 		}
 	}
@@ -155,35 +155,43 @@ func (l *ledger) underWay(p *Pod) underWay {
 	return one
 }
 
-// followShadows measures the starts that continued at once in the mode Shadow. They begin and end independently of
-// their tickets.
-func (s *Starts) followShadows(now time.Time) {
-	for _, one := range s.underWay() {
-		sh := one.shadow
-		if sh.ticket == nil {
-			continue
+// follow measures the starts under way, and judges those that hold a slot. It returns when to do that again, or zero if
+// something has to happen first.
+func (s *Starts) follow(now time.Time) (next time.Time) {
+	all, reported := s.underWay(), s.reported(now)
+	for _, one := range all {
+		s.followShadow(now, one)
+	}
+	next = s.measure(now, all)
+	for _, one := range all {
+		if one.starting {
+			next = sooner(next, s.judgeOne(now, one, reported))
 		}
-		if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
-			s.review(now, one.uid, one.name)
-		}
-		switch c := one.pod.course; {
-		case sh.ended != "":
-			s.finish(now, one.pod, sh.ticket, sh.ended)
-		case c == nil || !c.shadow.IsZero() && !c.shadow.Equal(sh.began): // that of a start before ends with its event
-			s.begin(now, one.pod, sh.ticket, sh.began)
-		}
+	}
+	return next
+}
+
+// followShadow begins and ends the measurement of a start that continued at once in the mode Shadow. That begins and ends
+// independently of its ticket.
+func (s *Starts) followShadow(now time.Time, one underWay) {
+	sh, c := one.shadow, one.pod.course
+	if sh.ticket == nil {
+		return
+	}
+	if sh.ended == "" && !sh.settles.IsZero() && !now.Before(sh.settles) {
+		s.review(now, one.uid, one.name)
+	}
+	switch {
+	case sh.ended != "":
+		s.finish(now, one.pod, sh.ticket, sh.ended)
+	case c == nil || !c.shadow.IsZero() && !c.shadow.Equal(sh.began): // that of a start before ends with its event
+		s.begin(now, one.pod, sh.ticket, sh.began)
 	}
 }
 
-// measure measures every start under way, and informs the limiter which starts make no progress while other pods
-// wait. It returns the time of the next measurement, or zero if none is needed.
-func (s *Starts) measure(now time.Time) (next time.Time) {
-	var all []underWay
-	for _, one := range s.underWay() {
-		if one.starting || one.pod.course != nil {
-			all = append(all, one)
-		}
-	}
+// measure measures starts, and tells the limiter what they use and, if other pods wait, which make no progress. It returns
+// the time of the next measurement, or zero if none is needed.
+func (s *Starts) measure(now time.Time, all []underWay) (next time.Time) {
 	if len(all) == 0 {
 		return time.Time{}
 	}
@@ -191,71 +199,52 @@ func (s *Starts) measure(now time.Time) (next time.Time) {
 	if !due {
 		return next
 	}
-	after, waiting := s.noProgress()
-	found := make([]progress, len(all))
-	for i, one := range all {
-		found[i].ticket = one.ticket
-		if !s.measureOne(now, one) {
-			continue
-		}
-		c := &one.pod.course.Start
-		if use, known := c.Use(); known {
-			found[i].use = &use
-		}
-		since := time.Time{}
-		if after >= 0 {
-			since = s.meter.StalledSince(c, after) // also while none waits, or it would miss progress
-		}
-		if !since.IsZero() && one.made.After(since) {
-			since = one.made // to make a container is progress, such as the app after an init container that waited
-		}
-		if waiting {
-			found[i].stalledSince = since
-		}
+	s.lock()
+	lentAfter, waiting := s.ledger.limiter.Settings().NoProgressAfter, len(s.ledger.limiter.Waiting()) > 0
+	s.unlock()
+	for _, one := range all {
+		s.measureOne(now, one)
+		s.inform(now, one, lentAfter, waiting)
 	}
-	s.setProgress(now, found)
 	return next
 }
 
-// measureOne measures one start, and reports whether it is to be measured. A panic does not affect the others.
-func (s *Starts) measureOne(now time.Time, one underWay) (runs bool) {
+// measureOne measures one start unless it is over. A panic does not affect the others.
+func (s *Starts) measureOne(now time.Time, one underWay) {
 	defer s.o.Observer.CaughtPod("measure", one.uid, one.name)
 	if !one.runs {
-		return false
+		return
 	}
 	if one.pod.course == nil {
 		one.pod.course = &course{}
 	}
-	runs = true
 	if blind := s.meter.Measure(now, &one.pod.course.Start, one.target); blind != nil {
 		s.o.Observer.Report(observe.Unmeasured{Pod: observe.Pod{UID: one.uid, Name: one.name}, Why: blind})
 	}
-	return runs
 }
 
-// noProgress returns after which time without progress a slot is lent, and whether a pod waits, perhaps for a policy.
-func (s *Starts) noProgress() (after time.Duration, waiting bool) {
-	s.lock()
-	defer s.unlock()
-	return s.ledger.limiter.Settings().NoProgressAfter, len(s.ledger.limiter.Waiting()) > 0
-}
-
-// progress is what a start has used since its admission, or nil if that is not known, and since when it makes no progress,
-// or zero if it makes some.
-type progress struct {
-	ticket       *throttle.Ticket // of the pod's latest start
-	use          *adaptive.Use
-	stalledSince time.Time
-}
-
-// setProgress tells the limiter how far starts are.
-func (s *Starts) setProgress(now time.Time, all []progress) {
-	s.lock()
-	defer s.unlock()
-	for _, one := range all {
-		if one.use != nil {
-			one.ticket.SetUse(*one.use)
+// inform tells the limiter what a start has used since its admission, and since when it makes no progress, if other pods
+// wait. lentAfter is how long a start must make none until a slot is lent, or below zero if none is.
+func (s *Starts) inform(now time.Time, one underWay, lentAfter time.Duration, waiting bool) {
+	var use adaptive.Use
+	var known bool
+	var stalled time.Time
+	if c := one.pod.course; one.runs && c != nil {
+		use, known = c.Use()
+		if lentAfter >= 0 {
+			stalled = s.meter.StalledSince(&c.Start, lentAfter) // also while none waits, or it would miss progress
 		}
-		one.ticket.SetStalled(now, one.stalledSince)
+		if !stalled.IsZero() && one.made.After(stalled) {
+			stalled = one.made // to make a container is progress, such as the app after an init container that waited
+		}
+		if !waiting {
+			stalled = time.Time{}
+		}
 	}
+	s.lock()
+	defer s.unlock()
+	if known {
+		one.ticket.SetUse(use)
+	}
+	one.ticket.SetStalled(now, stalled)
 }

@@ -337,6 +337,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 			l.PodChanged(time.Now(), pod, false)
 		}
 	}
+	l.round(l.now)
 	assert.Equal(t, under, l.started())
 }
 
@@ -352,6 +353,7 @@ func TestARestartIsNotExpectedToTakeWhatAFirstStartTakes(t *testing.T) {
 			all = append(all, l.joins(l.now, throttle.Request{UID: uid, Name: "default/" + uid, Repeats: repeats}))
 			l.PodChanged(time.Now(), pod, false)
 		}
+		l.round(l.now)
 		for _, ticket := range all {
 			ticket.Wait(l.now)
 		}

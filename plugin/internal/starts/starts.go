@@ -101,6 +101,7 @@ type Starts struct {
 	pulse     chan chan<- struct{}           // the loop closes each after another round
 	meter     *usage.Meter                   // only the loop uses it
 
+	news      atomic.Bool                    // more is known of what starts under way are expected to take
 	mu     sync.Mutex
 	ledger ledger // guarded by mu
 }
