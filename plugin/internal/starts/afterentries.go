@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
+	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 // afterPods are the part of the ledger about the pods that others wait for.
@@ -64,10 +65,6 @@ func (p *afterPods) restart(now time.Time) {
 	}
 }
 
-func (p *afterPods) readyOnce() *ReadyOnce {
-	return &ReadyOnce{Node: p.node, Entries: append([]string{}, slices.Sorted(maps.Keys(p.ready))...)}
-}
-
 // wakes reports whether a change of a pod may change for whom others wait.
 func (p *afterPods) wakes() bool {
 	return slices.ContainsFunc(p.entries, func(a *afterEntry) bool {
@@ -96,7 +93,8 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 	if !on.listed && !l.hasReported() { // kubelet has no pods yet: it waits for the API server, too
 		after.restart(now)
 	}
-	var missing []*afterEntry
+	var missing []string
+	var pause throttle.Pause
 	for _, a := range after.entries {
 		found, reported := l.afterState(now, a, on)
 		if a.again && a.state == observe.AfterReady && found != observe.AfterReady {
@@ -105,13 +103,16 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 		if reported || on.alone && found == observe.AfterReady { // else what seems to be ready may turn out not to be
 			keep, after.ready[a.text] = keep || !after.ready[a.text], true
 		}
-		end := a.end()
-		switch {
+		switch end := a.end(); {
 		case found != observe.AfterWaiting:
 		case !a.again && (after.ready[a.text] || a.state == observe.AfterReady && !on.healthy):
 			found = observe.AfterReady
 		case end.After(now):
-			missing = append(missing, a)
+			missing = append(missing, a.text)
+			pause.Since = sooner(pause.Since, a.from)
+			if end.After(pause.Until) {
+				pause.Until = end
+			}
 		default:
 			found = observe.AfterTimedOut
 		}
@@ -120,9 +121,10 @@ func (l *ledger) pauseAfter(now time.Time, on nodePods) (holds bool) {
 		}
 		a.state = found
 	}
-	pauseFor(missing).Put(now, l.limiter)
+	pause.For = strings.Join(missing, ", ")
+	pause.Put(now, l.limiter)
 	if keep && after.paces {
-		l.effects.ready = after.readyOnce()
+		l.effects.ready = &ReadyOnce{Node: after.node, Entries: append([]string{}, slices.Sorted(maps.Keys(after.ready))...)}
 	}
 	return len(missing) > 0
 }

@@ -66,7 +66,6 @@ func (s *Starts) Container(
 ) (a ContainerStart) {
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
-	p.update(sandbox)
 	a.Ends = s.ledger.ends()
 	a.NewContainer = p.isAsked(now, sandbox.GetId(), ctr, pod)
 	kind := s.ledger.containerKind(now, p, a, pod)
@@ -107,7 +106,7 @@ func (l *ledger) askGate(now time.Time, a ContainerStart, hook HookTerms) *GateP
 
 // decide decides whether a container of a kind may start now.
 func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind) {
-	t, enforces := p.ticket, !a.Ends.HoldsNone
+	t, enforces := p.ticket, a.Ends.HoldsNone == ""
 	switch {
 	case kind == continues:
 		a.Decision.Admitted = true
@@ -138,7 +137,7 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 // start.
 func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podwatch.Pod) startKind {
 	p.endTry(now, pod, a.Undone, a.Again)
-	t, enforces := p.ticket, !a.Ends.HoldsNone
+	t, enforces := p.ticket, a.Ends.HoldsNone == ""
 	_, reason := t.Status()
 	request := throttle.Request{Repeats: a.Repeats}
 	kind := newStart
@@ -166,7 +165,7 @@ func (l *ledger) containerKind(now time.Time, p *Pod, a ContainerStart, pod podw
 
 // kind returns what the container starts.
 func (l *ledger) kind(a ContainerStart, p *Pod, pod podwatch.Pod, enforces bool) startKind {
-	state, reason := p.start()
+	state, reason := p.ticket.Status()
 	again := a.Again && !l.config.Load().Spec.PacesRestarts()
 	switch {
 	case pod.KindOf(a.Container) == podwatch.Ephemeral:
@@ -214,8 +213,7 @@ func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 	p := s.lockPod(now, subjectOf(sandbox, pod))
 	defer s.unlock()
 	l := &s.ledger
-	s.ledger.hooks.isBack(ctr.GetId())
-	p.update(sandbox)
+	l.hooks.isBack(ctr.GetId())
 	p.begins(now, ctr)
 	if pod.IsKnown() {
 		l.recount(now, p, pod)
@@ -233,7 +231,7 @@ func (s *Starts) ContainerStarted(sandbox *api.PodSandbox, ctr *api.Container) {
 // isUnasked reports whether a pod that has a running process has no start that was admitted, and none that continued at
 // once in the mode Shadow.
 func (p *Pod) isUnasked() bool {
-	state, reason := p.start()
+	state, reason := p.ticket.Status()
 	return state != throttle.Starting && state != throttle.Started && reason != reasons.Deleted && p.inShadow() == nil
 }
 

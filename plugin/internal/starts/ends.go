@@ -82,14 +82,14 @@ func (l *ledger) countRunning(now time.Time, p *Pod, pod podwatch.Pod) bool {
 
 // seemsReady reports whether the start of a pod that runs is over, and was not stuck.
 func (p *Pod) seemsReady() bool {
-	state, reason := p.start()
+	state, reason := p.ticket.Status()
 	return state != throttle.Waiting && state != throttle.Starting && reason != reasons.Stuck
 }
 
 // judge judges the start of a pod by what the pod watch knows now. It returns when to judge the start again even without
 // a change, or zero if that is not needed.
 func (l *ledger) judge(now time.Time, p *Pod, pod podwatch.Pod) (again time.Time) {
-	switch state, _ := p.start(); {
+	switch state, _ := p.ticket.Status(); {
 	case p.ticket == nil:
 	case pod.Deleting:
 		p.end(now, reasons.Deleted)
@@ -259,7 +259,7 @@ func (p *Pod) endTry(now time.Time, pod podwatch.Pod, undone, again bool) bool {
 		sh.end(now, reason)
 		return false
 	}
-	if state, _ := p.start(); state != throttle.Starting {
+	if state, _ := p.ticket.Status(); state != throttle.Starting {
 		return false
 	}
 	p.end(now, reason)

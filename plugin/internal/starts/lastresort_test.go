@@ -131,13 +131,13 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 // startAfter has a bound of its own.
 func TestAPodThatWaitsForOthersIsNotStartedAsALastResort(t *testing.T) {
 	t.Parallel()
-	r := newLastResort(time.Time{})
+	l := &aStarts().ledger
 	now := time.Now()
-	waits := newPod(Identity{UID: "p"})
-	waits.ticket = throttle.New(time.Time{}, throttle.Settings{}).Join(now, throttle.Request{UID: "p"})
+	waits := l.at(Identity{UID: "p"})
+	waits.ticket = l.limiter.Join(now, throttle.Request{UID: "p"})
 	for range 3 {
-		require.False(t, r.isDue(now, waits, reasons.StartAfter))
+		require.False(t, l.startAsLastResort(now, waits, reasons.StartAfter))
 		now = now.Add(time.Hour)
 	}
-	require.True(t, r.isDue(now, waits, reasons.Queued))
+	require.True(t, l.startAsLastResort(now, waits, reasons.Queued))
 }

@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
-
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/policies"
@@ -22,7 +20,7 @@ type ledger struct {
 	pods     map[string]*Pod // by UID
 	version  uint64          // counts how often something new was known of a pod
 	after    afterPods       // the pods that startAfter waits for
-	resort   *lastResort     // starts pods that the limiter has forgotten
+	resort   lastResort      // starts pods that the limiter has forgotten
 	board    board           // when those that wait with a process will have their turn
 	node     nodeEnds        // what ends all waits
 	hooks    oldHooks        // those that outlived an earlier daemon
@@ -40,7 +38,7 @@ type effects struct {
 func newLedger(now time.Time, waitable time.Duration, config *atomic.Pointer[crd.Effective]) ledger {
 	return ledger{
 		limiter: throttle.New(now, throttle.Settings{}), config: config, waitable: waitable,
-		pods: map[string]*Pod{}, resort: newLastResort(now), board: board{moved: make(chan struct{})},
+		pods: map[string]*Pod{}, resort: lastResort{admitted: now}, board: board{moved: make(chan struct{})},
 		after: afterPods{ready: map[string]bool{}}, node: nodeEnds{changed: make(chan struct{})}, hooks: oldHooks{back: make(chan struct{})},
 	}
 }
@@ -56,13 +54,6 @@ func (l *ledger) at(who Identity) *Pod {
 	return p
 }
 
-// atSandbox returns the pod of a sandbox that the runtime reports.
-func (l *ledger) atSandbox(sandbox *api.PodSandbox) *Pod {
-	p := l.at(identify(sandbox))
-	p.update(sandbox)
-	return p
-}
-
 // forget forgets a pod unless something is left of it. If the pod watch knows it, what policies match and its latest start
 // are kept: it counts as running until it has finished.
 func (l *ledger) forget(now time.Time, p *Pod) {
@@ -71,7 +62,7 @@ func (l *ledger) forget(now time.Time, p *Pod) {
 	}
 	l.effects.forgotten = append(l.effects.forgotten, p.UID)
 	if p.known {
-		p.reported, p.fromRoom, p.inRuntime = false, false, nothingReported()
+		p.reported, p.inRuntime = false, nothingReported()
 		p.selected, p.shadow, p.asks = nil, nil, asking{}
 		return
 	}
@@ -114,8 +105,9 @@ func (s *Starts) Wake() {
 	}
 }
 
-// lockPods takes the lock, and returns the pods, with their groups by the policies in force. It adds those that are
-// unknown. It finds the groups before it takes the lock, and again if the policies have changed in between.
+// lockPods takes the lock, and returns the pods, with what their sandboxes say and their groups by the policies in force. It
+// adds those that are unknown. It finds the groups before it takes the lock, and again if the policies have changed in
+// between.
 func (s *Starts) lockPods(now time.Time, all ...subject) (their []*Pod) {
 	found := make([]matched, len(all))
 	match := func(set *policies.Set) *policies.Set {
@@ -137,6 +129,10 @@ func (s *Starts) lockPods(now time.Time, all ...subject) (their []*Pod) {
 	for i, one := range all {
 		p := s.ledger.at(one.Identity)
 		s.ledger.put(now, p, found[i])
+		if one.sandbox != nil {
+			p.update(one.sandbox)
+			p.selected = s.selectors.Load().entriesOf(p.Namespace, one.sandbox.GetLabels())
+		}
 		their = append(their, p)
 	}
 	return their

@@ -42,16 +42,6 @@ func (s *Starts) Run(ctx context.Context) error {
 		case asked = <-s.pulse:
 		case <-timer.C:
 		}
-		select { // this round is for all that asked until now
-		case <-s.woken:
-		default:
-		}
-		if asked == nil {
-			select {
-			case asked = <-s.pulse:
-			default:
-			}
-		}
 		now := time.Now()
 		next, wait := s.round(now), idleEvery
 		if !next.IsZero() {
@@ -178,7 +168,7 @@ func (s *Starts) settle(now time.Time, snapshot throttle.Snapshot, inRoom map[st
 		if complete && !p.known && p.lives() && !p.ticket.AskedFor(now) {
 			p.end(now, reasons.Deleted)
 		}
-		if p.reported || p.fromRoom || !p.known {
+		if p.reported || !p.known {
 			l.forget(now, p)
 		}
 	}

@@ -67,6 +67,13 @@ func (s *Starts) locked(f func(l *ledger)) {
 	f(&s.ledger)
 }
 
+// atSandbox returns the pod of a sandbox that the runtime reports.
+func (l *ledger) atSandbox(sandbox *api.PodSandbox) *Pod {
+	p := l.at(identify(sandbox))
+	p.update(sandbox)
+	return p
+}
+
 // runs starts a container in a sandbox of its own. Both have the name of the pod.
 func (s *Starts) runs(now time.Time, uid string, pid int) {
 	s.mu.Lock()

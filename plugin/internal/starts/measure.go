@@ -142,7 +142,7 @@ func (s *Starts) oneUnderWay(p *Pod) underWay {
 }
 
 func (l *ledger) underWay(p *Pod) underWay {
-	state, _ := p.start()
+	state, _ := p.ticket.Status()
 	one := underWay{pod: p, uid: p.UID, name: p.NamespacedName(), ticket: p.ticket, starting: state == throttle.Starting}
 	if p.shadow != nil {
 		if state, _ := p.shadow.ticket.Status(); state == throttle.Waiting || state == throttle.Starting {

@@ -18,9 +18,9 @@ const longestShutdown = 10 * time.Minute
 
 // Ends says why all waits end. The zero value: they do not.
 type Ends struct {
-	HoldsNone bool // the mode holds no pod: pods that wait start
-	Shutdown  bool // the node shuts down: pods that wait are refused
-	Pressure  bool // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
+	HoldsNone reasons.Reason // pods that wait start: observe.Shadow or observe.Disabled; empty if the mode holds pods
+	Shutdown  bool           // the node shuts down: pods that wait are refused
+	Pressure  bool           // the node is short of memory, disk or process IDs: pods that wait in the gate are refused
 }
 
 // nodeEnds is the part of the ledger about what ends all waits.
@@ -34,7 +34,12 @@ func (l *ledger) mode() v1alpha1.Mode { return l.config.Load().Spec.GetMode() }
 
 func (l *ledger) ends() Ends {
 	e := l.node.Ends
-	e.HoldsNone = l.mode() != v1alpha1.ModeEnforce
+	switch l.mode() {
+	case v1alpha1.ModeShadow:
+		e.HoldsNone = observe.Shadow
+	case v1alpha1.ModeDisabled:
+		e.HoldsNone = observe.Disabled
+	}
 	return e
 }
 
@@ -60,14 +65,6 @@ func (s *Starts) Enforces() bool { return s.mode() == v1alpha1.ModeEnforce }
 // MayHold reports whether a pod that the pod watch does not know yet may have to wait, by its sandbox alone.
 func (s *Starts) MayHold(sandbox *api.PodSandbox) bool {
 	return s.Enforces() && !isExempt(s.config.Load().Spec.Exemptions, identify(sandbox), podwatch.Pod{})
-}
-
-// WhyHoldsNone returns why no pod is held: observe.Disabled or observe.Shadow. It means nothing in the mode Enforce.
-func (s *Starts) WhyHoldsNone() reasons.Reason {
-	if s.mode() == v1alpha1.ModeDisabled {
-		return observe.Disabled
-	}
-	return observe.Shadow
 }
 
 // SetShutdown handles kubelet's report that the node shuts down, or no longer does. Without a report, a shutdown ends
@@ -109,38 +106,24 @@ func barred(reason reasons.Reason) throttle.Decision {
 	return throttle.Decision{Reason: reason, Held: throttle.Held{Reason: reason}}
 }
 
-// changeMode handles a change of the mode. waiting are the pods that waited then. Unless the new mode is Shadow, starts
-// that continued at once count as under way.
-func (s *Starts) changeMode(now time.Time, before v1alpha1.Mode, waiting []*throttle.Ticket) {
-	if mode := s.mode(); mode == before || mode == v1alpha1.ModeShadow {
-		return
-	}
-	known := map[string]podwatch.Pod{}
-	for _, t := range waiting {
-		known[t.UID()] = s.Known(t.UID())
-	}
-	s.lock()
-	defer s.unlock()
-	l := &s.ledger
+// endShadows ends the mode Shadow: starts that continued at once count as under way. known is what the pod watch knows of
+// their pods.
+func (l *ledger) endShadows(now time.Time, known map[string]podwatch.Pod) {
 	l.effects.wakes = true
-	ended := map[*Pod]reasons.Reason{} // how the starts ended whose tickets still wait; empty if they have not
-	for _, p := range l.pods {
+	defer l.limiter.Together(now)() // none of them is admitted in its turn now
+	for uid, p := range l.pods {
 		sh := p.shadow
 		if sh == nil {
 			continue
 		}
 		p.shadow = nil // adopt takes no shadow
-		switch state, _ := sh.ticket.Status(); {
-		case state == throttle.Waiting:
-			ended[p] = sh.ended
-		case sh.ended != "":
-			sh.ticket.End(now, sh.ended) // its pod may not be ready at this moment
-		}
 		sh.ticket.StopWaiting(now)
-	}
-	for p, how := range ended {
-		if l.adopt(now, p, known[p.UID], how != "") && (how == reasons.Ready || how == reasons.Settled) {
-			p.end(now, how) // it may not be ready at this moment
+		ends := sh.ended != ""
+		if state, _ := sh.ticket.Status(); state == throttle.Waiting {
+			ends = l.adopt(now, p, known[uid], ends) && (sh.ended == reasons.Ready || sh.ended == reasons.Settled)
+		}
+		if ends {
+			sh.ticket.End(now, sh.ended) // its pod may not be ready at this moment
 		}
 	}
 }
@@ -165,25 +148,20 @@ func (sh *shadow) end(at time.Time, how reasons.Reason) (took time.Duration) {
 }
 
 // goOn lets a start continue though its ticket waits, because the mode holds no pod. why is the limit that would have held
-// it. In the mode Disabled, only admissions that are frozen hold a start.
+// it. In the mode Disabled, only admissions that are frozen hold a start. In the mode Shadow, the start is admitted when its
+// turn comes.
 func (l *ledger) goOn(now time.Time, p *Pod, why reasons.Reason) {
+	state, _ := p.ticket.Status()
 	switch {
 	case l.mode() == v1alpha1.ModeDisabled:
 		if p.ticket.StartExempt(now) {
 			l.report(observe.Unpaced{Reason: observe.Disabled})
 		}
-	case l.beginShadow(now, p, why):
+	case state != throttle.Waiting, p.inShadow() != nil: // it goes on already
+	case !p.reported, l.mode() != v1alpha1.ModeShadow: // the mode has changed: the start counts once its process runs
+	default:
+		p.shadow = &shadow{ticket: p.ticket, reason: why, began: now}
+		p.ticket.Wait(now)
 		l.report(observe.Unpaced{Pod: observe.Pod{UID: p.UID, Name: p.NamespacedName()}, Reason: observe.Shadow, HeldBy: why})
 	}
-}
-
-// beginShadow notes that a start continues at once, and that it is admitted when its turn comes. It returns false if that
-// is known already, or the mode has changed: then the start counts once its process runs.
-func (l *ledger) beginShadow(now time.Time, p *Pod, why reasons.Reason) (begins bool) {
-	if state, _ := p.start(); state != throttle.Waiting || !p.reported || p.inShadow() != nil || l.mode() != v1alpha1.ModeShadow {
-		return false
-	}
-	p.shadow = &shadow{ticket: p.ticket, reason: why, began: now}
-	p.ticket.Wait(now)
-	return true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
@@ -51,7 +52,7 @@ func TestTheModeChangesUnderWay(t *testing.T) {
 		n.configured(t, shadowMode, oneSlot)
 		assert.True(t, closed(changed))
 		state, changed = n.endsNow()
-		assert.Equal(t, Ends{HoldsNone: true}, state, "its hook is told to go")
+		assert.Equal(t, Ends{HoldsNone: observe.Shadow}, state, "its hook is told to go")
 		ticket.StartNotHeld(time.Now())
 		ticket.StartNotHeld(time.Now()) // for the hook of another container
 		a.begins("app")

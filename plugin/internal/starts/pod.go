@@ -6,7 +6,6 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
 // Pod is what the lock of the Starts guards of a pod. There is one for each pod that the runtime, a hook, the waiting
@@ -22,7 +21,6 @@ import (
 type Pod struct {
 	Identity
 	reported bool // the runtime or a hook has told of it, and it was not forgotten since
-	fromRoom bool // it came to the waiting room, and was not forgotten since
 	known    bool // the pod watch has reported it, and not yet that it has ended or is gone
 	inRuntime
 
@@ -94,9 +92,6 @@ func nothingReported() inRuntime {
 	return inRuntime{containers: map[string]*container{}, exits: map[string]exits{}}
 }
 
-// start returns the state of the pod's latest start and the reason for it, as [throttle.Ticket.Status] does.
-func (p *Pod) start() (throttle.State, reasons.Reason) { return p.ticket.Status() }
-
 // inShadow returns the pod's latest start if it continued at once in the mode Shadow, or nil.
 func (p *Pod) inShadow() *shadow {
 	if p.shadow == nil || p.shadow.ticket != p.ticket {
@@ -105,17 +100,14 @@ func (p *Pod) inShadow() *shadow {
 	return p.shadow
 }
 
-// isEmpty reports whether the pod has no sandbox and no container.
-func (p *Pod) isEmpty() bool { return p.sandbox == "" && len(p.containers) == 0 }
-
 // lives reports whether the pod's latest start waits or is under way.
 func (p *Pod) lives() bool {
-	state, _ := p.start()
+	state, _ := p.ticket.Status()
 	return state == throttle.Waiting || state == throttle.Starting
 }
 
 // isLeft reports whether anything is left of the pod: a sandbox, a container, or a start that waits or is under way.
-func (p *Pod) isLeft() bool { return p.lives() || !p.isEmpty() }
+func (p *Pod) isLeft() bool { return p.lives() || p.sandbox != "" || len(p.containers) > 0 }
 
 // isExempt reports whether a pod does not wait, by the configuration in force. pod is what the pod watch knows of it.
 func (l *ledger) isExempt(p *Pod, pod podwatch.Pod) bool {

@@ -38,7 +38,7 @@ func TestNoHookMayWaitInASandboxThatWasNotSeenBeingMade(t *testing.T) {
 	e := &s.ledger
 	sandbox := func(id string) *api.PodSandbox { return &api.PodSandbox{Id: id, Uid: "u", Pid: 7} }
 	noGate := func() string { return e.pods["u"].noGate }
-	rebuild := func(id string) { e.rebuildPods(time.Now(), []*api.PodSandbox{sandbox(id)}, nil) }
+	rebuild := func(id string) { s.Synchronize([]*api.PodSandbox{sandbox(id)}, nil) }
 	rebuild("first")
 	assert.Equal(t, Unseen, noGate())
 	rebuild("first")
@@ -59,7 +59,11 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	t.Parallel()
 	e := &aStarts().ledger
 	rebuild := func(ctrs []*api.Container, sandboxes ...*api.PodSandbox) (p *Pod, lost []*Pod) {
-		lost = e.rebuildPods(time.Now(), alive(sandboxes, ctrs), ctrs)
+		live := alive(sandboxes, ctrs)
+		for _, sandbox := range live {
+			e.atSandbox(sandbox)
+		}
+		lost = e.rebuildPods(time.Now(), live, ctrs)
 		return e.pods["u"], lost
 	}
 	sandbox := func(id string, pid uint32) *api.PodSandbox {
@@ -82,5 +86,5 @@ func TestOnlyASandboxWithAProcessOrARunningContainerLives(t *testing.T) {
 	assert.Equal(t, "vm", p.sandbox, "the runtime does not report the sandbox's process")
 	_, lost = rebuild(nil, sandbox("vm", 0))
 	assert.Equal(t, []*Pod{p}, lost)
-	assert.True(t, p.isEmpty())
+	assert.False(t, p.isLeft())
 }

@@ -41,7 +41,7 @@ func created(id string) *api.Container {
 // frozen returns a Starts whose gate has just opened, and two tickets that wait for one slot.
 func frozen(t *testing.T, ctrs ...*api.Container) (p *Starts, first, second Ticket) {
 	p = aStarts()
-	p.limit(time.Now(), throttle.Settings{MaxConcurrent: 1})
+	p.ledger.limiter.Configure(time.Now(), throttle.Settings{MaxConcurrent: 1})
 	arrives := func(uid string) Ticket {
 		process, waits := p.EnterRoom(time.Now(), Identity{UID: uid}, podwatch.Pod{}, time.Now(), time.Time{}, true)
 		assert.True(t, waits)

@@ -27,20 +27,19 @@ func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, sinc
 	if n.Pod.IsKnown() {
 		request.Profile = s.profile(n.Pod, false)
 	}
-	selected := s.selecting(n.Sandbox)
 	p := s.lockPod(now, subjectOf(n.Sandbox, n.Pod))
 	defer s.unlock()
 	l, ends := &s.ledger, s.ledger.ends()
-	refusable, shutdown := n.Refusable && !ends.HoldsNone, ends.Shutdown && !ends.HoldsNone
-	p.update(n.Sandbox)
-	p.selected = selected
+	refusable, shutdown := n.Refusable && ends.HoldsNone == "", ends.Shutdown && ends.HoldsNone == ""
 	if !l.isExempt(p, n.Pod) {
 		t := l.join(now, p, n.Pod, request)
 		switch {
 		case shutdown:
 			d = barred(gate.NodeShutdown)
 		case refusable && n.SlotFirst:
-			d = startBeforeSandbox(now, t)
+			if d = t.TryStart(now); !d.Admitted {
+				t.Unreserve(now) // kubelet has not pulled its images
+			}
 		default:
 			d = t.Reserve(now, l.waitable, throttle.RetriedSoon)
 		}
@@ -54,15 +53,6 @@ func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, sinc
 	p.setSandbox(n.Sandbox.GetId())
 	p.noGate = n.NoGate
 	return throttle.Decision{Admitted: true}, time.Time{}
-}
-
-// startBeforeSandbox asks for a slot for a pod that has no sandbox, so that kubelet has not pulled its images.
-func startBeforeSandbox(now time.Time, t *throttle.Ticket) throttle.Decision {
-	d := t.TryStart(now)
-	if !d.Admitted {
-		t.Unreserve(now)
-	}
-	return d
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod
@@ -126,7 +116,7 @@ func (l *ledger) hasNoSandbox(now time.Time, p *Pod, pod podwatch.Pod) {
 
 // loseSandbox ends a start whose sandbox is gone. A pod that waits keeps its place in the queue.
 func (p *Pod) loseSandbox(now time.Time) {
-	switch state, _ := p.start(); state {
+	switch state, _ := p.ticket.Status(); state {
 	case throttle.Starting:
 		p.end(now, reasons.SandboxGone)
 	case throttle.Waiting:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/podwatch"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
@@ -74,7 +75,7 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 		n.configured(t, "spec: {}", oneSlot)
 		n.locked(func(l *ledger) {
 			known, report := l.pods["p"], n.watch.pods["p"]
-			a := ContainerStart{NewContainer: known.isAsked(time.Now(), p.sandbox.GetId(), p.isMade("app"), report), Ends: Ends{HoldsNone: true}}
+			a := ContainerStart{NewContainer: known.isAsked(time.Now(), p.sandbox.GetId(), p.isMade("app"), report), Ends: Ends{HoldsNone: observe.Shadow}}
 			l.decide(time.Now(), known, &a, l.containerKind(time.Now(), known, a, report))
 			assert.True(t, a.Decision.Admitted)
 			assert.Empty(t, l.effects.reports)

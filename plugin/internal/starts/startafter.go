@@ -5,12 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/containerd/nri/pkg/api"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
-	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
 const (
@@ -50,7 +48,8 @@ func (s *Starts) Begin(now time.Time, once ReadyOnce) {
 // setStartAfter puts the entries of a configuration in force, before the limiter can admit a pod by its other settings. In
 // the mode Disabled none is, but the pods stay selected: otherwise they would not be known when the mode ends.
 func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec) {
-	next, selectors := make([]*afterEntry, 0, len(spec.StartAfter)), afterSelectors{}
+	var next []*afterEntry
+	selectors := afterSelectors{}
 	for _, one := range spec.StartAfter {
 		namespace, daemonSet := one.Pods()
 		if daemonSet == "" {
@@ -65,9 +64,12 @@ func (s *Starts) setStartAfter(now time.Time, spec v1alpha1.PacemakerConfigSpec)
 	s.lock()
 	s.ledger.after.replace(next)
 	s.unlock()
-	watch, before := s.o.Pods, s.selectors.Swap(&selectors)
-	if watch != nil && !(before == nil && len(selectors) == 0) && (before == nil || !reflect.DeepEqual(*before, selectors)) {
-		watch.SelectBy(selectors.function(), s.o.Relist())
+	if before := s.selectors.Swap(&selectors); s.o.Pods != nil && !reflect.DeepEqual(*before, selectors) {
+		by := selectors.entriesOf
+		if len(selectors) == 0 {
+			by = nil
+		}
+		s.o.Pods.SelectBy(by, s.o.Relist())
 	}
 	s.lookAfter(now)
 }
@@ -107,15 +109,6 @@ func (s *Starts) nodePods(now time.Time) (n nodePods) {
 	return n
 }
 
-// selecting returns which entries select the pod of a sandbox by its labels.
-func (s *Starts) selecting(sandbox *api.PodSandbox) []string {
-	all := s.selectors.Load()
-	if all == nil {
-		return nil
-	}
-	return all.selecting(sandbox.GetNamespace(), sandbox.GetLabels())
-}
-
 // AfterView is an entry of startAfter. Until is when pods wait for it no longer; it is zero if they do not wait for it.
 type AfterView struct {
 	For   string
@@ -145,8 +138,8 @@ type afterSelector struct {
 
 type afterSelectors []afterSelector
 
-// selecting returns which of the entries select a pod. It is not nil.
-func (all afterSelectors) selecting(namespace string, its map[string]string) []string {
+// entriesOf returns which of the entries select a pod. It is not nil.
+func (all afterSelectors) entriesOf(namespace string, its map[string]string) []string {
 	found := []string{}
 	for _, a := range all {
 		if a.namespace == namespace && a.selector.Matches(labels.Set(its)) {
@@ -154,29 +147,4 @@ func (all afterSelectors) selecting(namespace string, its map[string]string) []s
 		}
 	}
 	return found
-}
-
-// function returns what SelectBy of the pod watch gets.
-func (all afterSelectors) function() func(namespace string, its map[string]string) []string {
-	if len(all) == 0 {
-		return nil
-	}
-	return all.selecting
-}
-
-// pauseFor returns the Pause for these entries, or the zero value without any.
-func pauseFor(missing []*afterEntry) (p throttle.Pause) {
-	for i, a := range missing {
-		if end := a.end(); end.After(p.Until) {
-			p.Until = end
-		}
-		if i == 0 || a.from.Before(p.Since) {
-			p.Since = a.from
-		}
-		if i > 0 {
-			p.For += ", "
-		}
-		p.For += a.text
-	}
-	return p
 }

@@ -80,7 +80,7 @@ func (o *order) sandbox(namespace, name string, labels map[string]string) {
 		p := l.atSandbox(sandbox)
 		p.setSandbox(name)
 		p.begins(o.now, &api.Container{Id: name, Name: "app", PodSandboxId: name})
-		p.selected = o.selecting(sandbox)
+		p.selected = o.selectors.Load().entriesOf(namespace, labels)
 	})
 }
 

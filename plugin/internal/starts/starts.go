@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pod-pacemaker/pod-pacemaker/crd"
+	"github.com/pod-pacemaker/pod-pacemaker/crd/v1alpha1"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/learning"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/observe"
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/internal/usage"
@@ -100,8 +101,8 @@ type Starts struct {
 	woken     chan struct{}                  // holds at most one: the loop is to do a round
 	pulse     chan chan<- struct{}           // the loop closes each after another round
 	meter     *usage.Meter                   // only the loop uses it
-
 	news      atomic.Bool                    // more is known of what starts under way are expected to take
+
 	mu     sync.Mutex
 	ledger ledger // guarded by mu
 }
@@ -113,6 +114,7 @@ func New(o Options) *Starts {
 	}
 	s.config.Store(&crd.Effective{Origin: crd.OriginNone})
 	s.inForce.Store(policies.New(o.Server))
+	s.selectors.Store(&afterSelectors{})
 	s.ledger = newLedger(time.Now(), o.Waitable, &s.config)
 	return s
 }
@@ -123,32 +125,35 @@ func (s *Starts) Link(l Links) { s.o.Links = l }
 // Configure puts a configuration in force, with the settings of the limiter that follow from it. Calls must not
 // overlap.
 func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Settings) {
-	before, waiting := s.mode(), s.waiting()
+	before, live := s.mode(), s.live()
 	s.config.Store(&e) // before the limits, so that the pods that these admit count in its mode
 	s.setStartAfter(now, e.Spec)
-	s.changeMode(now, before, waiting) // before the limits, too: a start that continued at once is not admitted now
-	s.limit(now, settings)
+	s.limit(now, settings, before, live)
 	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.InMode(now, e.Spec.GetMode()) })
 	if s.mode() != before {
-		s.wakeProcesses() // once no limit of the earlier mode holds a pod
+		s.lock()
+		s.ledger.endsChanged() // once no limit of the earlier mode holds a pod
+		s.unlock()
 	}
-	for _, t := range waiting {
+	for _, t := range live {
 		s.review(now, t.UID(), t.Name()) // it may be exempt now
 	}
 }
 
-// limit puts settings of the limiter in force.
-func (s *Starts) limit(now time.Time, settings throttle.Settings) {
+// limit puts settings of the limiter in force. before is the mode until now, and live are the starts that wait or are under
+// way.
+func (s *Starts) limit(now time.Time, settings throttle.Settings, before v1alpha1.Mode, live []*throttle.Ticket) {
+	known := map[string]podwatch.Pod{}
+	for _, t := range live {
+		known[t.UID()] = s.Known(t.UID())
+	}
 	s.lock()
 	defer s.unlock()
-	s.ledger.limiter.Configure(now, settings)
-	s.ledger.resort.configure(settings)
-}
-
-func (s *Starts) wakeProcesses() {
-	s.lock()
-	defer s.unlock()
-	s.ledger.endsChanged()
+	l := &s.ledger
+	if mode := l.mode(); mode != before && mode != v1alpha1.ModeShadow {
+		l.endShadows(now, known) // before the limits: a start that continued at once is not admitted now
+	}
+	l.limiter.Configure(now, settings)
 }
 
 // Config returns the configuration in force.

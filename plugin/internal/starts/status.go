@@ -90,13 +90,7 @@ func (s *Starts) StartAnyway(now time.Time, uid string, reason reasons.Reason) b
 	return s.ledger.limiter.StartAnyway(now, uid, reason)
 }
 
-// waiting returns the tickets that wait, and live also those that start. Both are in no order.
-func (s *Starts) waiting() []*throttle.Ticket {
-	s.lock()
-	defer s.unlock()
-	return slices.Clone(s.ledger.limiter.Waiting())
-}
-
+// live returns the tickets that wait or start, in no order.
 func (s *Starts) live() []*throttle.Ticket {
 	s.lock()
 	defer s.unlock()

@@ -17,29 +17,21 @@ import (
 // over the limit. The next round of the loop ends the starts that are over.
 func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container) {
 	now := time.Now()
-	known, selected, hooks := map[string]podwatch.Pod{}, map[string][]string{}, map[string]bool{}
-	for _, sandbox := range sandboxes {
-		selected[Key(sandbox)] = s.selecting(sandbox)
-	}
 	s.lock()
-	uids := slices.AppendSeq(slices.Collect(maps.Keys(selected)), maps.Keys(s.ledger.pods)) // some may not be listed
+	uids := slices.Collect(maps.Keys(s.ledger.pods)) // some may not be listed
 	s.unlock()
+	known := map[string]podwatch.Pod{}
 	for _, uid := range uids {
 		known[uid] = s.Known(uid)
 	}
 	live := alive(sandboxes, ctrs)
 	subjects := make([]subject, len(live))
 	for i, sandbox := range live {
-		subjects[i] = subjectOf(sandbox, known[Key(sandbox)])
+		uid := Key(sandbox)
+		known[uid] = s.Known(uid)
+		subjects[i] = subjectOf(sandbox, known[uid])
 	}
-	for _, ctr := range ctrs {
-		if ctr.GetState() == api.ContainerState_CONTAINER_CREATED {
-			hooks[ctr.GetPodSandboxId()] = true // one that may wait
-		}
-	}
-	for _, p := range s.lockPods(now, subjects...) {
-		p.selected = selected[p.UID]
-	}
+	s.lockPods(now, subjects...)
 	defer s.unlock()
 	l := &s.ledger
 	l.effects.wakes = true
@@ -54,8 +46,8 @@ func (s *Starts) Synchronize(sandboxes []*api.PodSandbox, ctrs []*api.Container)
 			continue
 		}
 		p.endTry(now, known[uid], p.allUndone(known[uid]), false)
-		// The containers of a pod that run beside a hook are sidecars of a start that waits.
-		if !hooks[p.sandbox] && l.adopt(now, p, known[uid], true) {
+		// Containers that run beside one that is in creation, whose hook may wait, are sidecars of a start that waits.
+		if !p.progress(time.Time{}, podwatch.Pod{}).Making && l.adopt(now, p, known[uid], true) {
 			l.report(observe.Unpaced{Reason: reasons.Adopted})
 		}
 	}
@@ -83,7 +75,7 @@ func (l *ledger) adopt(now time.Time, p *Pod, pod podwatch.Pod, over bool) bool 
 	began := run.Youngest
 	old := now.Sub(began) >= l.config.Load().Spec.GetStartTimeout()
 	t := p.ticket
-	switch state, _ := p.start(); {
+	switch state, _ := p.ticket.Status(); {
 	case state == throttle.Starting:
 		return false
 	case state == throttle.Waiting:
@@ -107,7 +99,7 @@ func (l *ledger) rebuildPods(now time.Time, live []*api.PodSandbox, ctrs []*api.
 	listed := map[string]bool{}
 	bySandbox := map[string]*Pod{}
 	for _, sandbox := range live {
-		bySandbox[sandbox.GetId()] = l.atSandbox(sandbox)
+		bySandbox[sandbox.GetId()] = l.pods[Key(sandbox)]
 	}
 	for _, sandbox := range live {
 		p := bySandbox[sandbox.GetId()]

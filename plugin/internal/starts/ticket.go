@@ -94,7 +94,6 @@ type Process struct {
 type Outlook struct {
 	State    throttle.State // of the ticket
 	Reason   reasons.Reason // for State; empty while the ticket waits
-	Gone     bool           // Process.Gone is closed
 	Ends     Ends
 	Changed  <-chan struct{}
 	Forecast Forecast
@@ -112,11 +111,6 @@ func (p Process) look(deadline time.Time) Outlook {
 	l := &p.s.ledger
 	o := Outlook{Ends: l.ends(), Changed: l.node.changed, Forecast: l.board.forecast(p.UID(), deadline), Moved: l.board.moved}
 	o.State, o.Reason = p.t.Status()
-	select {
-	case <-p.Gone:
-		o.Gone = true
-	default:
-	}
 	return o
 }
 
@@ -144,7 +138,6 @@ func (s *Starts) EnterRoom(now time.Time, who Identity, pod podwatch.Pod, since,
 	if !p.reported {
 		p.Identity = who
 	}
-	p.fromRoom = true // also if it is exempt: it is forgotten unless a sandbox follows
 	if s.ledger.isExempt(p, pod) {
 		return Process{}, false
 	}
@@ -167,7 +160,7 @@ func (s *Starts) EnterGate(now time.Time, who Identity, containerID string, sinc
 			since = c.made
 		}
 	}
-	if state, reason := p.start(); p.ticket == nil || state == throttle.Gone && reason != reasons.Deleted {
+	if state, reason := p.ticket.Status(); p.ticket == nil || state == throttle.Gone && reason != reasons.Deleted {
 		s.ledger.join(now, p, pod, throttle.Request{Arrived: since, Repeats: repeats})
 		if s.ledger.isExempt(p, pod) {
 			p.ticket.StartExempt(now)

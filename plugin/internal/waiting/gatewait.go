@@ -91,11 +91,11 @@ func await(
 // ended returns the answer to a hook whose wait is over. A pod keeps its place in the queue when its hook is sent away.
 func (g *Gate) ended(now starts.Outlook, p starts.Process) (v gate.Verdict, ends bool) {
 	switch {
-	case now.State != throttle.Waiting, now.Gone:
-		return decided(now), true
-	case now.Ends.HoldsNone:
+	case now.State != throttle.Waiting, isClosed(p.Gone):
+		return decided(now, isClosed(p.Gone)), true
+	case now.Ends.HoldsNone != "":
 		p.StartNotHeld(time.Now())
-		return gate.Verdict{Go: true, Reason: g.o.Starts.WhyHoldsNone()}, true
+		return gate.Verdict{Go: true, Reason: now.Ends.HoldsNone}, true
 	case now.Ends.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case now.Ends.Pressure:
@@ -105,13 +105,12 @@ func (g *Gate) ended(now starts.Outlook, p starts.Process) (v gate.Verdict, ends
 	}
 }
 
-// decided returns the answer to a process whose ticket is decided, or for whose container nothing may start any more, or
-// both.
-func decided(now starts.Outlook) gate.Verdict {
+// decided returns the answer to a process whose ticket is decided, or whose container is gone, or both.
+func decided(now starts.Outlook, gone bool) gate.Verdict {
 	switch {
 	case now.State == throttle.Gone:
 		return gate.Verdict{Reason: now.Reason}
-	case now.Gone:
+	case gone:
 		return gate.Verdict{Reason: gate.Replaced}
 	default:
 		return gate.Verdict{Go: true, Reason: now.Reason}

@@ -22,14 +22,14 @@ func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 	now := time.Now()
 	p, gone := c.enters("pod")
 	require.True(t, p.TryStart(now).Admitted)
-	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(p.Look(now)))
+	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(p.Look(now), isClosed(p.Gone)))
 	close(gone)
-	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(p.Look(now)))
+	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(p.Look(now), isClosed(p.Gone)))
 
 	deleted, gone := c.enters("deleted")
 	close(gone)
 	c.o.Starts.PodChanged(now, podwatch.Pod{UID: "deleted"}, true)
-	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted.Look(now)))
+	assert.Equal(t, gate.Verdict{Reason: reasons.Deleted}, decided(deleted.Look(now), isClosed(deleted.Gone)))
 }
 
 // enters returns a process of a pod that joins the queue, and what closes when its container is gone.

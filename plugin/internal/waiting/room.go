@@ -137,8 +137,8 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 
 // wait is [Chooser.Wait] for a process of the room: it blocks until a pod may have its sandbox.
 func (r *Room) wait(ctx context.Context, h gate.Hello, sendForecast gate.SendForecast) (gate.Verdict, error) {
-	if !r.o.Starts.Enforces() {
-		return gate.Verdict{Go: true, Reason: r.o.Starts.WhyHoldsNone()}, nil
+	if why := r.o.Starts.Ends().HoldsNone; why != "" {
+		return gate.Verdict{Go: true, Reason: why}, nil
 	}
 	pod := r.identify(ctx, h.PodUID)
 	if err := ctx.Err(); err != nil {
@@ -194,9 +194,9 @@ func (r *Room) ended(now starts.Outlook, w *roomWaiter, sent bool) (v gate.Verdi
 	shut, _ := r.shut.Load().(string)
 	switch {
 	case now.State != throttle.Waiting:
-		return decided(now), true
-	case now.Ends.HoldsNone:
-		return gate.Verdict{Go: true, Reason: r.o.Starts.WhyHoldsNone()}, true
+		return decided(now, false), true
+	case now.Ends.HoldsNone != "":
+		return gate.Verdict{Go: true, Reason: now.Ends.HoldsNone}, true
 	case now.Ends.Shutdown:
 		return gate.Verdict{Reason: gate.NodeShutdown}, true
 	case isClosed(w.reserved):
