@@ -13,7 +13,7 @@ import (
 func TestSlowHandlersHoldNoPod(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime, with(func(o *Options) { o.Hold, o.RefuseAt = maxHold, waiting.RefuseContainer }),
-		tuned(func(r *tuning) { r.savedHold = patience })) // as much can be owed, which takes ten minutes to earn
+		tuned(func(r *tuning) { r.savedHold = testTimeout })) // as much can be owed, which takes ten minutes to earn
 	n.occupy("holder")
 	handlerOf(n.d).Took(time.Now(), "RunPodSandbox", time.Hour)
 	p := n.pod("job", restarted("Never")).runs()

@@ -24,7 +24,7 @@ func TestThePodWatchMayCatchUpWithinTheHold(t *testing.T) {
 	assert.Empty(t, ran)
 	p.becomesKnown(func(pod *podwatch.Pod) { pod.Priority = 7 })
 	require.NoError(t, <-ran)
-	assert.Less(t, counted(t, n, "pod_pacemaker_handler_hold_seconds_total"), patience.Seconds()/2, "the handler held only until the pod was known")
+	assert.Less(t, counted(t, n, "pod_pacemaker_handler_hold_seconds_total"), testTimeout.Seconds()/2, "the handler held only until the pod was known")
 	assert.Equal(t, int32(7), n.view(p.uid).Priority, "the pod was known in time")
 	a := p.waitsAtGate("app")
 	holder.getsReady()

@@ -11,7 +11,7 @@ import (
 func TestTheDaemonIsAliveWhileItsLoopRuns(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, oneAtATime)
-	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	ctx, cancel := context.WithTimeout(n.ctx, testTimeout)
 	defer cancel()
 	require.NoError(t, n.d.starts.Alive(ctx))
 	n.stopDaemon()

@@ -23,8 +23,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle"
 )
 
-// patience bounds the waits for necessary events. No result depends on its length.
-const patience = time.Minute
+// testTimeout bounds the waits for necessary events. No result depends on its length.
+const testTimeout = time.Minute
 
 // Configurations for tests.
 const (
@@ -73,7 +73,7 @@ func tuned(change func(*tuning)) nodeOption { return func(n *node) { n.tune = ch
 // holdsLong makes handlers hold for as long as a test takes.
 var holdsLong nodeOption = func(n *node) {
 	n.options.Hold = maxHold
-	n.tune = func(r *tuning) { r.savedHold, r.hold = patience, patience }
+	n.tune = func(r *tuning) { r.savedHold, r.hold = testTimeout, testTimeout }
 }
 
 // slowly returns the tuning of a daemon that behaves the same on a slow machine: it does not measure starts without
@@ -117,7 +117,7 @@ func unconnectedNode(t testing.TB, config string, opts ...nodeOption) *node {
 			GateTimeout: time.Hour, Gate: waiting.GateAuto, CNI: cni.UseAuto, RefuseAt: waiting.RefuseAuto, Hold: 200 * time.Millisecond,
 			NRISocket: filepath.Join(dir, "nri.sock"), ProcRoot: "/proc", CgroupRoot: "/sys/fs/cgroup", Log: log,
 		},
-		runtime: runtimetest.Options{Dir: dir, Log: log, RequestTimeout: patience},
+		runtime: runtimetest.Options{Dir: dir, Log: log, RequestTimeout: testTimeout},
 		tune:    func(*tuning) {},
 		stop:    func() {},
 	}
@@ -189,7 +189,7 @@ func (n *node) startDaemon() {
 // connected waits until the daemon gets the runtime's events.
 func (n *node) connected() {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	ctx, cancel := context.WithTimeout(n.ctx, testTimeout)
 	defer cancel()
 	require.NoError(n.t, n.rt.WaitPlugin(ctx, n.options.pluginName()))
 }
@@ -198,7 +198,7 @@ func (n *node) connected() {
 func (n *node) stopDaemon() {
 	n.t.Helper()
 	n.stop()
-	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	ctx, cancel := context.WithTimeout(n.ctx, testTimeout)
 	defer cancel()
 	require.NoError(n.t, n.rt.WaitPluginGone(ctx, n.options.pluginName()))
 }
@@ -215,7 +215,7 @@ func (n *node) reconfigure(config string) {
 // eventually waits for a condition.
 func (n *node) eventually(what string, holds func() bool) {
 	n.t.Helper()
-	require.Eventually(n.t, holds, patience, 2*time.Millisecond, what)
+	require.Eventually(n.t, holds, testTimeout, 2*time.Millisecond, what)
 }
 
 // names returns the waiting pods and the pods that hold a slot, each in order.

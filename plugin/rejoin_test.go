@@ -10,7 +10,7 @@ import (
 // A slot that became free while no daemon ran goes to the first in the queue, not to the hook that happens to ask first.
 func TestASlotThatIsFreeAfterARestartGoesToTheFirstInLine(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, twoAtATimeLate, tuned(func(r *tuning) { r.timing.Rejoin = patience }))
+	n := newNode(t, twoAtATimeLate, tuned(func(r *tuning) { r.timing.Rejoin = testTimeout }))
 	holders := []*testPod{n.occupy("holder-0"), n.occupy("holder-1")}
 	var waiting []*attempt
 	for i := range 5 {

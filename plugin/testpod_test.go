@@ -143,7 +143,7 @@ func (a *attempt) succeeds() {
 // result waits until the start has ended, and returns its error.
 func (a *attempt) result() error {
 	a.pod.n.t.Helper()
-	ctx, cancel := context.WithTimeout(a.pod.n.ctx, patience)
+	ctx, cancel := context.WithTimeout(a.pod.n.ctx, testTimeout)
 	defer cancel()
 	select {
 	case <-a.done:

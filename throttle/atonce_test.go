@@ -29,8 +29,8 @@ func TestAPodThatWouldStartAtOnceGetsAPlace(t *testing.T) {
 				asks := n.l.Lookup(pod.UID)
 				reserved := asks.Reserve(n.now, waitable, refusal)
 				asks.reserved, asks.awaitedUntil = false, time.Time{}
-				if d := asks.TryStart(n.now); d.Admitted {
-					require.True(t, reserved.Admitted, "seed %d, %s, refusal %d: %s, but %s", seed, pod.UID, refusal, reserved.Reason, d.Reason)
+				if d := asks.TryStart(n.now); d.Granted {
+					require.True(t, reserved.Granted, "seed %d, %s, refusal %d: %s, but %s", seed, pod.UID, refusal, reserved.Reason, d.Reason)
 					seen[d.Reason]++
 					break
 				}

@@ -44,7 +44,7 @@ func TestAmountsDoNotWrapRound(t *testing.T) {
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Requests: throttle.Amounts{"memory": 1 << 55}}}})
 	for i := range 1500 {
 		p.l.SetGroups(p.now, throttle.PodGroups{UID: fmt.Sprint("runs-", i), Groups: inGroup(huge), Running: true})
-		require.False(t, p.l.Join(p.now, throttle.Request{UID: "more", Groups: inGroup(throttle.Amounts{"memory": 1})}).TryStart(p.now).Admitted && i > 1, i)
+		require.False(t, p.l.Join(p.now, throttle.Request{UID: "more", Groups: inGroup(throttle.Amounts{"memory": 1})}).TryStart(p.now).Granted && i > 1, i)
 		p.l.Lookup("more").End(p.now, reasons.Deleted)
 		p.l.Finished(p.now, "more")
 	}
@@ -57,10 +57,10 @@ func TestTryStartForgetsAReservationWhosePodNeverCame(t *testing.T) {
 	p := newPlay(t, throttle.Settings{}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Running: throttle.Bound{Pods: new(int64(1))}}})
 	never := p.l.Join(p.now, throttle.Request{UID: "never", Groups: inGroup(nil)})
-	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Admitted)
+	require.True(t, never.Reserve(p.now, time.Minute, throttle.RetriedSoon).Granted)
 	comes := p.l.Join(p.now, throttle.Request{UID: "comes", Groups: inGroup(nil)})
-	require.False(t, comes.TryStart(p.now.Add(19*time.Second)).Admitted)
-	require.True(t, comes.TryStart(p.now.Add(20*time.Second)).Admitted)
+	require.False(t, comes.TryStart(p.now.Add(19*time.Second)).Granted)
+	require.True(t, comes.TryStart(p.now.Add(20*time.Second)).Granted)
 }
 
 // A pod is overdue, and its group holds it. It cannot pass now, and keeps no slot from another overdue pod.
@@ -107,7 +107,7 @@ func TestAnEndedTicketDoesNotAffectTheNext(t *testing.T) {
 	old.Unreserve(p.now)
 	state, _ := next.Status()
 	require.Equal(t, throttle.Waiting, state, "no process waits for it")
-	require.True(t, next.TryStart(p.now).Admitted)
+	require.True(t, next.TryStart(p.now).Granted)
 	old.End(p.now, reasons.Failed)
 	state, _ = next.Status()
 	require.Equal(t, throttle.Starting, state)

@@ -123,7 +123,7 @@ func oneHangs(t *testing.T) {
 	}
 	room := 0
 	for i := range 60 {
-		if p.l.Lookup(fmt.Sprintf("new-%02d", i)).Reserve(p.now, 100*time.Second, throttle.RetriedSoon).Admitted {
+		if p.l.Lookup(fmt.Sprintf("new-%02d", i)).Reserve(p.now, 100*time.Second, throttle.RetriedSoon).Granted {
 			room++
 		}
 	}

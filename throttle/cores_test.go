@@ -72,7 +72,7 @@ func TestOneOverdueStartAtATimeExceedsTheCores(t *testing.T) {
 	late := n.l.Join(n.now, Request{UID: "late", Profile: Profile{Cost: peak(0.4)}})
 	require.Equal(t, reasons.GateExpired, late.DeadlineReached(n.now).Reason)
 	n.end("light", reasons.Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, late.DeadlineReached(n.now), "it fits into the cores by now")
+	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, late.DeadlineReached(n.now), "it fits into the cores by now")
 	n.requireStarting("great", "late")
 }
 

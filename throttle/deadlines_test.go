@@ -91,15 +91,15 @@ func TestAProcessThatCanWaitNoLongerIsNotAdmittedOverTheLimit(t *testing.T) {
 	a.StopWaiting(n.now)
 	b.StopWaiting(n.now)
 	n.end("holder", reasons.Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a slot is free")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a asks again")
+	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a slot is free")
+	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, a.DeadlineReached(n.now), "a asks again")
 }
 
 // A token has filled, and Advance was not called yet: it is for the pod that waits.
 func TestWhateverAsksForAStartTheQueueIsServedFirst(t *testing.T) {
 	t.Parallel()
 	for name, asks := range map[string]func(n *node, late *Ticket){
-		"a try":        func(n *node, late *Ticket) { require.False(t, late.TryStart(n.now).Admitted) },
+		"a try":        func(n *node, late *Ticket) { require.False(t, late.TryStart(n.now).Granted) },
 		"a deadline":   func(n *node, late *Ticket) { require.Equal(t, reasons.GateExpired, late.DeadlineReached(n.now).Reason) },
 		"an exemption": func(n *node, late *Ticket) { require.True(t, late.StartExempt(n.now)) },
 	} {
@@ -114,7 +114,7 @@ func TestWhateverAsksForAStartTheQueueIsServedFirst(t *testing.T) {
 
 	n := newNode(t, Settings{FillEvery: time.Minute}, "starter", "a")
 	n.now = n.now.Add(time.Minute)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, n.l.Lookup("a").DeadlineReached(n.now))
+	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, n.l.Lookup("a").DeadlineReached(n.now))
 }
 
 func TestDeadlinesExceedALoweredLimitOneAtATime(t *testing.T) {

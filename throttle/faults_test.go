@@ -24,7 +24,7 @@ func TestAStreamOfSmallPodsDoesNotStarveALargePod(t *testing.T) {
 		"p": {Running: throttle.Bound{Requests: throttle.Amounts{"cpu": 4000, "memory": 4000}}},
 	})
 	tries := func(name string, requests throttle.Amounts) bool {
-		return p.l.Join(p.now, throttle.Request{UID: name, Groups: inGroup(requests)}).TryStart(p.now).Admitted
+		return p.l.Join(p.now, throttle.Request{UID: name, Groups: inGroup(requests)}).TryStart(p.now).Granted
 	}
 	finishes := map[int]string{}
 	started := false
@@ -117,7 +117,7 @@ func TestAPodThatIsGoneIsNotAdmitted(t *testing.T) {
 	}
 	p.joinWaiting("b-0", throttle.Request{})
 	b := p.l.Lookup("b-0")
-	require.True(t, b.TryStart(p.now).Admitted)
+	require.True(t, b.TryStart(p.now).Granted)
 	b.End(p.now, reasons.Ready)
-	require.True(t, b.TryStart(p.now).Admitted, "it has started, and continues")
+	require.True(t, b.TryStart(p.now).Granted, "it has started, and continues")
 }

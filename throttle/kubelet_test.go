@@ -120,7 +120,7 @@ func (k *kubelet) sandbox(p *simPod) {
 	if k.room > 0 {
 		refusal = WaitsOn
 	}
-	if k.join(p).Reserve(k.now, waitable, refusal).Admitted {
+	if k.join(p).Reserve(k.now, waitable, refusal).Granted {
 		k.after(k.pulls+k.between(300*time.Millisecond, time.Second), func() { k.container(p) })
 		return
 	}
@@ -141,10 +141,10 @@ func (k *kubelet) container(p *simPod) {
 		refusal = RetriedLate
 	}
 	ticket := k.join(p)
-	if ticket.TryStart(k.now).Admitted {
+	if ticket.TryStart(k.now).Granted {
 		return
 	}
-	if !ticket.Reserve(k.now, waitable, refusal).Admitted {
+	if !ticket.Reserve(k.now, waitable, refusal).Granted {
 		k.after(k.between(10*time.Second, 15*time.Second), func() { k.container(p) })
 		return
 	}
@@ -165,7 +165,7 @@ func (k *kubelet) deadline(p *simPod, ticket *Ticket) {
 	d := ticket.DeadlineReached(k.now)
 	ticket.StopWaiting(k.now)
 	p.waiting = false
-	if !d.Admitted {
+	if !d.Granted {
 		if p.backOff == nil {
 			p.backOff = &backOff{}
 		}

@@ -73,11 +73,11 @@ func TestALowerBurstCapsTheTokens(t *testing.T) {
 // Two callers may read the clock in one order and take the lock in the other.
 func TestALateCallerWithAnEarlierTimeFillsNoToken(t *testing.T) {
 	n := testNode(t, Settings{FillEvery: time.Second, Burst: 2})
-	require.True(t, n.join("a").TryStart(t0.Add(10*time.Second)).Admitted)
-	require.True(t, n.join("b").TryStart(t0.Add(5*time.Second)).Admitted)
-	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Admitted)
+	require.True(t, n.join("a").TryStart(t0.Add(10*time.Second)).Granted)
+	require.True(t, n.join("b").TryStart(t0.Add(5*time.Second)).Granted)
+	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Granted)
 	n.l.Configure(t0, Settings{FillEvery: time.Second, Burst: 2})
-	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Admitted)
+	require.False(t, n.join("c").TryStart(t0.Add(10*time.Second)).Granted)
 }
 
 func TestTokensAreKeptOverATimeWithoutTheLimit(t *testing.T) {

@@ -134,7 +134,7 @@ func TestALentSlotIsKeptForPodsThatComeBack(t *testing.T) {
 	n.joinAndWait("d")
 	n.pass(10 * time.Second)
 	n.requireStarting("a", "b", "d")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, c.TryStart(n.now))
+	require.Equal(t, Decision{Granted: true, Reason: reasons.SlotLent}, c.TryStart(n.now))
 }
 
 // Any start makes no progress for a moment. A place in the gate is promised for a loan only when that is near.
@@ -312,16 +312,16 @@ func TestAPodComesForASlotOnWhichAnotherNamespaceHangs(t *testing.T) {
 		return v.WaitLeft
 	}
 	n.pass(10*time.Second - 1)
-	require.False(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, next.Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.pass(30 * time.Second)
 	require.Zero(t, waits("d"))
 	require.Positive(t, waits("e"))
 	require.Positive(t, waits("c"))
-	require.False(t, own.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Admitted, "one slot, one pod")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.SlotLent}, next.TryStart(n.now))
-	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, own.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Granted, "one slot, one pod")
+	require.Equal(t, Decision{Granted: true, Reason: reasons.SlotLent}, next.TryStart(n.now))
+	require.False(t, second.Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 // Nothing is lent beyond the limit of a group unless a process waits. So a pod of the room may come when the starts of its
@@ -332,18 +332,18 @@ func TestAPodComesForALoanOfItsGroup(t *testing.T) {
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(1)}})
 	n.grouped("hangs", in(t1, nil))
 	next := n.l.Join(n.now, Request{UID: "next", Groups: in(t1, nil)})
-	require.False(t, next.Reserve(n.now, waitable, WaitsOn).Admitted)
+	require.False(t, next.Reserve(n.now, waitable, WaitsOn).Granted)
 	n.stall("hangs")
 	n.pass(5*time.Second - 1)
-	require.False(t, next.Reserve(n.now, waitable, WaitsOn).Admitted, "any start makes no progress for a moment")
+	require.False(t, next.Reserve(n.now, waitable, WaitsOn).Granted, "any start makes no progress for a moment")
 	n.pass(1)
-	require.True(t, next.Reserve(n.now, waitable, WaitsOn).Admitted)
-	require.False(t, n.l.Join(n.now, Request{UID: "second", Groups: in(t1, nil)}).Reserve(n.now, waitable, WaitsOn).Admitted)
+	require.True(t, next.Reserve(n.now, waitable, WaitsOn).Granted)
+	require.False(t, n.l.Join(n.now, Request{UID: "second", Groups: in(t1, nil)}).Reserve(n.now, waitable, WaitsOn).Granted)
 	n.l.Lookup("hangs").SetStalled(n.now, time.Time{})
 	n.pass(5 * time.Second)
-	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted, "it asks for its sandbox, and was promised a place")
-	require.False(t, next.TryStart(n.now).Admitted)
-	require.False(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted, "its first container can be refused without a crash")
+	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Granted, "it asks for its sandbox, and was promised a place")
+	require.False(t, next.TryStart(n.now).Granted)
+	require.False(t, next.Reserve(n.now, waitable, RetriedSoon).Granted, "its first container can be refused without a crash")
 	n.stall("hangs")
 	next.Wait(n.now)
 	n.pass(10 * time.Second)
@@ -354,5 +354,5 @@ func TestAPodComesForALoanOfItsGroup(t *testing.T) {
 	n.grouped("hangs", in(t1, nil))
 	n.stall("hangs")
 	n.pass(time.Minute)
-	require.False(t, n.l.Join(n.now, Request{UID: "next", Groups: in(t1, nil)}).Reserve(n.now, waitable, WaitsOn).Admitted, "no loan comes")
+	require.False(t, n.l.Join(n.now, Request{UID: "next", Groups: in(t1, nil)}).Reserve(n.now, waitable, WaitsOn).Granted, "no loan comes")
 }

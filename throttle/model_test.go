@@ -284,8 +284,8 @@ func (o *oracle) try(p *modelPod) {
 	d := p.ticket.TryStart(o.now)
 	o.judge(nil)
 	p.waiters--
-	require.Equal(o.t, p.state == throttle.Starting, d.Admitted)
-	if v, _ := o.l.View(o.now, p.uid); !d.Admitted {
+	require.Equal(o.t, p.state == throttle.Starting, d.Granted)
+	if v, _ := o.l.View(o.now, p.uid); !d.Granted {
 		require.Equal(o.t, throttle.Decision{Reason: v.Reason, Held: v.Held, Ahead: v.Ahead}, d, "the answer is where it stands")
 	}
 }
@@ -296,7 +296,7 @@ func (o *oracle) deadlineReached(p *modelPod) {
 	d := p.ticket.DeadlineReached(o.now)
 	o.judge(p)
 	p.waiters--
-	require.Equal(o.t, p.state == throttle.Starting, d.Admitted)
+	require.Equal(o.t, p.state == throttle.Starting, d.Granted)
 }
 
 func (o *oracle) end(p *modelPod) {

@@ -59,7 +59,7 @@ func TestAReservationOutlivesThePause(t *testing.T) {
 	require.Equal(t, reasons.StartAfter, ticket.Reserve(n.now, time.Minute, RetriedSoon).Reason)
 	n.pass(2 * time.Second) // it is overdue
 	require.Equal(t, reasons.StartAfter, ticket.Reserve(n.now, 58*time.Second, RetriedSoon).Reason)
-	require.True(t, ticket.Reserve(n.now, 59*time.Second, RetriedSoon).Admitted)
+	require.True(t, ticket.Reserve(n.now, 59*time.Second, RetriedSoon).Granted)
 }
 
 // The adaptive limit must not take pods that a Pause holds for a demand that it could meet.

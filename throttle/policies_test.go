@@ -199,14 +199,14 @@ func TestNothingPassesABoundOfRunning(t *testing.T) {
 	d := second.DeadlineReached(n.now)
 	require.Equal(t, []reasons.Reason{reasons.GateExpired, reasons.PolicyRunning}, []reasons.Reason{d.Reason, d.Held.Reason})
 	d = second.Reserve(n.now, waitable, RetriedSoon)
-	require.False(t, d.Admitted)
+	require.False(t, d.Granted)
 	require.Equal(t, reasons.PolicyRunning, d.Reason)
 	second.StopWaiting(n.now)
 	d = second.TryStart(n.now)
 	require.Equal(t, reasons.PolicyRunning, d.Reason)
 	n.l.Finished(n.now, "first")
-	require.True(t, second.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, second.TryStart(n.now).Admitted)
+	require.True(t, second.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.True(t, second.TryStart(n.now).Granted)
 }
 
 func TestNoMorePodsGetAReservationThanMayRun(t *testing.T) {
@@ -221,11 +221,11 @@ func TestNoMorePodsGetAReservationThanMayRun(t *testing.T) {
 	require.Equal(t, reasons.PolicyRunning, big.Reserve(n.now, waitable, RetriedSoon).Reason)
 	require.Equal(t, reasons.PolicyRunning, one.Reserve(n.now, waitable, RetriedSoon).Reason, "the big pod comes back in seconds")
 	n.pass(comesWithin)
-	require.True(t, one.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, two.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, one.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.True(t, two.Reserve(n.now, waitable, RetriedSoon).Granted)
 	require.Equal(t, reasons.PolicyRunning, small("three").Reserve(n.now, waitable, RetriedSoon).Reason)
 	require.Equal(t, reasons.PolicyRunning, small("three").TryStart(n.now).Reason, "the amount is kept for the pods with a reservation")
-	require.True(t, two.TryStart(n.now).Admitted)
+	require.True(t, two.TryStart(n.now).Granted)
 }
 
 func TestASmallPodDoesNotPassAWaitingLargeOne(t *testing.T) {
@@ -252,7 +252,7 @@ func TestADeadlinePassesABoundOfStarting(t *testing.T) {
 	n.pass(n.pass(0).Sub(n.now))
 	require.Equal(t, t0.Add(time.Minute), n.now)
 	n.requireState("a", Starting, reasons.MaxWait)
-	require.False(t, b.DeadlineReached(n.now).Admitted, "deadlines pass one at a time")
+	require.False(t, b.DeadlineReached(n.now).Granted, "deadlines pass one at a time")
 	n.end("a", reasons.Ready)
 	n.requireState("b", Starting, reasons.MaxWait)
 }
@@ -358,7 +358,7 @@ func TestClaimsAreWantedForPodsThatAreAwayForSeconds(t *testing.T) {
 	require.Equal(t, 1, n.group(t1).Wants)
 	n.l.SetClaims(n.now, t1, 1)
 	require.Zero(t, n.group(t1).Wants)
-	require.True(t, a.TryStart(n.now).Admitted)
+	require.True(t, a.TryStart(n.now).Granted)
 }
 
 // Otherwise a node would take slots of the whole cluster again and again for a pod that pulls its images for minutes,
@@ -367,9 +367,9 @@ func TestClaimsAreNotWantedForPodsThatStayAway(t *testing.T) {
 	n := testNode(t, Settings{})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Claims: &Claims{}}})
 	pulls := n.l.Join(n.now, Request{UID: "pulls", Groups: in(t1, nil)})
-	require.True(t, pulls.Reserve(n.now, time.Minute, RetriedSoon).Admitted)
+	require.True(t, pulls.Reserve(n.now, time.Minute, RetriedSoon).Granted)
 	refused := n.l.Join(n.now, Request{UID: "refused", Groups: in(t1, nil)})
-	require.False(t, refused.TryStart(n.now).Admitted)
+	require.False(t, refused.TryStart(n.now).Granted)
 	require.Equal(t, 2, n.group(t1).Wants)
 	n.pass(comesWithin - time.Millisecond)
 	require.Equal(t, 2, n.group(t1).Wants, "both may still come")

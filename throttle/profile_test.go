@@ -97,10 +97,10 @@ func TestPodsThatMayStartBeforeTheyWouldComeBackHavePlaces(t *testing.T) {
 	var admitted []bool
 	for i := range 18 {
 		ticket := n.l.Join(n.now, Request{UID: fmt.Sprint(i), Profile: idles})
-		if ticket.TryStart(n.now).Admitted {
+		if ticket.TryStart(n.now).Granted {
 			continue
 		}
-		admitted = append(admitted, ticket.Reserve(n.now, 100*time.Second, RetriedSoon).Admitted)
+		admitted = append(admitted, ticket.Reserve(n.now, 100*time.Second, RetriedSoon).Granted)
 	}
 	require.Equal(t, 2, n.underWay(), n.l.Snapshot(n.now).Adaptive)
 	require.Equal(t, append(slices.Repeat([]bool{true}, 10), slices.Repeat([]bool{false}, 6)...), admitted)
@@ -185,7 +185,7 @@ func TestOnlyAStartThatAProbeWatchesCanHaveBeenKilled(t *testing.T) {
 	} {
 		n := newNode(t, Settings{})
 		ticket := n.l.Join(n.now, Request{UID: "a", Profile: c.profile})
-		require.True(t, ticket.TryStart(n.now).Admitted)
+		require.True(t, ticket.TryStart(n.now).Granted)
 		n.pass(lostAfter)
 		ticket.End(n.now, reasons.Exited)
 		require.Equal(t, c.lost, !n.l.slots.lost.IsZero(), name)

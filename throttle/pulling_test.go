@@ -14,16 +14,16 @@ func TestTheNumberOfPullingPodsHasABound(t *testing.T) {
 	n := testNode(t, Settings{MaxPulling: 2})
 	require.Equal(t, 2, n.reserve("pod", 5))
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon)
-	require.False(t, d.Admitted)
+	require.False(t, d.Granted)
 	require.Equal(t, reasons.Pulling, d.Reason)
 	require.Equal(t, Held{Reason: reasons.Pulling, Measured: 2, Threshold: 2}, d.Held)
 	require.Equal(t, 2, d.Ahead)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod has its permit already")
+	require.True(t, n.l.Lookup("pod-00").Reserve(n.now, waitable, RetriedSoon).Granted, "the pod has its permit already")
 
-	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted, "starts have no limit")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted, "the permit of pod-00 is free")
-	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Granted, "starts have no limit")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Granted, "the permit of pod-00 is free")
+	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 // A runtime may let a pod pass that has no permit: refusals at the sandbox are not always possible.
@@ -33,16 +33,16 @@ func TestAPodThatPullsBeyondTheLimitCounts(t *testing.T) {
 	beyond := n.l.Lookup("pod-01")
 	beyond.Prepare(n.now, true)
 	require.Equal(t, 2, n.l.Snapshot(n.now).Pulling)
-	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Admitted)
-	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted, "pod-01 pulls")
-	require.True(t, beyond.TryStart(n.now).Admitted)
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Lookup("pod-00").TryStart(n.now).Granted)
+	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Granted, "pod-01 pulls")
+	require.True(t, beyond.TryStart(n.now).Granted)
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(n *node, a *Ticket){
-		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Admitted) },
+		"at a container, refused": func(n *node, a *Ticket) { require.False(t, a.TryStart(n.now).Granted) },
 		"at a container, waiting": func(n *node, a *Ticket) { a.Wait(n.now) },
 		"it cannot pull":          func(n *node, a *Ticket) { a.Prepare(n.now, false) },
 		"its sandbox is removed":  func(n *node, a *Ticket) { a.Unreserve(n.now) },
@@ -54,12 +54,12 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime, MaxPulling: 1}, "holder")
 			a := n.join("a")
-			require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
-			require.False(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Admitted)
+			require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Granted)
+			require.False(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Granted)
 			give(n, a)
 			give(n, a)
 			require.Zero(t, n.l.Snapshot(n.now).Pulling)
-			require.True(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Admitted)
+			require.True(t, n.join("b").Reserve(n.now, waitable, RetriedSoon).Granted)
 			require.Equal(t, 1, n.l.Snapshot(n.now).Pulling)
 		})
 	}
@@ -67,12 +67,12 @@ func TestAPullPermitIsGivenBackOnce(t *testing.T) {
 
 func TestAPodAtItsContainerTakesNoPullPermit(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, StartTimeout: threeInTime}, "holder")
-	require.True(t, n.join("a").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.join("a").Reserve(n.now, waitable, RetriedSoon).Granted)
 	b := n.join("b")
-	require.False(t, b.TryStart(n.now).Admitted)
-	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod is at its container")
+	require.False(t, b.TryStart(n.now).Granted)
+	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Granted, "the pod is at its container")
 	b.Unreserve(n.now)
-	require.False(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted, "the new sandbox pulls again")
+	require.False(t, b.Reserve(n.now, waitable, RetriedSoon).Granted, "the new sandbox pulls again")
 }
 
 func TestNoPlaceIsTakenWhereThereIsNoRoom(t *testing.T) {
@@ -86,16 +86,16 @@ func TestOverduePodsMayPullOneAtATime(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, MaxPulling: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.observe(2 * time.Second)
 	n.joinAndWait("holder")
-	require.True(t, n.join("pulls").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.join("pulls").Reserve(n.now, waitable, RetriedSoon).Granted)
 	a, b := n.join("a"), n.join("b")
-	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.pass(time.Minute)
-	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted, "overdue pods get a permit one at a time")
-	require.True(t, b.TryStart(n.now).Admitted, "this is over the limit")
-	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted, "only one start at a time is over the limit")
+	require.True(t, b.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Granted, "overdue pods get a permit one at a time")
+	require.True(t, b.TryStart(n.now).Granted, "this is over the limit")
+	require.False(t, a.Reserve(n.now, waitable, RetriedSoon).Granted, "only one start at a time is over the limit")
 	n.end("b", reasons.Ready)
-	require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, a.Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
@@ -103,23 +103,23 @@ func TestAPullPermitIsKeptForAHigherPriority(t *testing.T) {
 	require.Equal(t, 2, n.reserve("pod", 4))
 	urgent := n.l.Join(n.now, Request{UID: "urgent", Priority: 5})
 	require.Equal(t, reasons.Pulling, urgent.Reserve(n.now, waitable, RetriedSoon).Reason)
-	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Admitted) }
+	free := func(uid string) { require.True(t, n.l.Lookup(uid).TryStart(n.now).Granted) }
 	free("pod-00")
 	d := n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon)
-	require.False(t, d.Admitted)
+	require.False(t, d.Granted)
 	require.Equal(t, Held{Reason: reasons.Queued, Measured: 1}, d.Held)
 	free("pod-01")
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted, "two permits are free: one is for urgent, one for the first to ask")
-	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, urgent.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Granted, "two permits are free: one is for urgent, one for the first to ask")
+	require.False(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.True(t, urgent.Reserve(n.now, waitable, RetriedSoon).Granted)
 	free("pod-03")
-	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Admitted, "no other pod is before it any more")
+	require.True(t, n.l.Lookup("pod-02").Reserve(n.now, waitable, RetriedSoon).Granted, "no other pod is before it any more")
 
-	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, n.l.Join(n.now, Request{UID: "late", Priority: 5}).Reserve(n.now, waitable, RetriedSoon).Granted)
 	free("pod-02")
-	require.False(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.pass(comesWithin)
-	require.True(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Admitted, "the pod late did not come back")
+	require.True(t, n.join("patient").Reserve(n.now, waitable, RetriedSoon).Granted, "the pod late did not come back")
 }
 
 // Six urgent pods behind a herd pull before most of it, and the herd takes hardly longer.
@@ -157,7 +157,7 @@ func TestPullsThatHangDoNotHoldOtherNamespaces(t *testing.T) {
 	n := testNode(t, Settings{MaxPulling: 2})
 	pulled := map[string]time.Duration{}
 	asks := func(uid, flow string) bool {
-		return n.l.Join(n.now, Request{UID: uid, Flow: flow}).Reserve(n.now, waitable, RetriedSoon).Admitted
+		return n.l.Join(n.now, Request{UID: uid, Flow: flow}).Reserve(n.now, waitable, RetriedSoon).Granted
 	}
 	for second := range 3600 {
 		for i := range 60 { // kubelet tries again every 12 seconds

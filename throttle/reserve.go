@@ -35,7 +35,7 @@ func (d *admission) reserve(now time.Time, t *Ticket, waitable time.Duration) De
 	}
 	passes := !hours && !now.Before(t.due()) && d.overdueGoesNext(now, t)
 	if held.none() || passes {
-		return Decision{Admitted: true}
+		return Decision{Granted: true}
 	}
 	return Decision{Reason: held.Reason, Held: held}
 }

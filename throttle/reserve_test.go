@@ -15,7 +15,7 @@ const waitable = 100 * time.Second
 // reserve asks for n new pods and counts the reservations.
 func (n *node) reserve(prefix string, pods int) (up int) {
 	for i := range pods {
-		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable, RetriedSoon).Admitted {
+		if n.join(fmt.Sprintf("%s-%02d", prefix, i)).Reserve(n.now, waitable, RetriedSoon).Granted {
 			up++
 		}
 	}
@@ -44,7 +44,7 @@ func TestOnlyFreeSlotsArePromisedBeforeAnythingWasObserved(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 3})
 	require.Equal(t, 3, n.reserve("pod", 20))
 	d := n.join("late").Reserve(n.now, waitable, RetriedSoon)
-	require.False(t, d.Admitted)
+	require.False(t, d.Granted)
 	require.Equal(t, Held{Reason: reasons.GateFull, Measured: 20, Threshold: 3, NoneEnded: true}, d.Held)
 	require.Equal(t, 20, d.Ahead)
 	n.pass(comesWithin)
@@ -149,10 +149,10 @@ func TestARestartGetsAPlaceIfItsTurnIsExpectedInTime(t *testing.T) {
 	n.joinAndWait("a", "b")
 	up := 0
 	for i := range 60 {
-		up += oneIf(n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
+		up += oneIf(n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Granted)
 	}
 	require.Equal(t, 20, up, "2 slots * 50 s / 5 s")
-	require.False(t, n.join("late").Reserve(n.now, waitable, RetriedSoon).Admitted, "for it, 2 slots * 100 s / (12 * 5 s)")
+	require.False(t, n.join("late").Reserve(n.now, waitable, RetriedSoon).Granted, "for it, 2 slots * 100 s / (12 * 5 s)")
 }
 
 // A start that takes more than twice as long as those that ended may take a hundred times as long as until now, and the
@@ -187,12 +187,12 @@ func TestTheRoomOfTheRateIsItsTokensAndFills(t *testing.T) {
 func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 	n := testNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour}, "first")
 	d := n.join("next").Reserve(n.now, waitable, RetriedSoon)
-	require.False(t, d.Admitted)
+	require.False(t, d.Granted)
 	require.Equal(t, reasons.Rate, d.Reason)
 	require.InDelta(t, 600, d.Held.Measured, 1)
 	n.pass(10*time.Minute - waitable + time.Second)
 	next := n.l.Lookup("next")
-	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, next.Reserve(n.now, waitable, RetriedSoon).Granted)
 	next.Wait(n.now)
 	n.pass(waitable)
 	n.requireState("next", Starting, reasons.WithinLimits)
@@ -202,17 +202,17 @@ func TestNoPodGetsAReservationLongBeforeTheNextToken(t *testing.T) {
 func TestAPromiseIsKeptButTheRateHolds(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1})
 	promised := n.join("promised")
-	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
+	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Granted)
 	n.pass(comesWithin - time.Millisecond)
-	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.pass(comesWithin)
 	require.Equal(t, reasons.GateFull, promised.Reserve(n.now, waitable, RetriedSoon).Reason)
 
 	n = newNode(t, Settings{FillEvery: 10 * time.Minute, MaxWait: time.Hour})
 	promised = n.join("promised")
-	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Admitted)
-	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Admitted)
+	require.True(t, promised.Reserve(n.now, waitable, RetriedSoon).Granted)
+	require.True(t, n.l.Join(n.now, Request{UID: "urgent", Priority: 5}).TryStart(n.now).Granted)
 	require.Equal(t, reasons.Rate, promised.Reserve(n.now, waitable, RetriedSoon).Reason)
 }
 
@@ -252,19 +252,19 @@ func TestAPlaceThatWasGivenIsKept(t *testing.T) {
 	early := n.join("early")
 	n.pass(100 * time.Millisecond)
 	require.Equal(t, 3, n.reserve("pod", 9))
-	require.False(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, early.Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.end("pod-00", reasons.Deleted)
-	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 // The turn of an earlier pod would come in time, but that of a pod behind it that has a place would not.
 func TestAnEarlierPodBreaksNoPromise(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	early, behind := n.join("early"), n.join("behind")
-	require.True(t, behind.Reserve(n.now, 40*time.Second, RetriedSoon).Admitted, "its turn comes after 25 s")
-	require.False(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted, "that of the other would come after 50 s")
+	require.True(t, behind.Reserve(n.now, 40*time.Second, RetriedSoon).Granted, "its turn comes after 25 s")
+	require.False(t, early.Reserve(n.now, waitable, RetriedSoon).Granted, "that of the other would come after 50 s")
 	behind.Unreserve(n.now)
-	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, early.Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 // A pod of a higher priority gets a place in any case, if those of its own priority or higher leave it one.
@@ -273,7 +273,7 @@ func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
 	require.Equal(t, 3, n.reserve("pod", 9))
 	up := 0
 	for i := range 9 {
-		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted)
+		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Granted)
 	}
 	require.Equal(t, 3, up)
 }
@@ -281,7 +281,7 @@ func TestNoPlaceIsKeptFromAHigherPriority(t *testing.T) {
 // First starts go before restarts.
 func TestRestartsKeepNoFirstStartOutOfTheRoom(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
-	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Admitted }
+	reserve := func(r Request) bool { return n.l.Join(n.now, r).Reserve(n.now, waitable, RetriedSoon).Granted }
 	for i := range 3 {
 		require.True(t, reserve(Request{UID: fmt.Sprint("restart-", i), Repeats: 1}))
 	}
@@ -298,11 +298,11 @@ func TestContainersThatRanBeforeKeepNoPodOfHigherPriorityOut(t *testing.T) {
 	n.observe(5 * time.Second)
 	n.joinAndWait("a", "b")
 	for i := range 20 {
-		require.True(t, n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Admitted)
+		require.True(t, n.join(fmt.Sprintf("pod-%02d", i)).Reserve(n.now, waitable, RetriedLate).Granted)
 	}
 	up := 0
 	for i := range 40 {
-		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted)
+		up += oneIf(n.l.Join(n.now, Request{UID: fmt.Sprint("urgent-", i), Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Granted)
 	}
 	require.Equal(t, 2, up, "2 slots * 100 s / (12 * 5 s)")
 }
@@ -311,7 +311,7 @@ func TestUnreserveGivesTheRoomBackAndKeepsThePlace(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Unreserve(n.now)
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.requireWaiting("pod-00", "pod-01", "pod-02", "pod-03")
 }
 
@@ -319,16 +319,16 @@ func TestAPodThatKubeletCannotMakeGivesTheRoomBack(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 4))
 	n.l.Lookup("pod-00").Prepare(n.now, true)
-	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.False(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Granted)
 	n.l.Lookup("pod-00").Prepare(n.now, false)
-	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Admitted)
+	require.True(t, n.l.Lookup("pod-03").Reserve(n.now, waitable, RetriedSoon).Granted)
 }
 
 func TestALaterRefusalGivesTheReservationBack(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, StartTimeout: threeInTime}, "holder")
 	require.Equal(t, 3, n.reserve("pod", 3))
 	urgent := func(uid string) bool {
-		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Admitted
+		return n.l.Join(n.now, Request{UID: uid, Priority: 1}).Reserve(n.now, waitable, RetriedSoon).Granted
 	}
 	require.True(t, urgent("a") && urgent("b") && urgent("c"))
 	n.pass(comesWithin)
@@ -344,9 +344,9 @@ func TestAStartThatDoesNotWaitAlwaysGetsAReservation(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1})
 	a := n.joinAndWait("a")
 	require.Zero(t, n.reserve("pod", 9))
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, RetriedSoon))
+	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, a.Reserve(n.now, waitable, RetriedSoon))
 	a.End(n.now, reasons.Ready)
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, RetriedSoon))
+	require.Equal(t, Decision{Granted: true, Reason: reasons.Ready}, a.Reserve(n.now, waitable, RetriedSoon))
 }
 
 // The same image may do other work in the next herd.
@@ -385,7 +385,7 @@ func TestAnEarlierHerdPromisesTheNextNothing(t *testing.T) {
 func (n *node) reserveGrouped(prefix string, pods int, groups []Membership) (last Decision, up int) {
 	for i := range pods {
 		t := n.l.Join(n.now, Request{UID: fmt.Sprintf("%s-%02d", prefix, i), Groups: groups})
-		if last = t.Reserve(n.now, waitable, RetriedSoon); last.Admitted {
+		if last = t.Reserve(n.now, waitable, RetriedSoon); last.Granted {
 			up++
 		}
 	}
@@ -457,7 +457,7 @@ func TestMoreContainersThatRanBeforeWaitInTheGateAlsoInAGroup(t *testing.T) {
 				n.grouped(fmt.Sprint("starting-", i), in(t1, nil))
 			}
 			for i := range 60 {
-				if n.l.Join(n.now, Request{UID: fmt.Sprint(i), Groups: in(t1, nil)}).Reserve(n.now, waitable, refusal).Admitted {
+				if n.l.Join(n.now, Request{UID: fmt.Sprint(i), Groups: in(t1, nil)}).Reserve(n.now, waitable, refusal).Granted {
 					up[refusal]++
 				}
 			}
@@ -563,12 +563,12 @@ func TestAPlaceAfterARefusalIsThatOfAPodThatAsksAlone(t *testing.T) {
 			asks := n.join("asks")
 			hold(n)
 			refused := asks.TryStart(n.now)
-			require.False(t, refused.Admitted, name)
+			require.False(t, refused.Granted, name)
 			d, left := asks.ReserveRefused(n.now, gate, RetriedSoon, refused)
-			require.Equal(t, gate == time.Hour, d.Admitted, name)
+			require.Equal(t, gate == time.Hour, d.Granted, name)
 			v, _ := n.l.View(n.now, "asks")
 			require.Equal(t, asks.Reserve(n.now, gate, RetriedSoon), d, name)
-			if d.Admitted {
+			if d.Granted {
 				require.Equal(t, v.WaitLeft, left, name)
 				require.Positive(t, left, name)
 			}

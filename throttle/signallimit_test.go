@@ -114,7 +114,7 @@ func TestCPUPressureCountsOnlyWhereTheCPUIsUsed(t *testing.T) {
 			n := testNode(t, Settings{Signals: SignalLimits{SignalCPUPressure: {Max: 60}}, MinUtilization: c.least})
 			n.l.Observe(n.now, Signals{SignalCPU: c.cpu, SignalCPUPressure: {Value: 83, To: t0}})
 			d := n.join("a").TryStart(n.now)
-			require.Equal(t, c.holds, !d.Admitted)
+			require.Equal(t, c.holds, !d.Granted)
 			if c.holds {
 				require.Equal(t, Held{Reason: reasons.Pressure, Signal: SignalCPUPressure, Measured: 83, Threshold: 60}, d.Held)
 			}
@@ -188,7 +188,7 @@ func TestAPodThatIsNotRetriedDoesNotCountAsWaiting(t *testing.T) {
 	for name, come := range map[string]func(){
 		"joins":      func() { n.join("absent") },
 		"at sandbox": func() { absent.Reserve(n.now, waitable, RetriedSoon) },
-		"at process": func() { require.False(t, absent.TryStart(n.now).Admitted) },
+		"at process": func() { require.False(t, absent.TryStart(n.now).Granted) },
 		"leaves":     func() { absent.Wait(n.now); n.pass(time.Minute); absent.StopWaiting(n.now) },
 	} {
 		come()

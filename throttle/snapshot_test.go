@@ -69,7 +69,7 @@ func TestAPodThatKubeletPreparesDoesNotWait(t *testing.T) {
 	require.Equal(t, 10*time.Second, n.now.Sub(v.Since), "it waited before")
 	require.False(t, v.Overdue)
 
-	require.False(t, a.TryStart(n.now).Admitted)
+	require.False(t, a.TryStart(n.now).Granted)
 	a.Prepare(n.now, true)
 	n.pass(49 * time.Second)
 	v, _ = n.l.View(n.now, "a")
@@ -129,7 +129,7 @@ func TestAPodThatKubeletCannotMakeIsBeforeNoOther(t *testing.T) {
 	require.Equal(t, "starting", n.busyWith())
 	require.False(t, n.l.Changed())
 
-	require.False(t, bad.TryStart(n.now).Admitted, "its image is there at last")
+	require.False(t, bad.TryStart(n.now).Granted, "its image is there at last")
 	require.Equal(t, "waiting", n.busyWith())
 	require.True(t, n.l.Changed())
 }

@@ -211,8 +211,9 @@ func (t *Ticket) SetUse(use adaptive.Use) {
 
 // Decision is the answer to a request for a start. The zero value refuses.
 type Decision struct {
-	// Admitted reports whether the pod may start or, for [Ticket.Reserve], may enter the gate.
-	Admitted bool
+	// Granted reports whether the pod gets what was asked for: its start is admitted, or it may pull its images and enter
+	// the gate.
+	Granted bool
 	// Reason is why it may, or why it must wait.
 	Reason reasons.Reason
 	// Held is the limit that holds it.
@@ -254,7 +255,7 @@ type Held struct {
 func (h Held) none() bool { return h.Reason == "" }
 
 // answer returns the decision on a ticket that is no longer Waiting.
-func (t *Ticket) answer() Decision { return Decision{Admitted: t.state != Gone, Reason: t.reason} }
+func (t *Ticket) answer() Decision { return Decision{Granted: t.state != Gone, Reason: t.reason} }
 
 // due returns when the ticket has waited for MaxWait.
 func (t *Ticket) due() time.Time {
@@ -309,7 +310,7 @@ const (
 // Reserve returns what TryStart returns.
 func (t *Ticket) Reserve(now time.Time, waitable time.Duration, refusal Refusal) Decision {
 	d := t.reserve(now, waitable, refusal)
-	if !d.Admitted && t.state == Waiting {
+	if !d.Granted && t.state == Waiting {
 		d.Ahead = t.l.queue.position(t).ahead
 	}
 	return d
@@ -322,7 +323,7 @@ func (t *Ticket) ReserveRefused(now time.Time, waitable time.Duration, refusal R
 	if t.state != Waiting {
 		return d, 0
 	}
-	if d.Admitted {
+	if d.Granted {
 		return d, t.waitLeft(t.l.at(now), refused.Held, refused.Held, refused.Ahead, t.l.admission.turns(now))
 	}
 	d.Ahead = refused.Ahead
@@ -338,8 +339,8 @@ func (t *Ticket) reserve(now time.Time, waitable time.Duration, refusal Refusal)
 	l.tickets.saw(now, t)
 	t.refusal = refusal
 	d := l.admission.reserve(now, t, waitable)
-	t.reserved, t.awaitedUntil = d.Admitted, now.Add(comesWithin)
-	if !d.Admitted {
+	t.reserved, t.awaitedUntil = d.Granted, now.Add(comesWithin)
+	if !d.Granted {
 		t.pullsSince, t.promisedUntil = time.Time{}, time.Time{}
 		return d
 	}

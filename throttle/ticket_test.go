@@ -114,7 +114,7 @@ func TestTryStartLeavesThePodAbsent(t *testing.T) {
 	// A process that waits there and a process that tries count as two.
 	a.Wait(n.now)
 	n.requireStarting("a")
-	require.Equal(t, Decision{Admitted: true, Reason: reasons.WithinLimits}, a.TryStart(n.now))
+	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, a.TryStart(n.now))
 	require.Equal(t, "ns/a", a.Name())
 }
 

@@ -37,13 +37,13 @@ func herd(t *testing.T) *throttle.Limiter {
 		tickets[name] = l.Join(at(float64(i)), throttle.Request{UID: "uid-" + name, Name: "default/" + name})
 	}
 	for _, name := range []string{"web-0", "web-1"} {
-		require.True(t, tickets[name].TryStart(at(7)).Admitted)
+		require.True(t, tickets[name].TryStart(at(7)).Granted)
 	}
 	tickets["web-0"].End(at(11), reasons.Ready)
-	require.True(t, tickets["web-2"].TryStart(at(12)).Admitted)
+	require.True(t, tickets["web-2"].TryStart(at(12)).Granted)
 	l.Join(at(12.5), throttle.Request{UID: "uid-dns", Name: "kube-system/dns", Priority: 2000000000}).StartExempt(at(12.5))
 	tickets["web-3"].Wait(at(13))
-	require.False(t, tickets["web-4"].TryStart(at(13.5)).Admitted)
+	require.False(t, tickets["web-4"].TryStart(at(13.5)).Granted)
 	tickets["web-5"].End(at(14), reasons.Deleted)
 	return l
 }

@@ -459,7 +459,7 @@ func TestAClaimThatIsUsedAtTheLastMomentIsKept(t *testing.T) {
 			if at := unusedSince.Load(); at != nil && now.Sub(*at) >= unusedAlone && unusedSince.CompareAndSwap(at, nil) {
 				a.limiter.locked(func(now time.Time, l *throttle.Limiter) {
 					late := l.Join(now, throttle.Request{UID: "late", Name: "late", Groups: ofRegistry})
-					assert.True(t, late.TryStart(now).Admitted)
+					assert.True(t, late.TryStart(now).Granted)
 				})
 			}
 		}}

@@ -50,7 +50,7 @@ func TestContainerLife(t *testing.T) {
 
 	require.ErrorContains(t, ctr.Start(within(t)), "Running state")
 	plugin.clear()
-	require.NoError(t, ctr.Stop(within(t), patience))
+	require.NoError(t, ctr.Stop(within(t), testTimeout))
 	status := ctr.Status()
 	require.Equal(t, runtimetest.Exited, status.State)
 	require.Equal(t, 128+int(syscall.SIGTERM), status.ExitCode)
@@ -75,7 +75,7 @@ func TestAContainerEndsWithTheTestBinary(t *testing.T) {
 	output, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	defer output.Close()
-	require.NoError(t, output.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, output.SetReadDeadline(time.Now().Add(testTimeout)))
 	binary := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	binary.Env, binary.Stdout = append(os.Environ(), "CONTAINER_OF_A_KILLED_BINARY=1"), theirs
 	require.NoError(t, binary.Start())

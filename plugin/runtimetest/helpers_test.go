@@ -15,8 +15,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/plugin/runtimetest"
 )
 
-// patience bounds the waits for necessary events. Nothing should take a fraction of it.
-const patience = 30 * time.Second
+// testTimeout bounds the waits for necessary events. Nothing should take a fraction of it.
+const testTimeout = 30 * time.Second
 
 // tick is the pause between two looks at a state without a signal for its changes.
 const tick = time.Millisecond
@@ -47,7 +47,7 @@ func (r *recorder) connect(t *testing.T, rt *runtimetest.Runtime) stub.Stub {
 // within returns a context that bounds the waits of a test.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -57,7 +57,7 @@ func start(t *testing.T, r *recorder, o runtimetest.Options) *runtimetest.Runtim
 	t.Helper()
 	o.Dir = t.TempDir()
 	if o.RequestTimeout == 0 {
-		o.RequestTimeout = patience
+		o.RequestTimeout = testTimeout
 	}
 	rt, err := runtimetest.New(o)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func (s *signal) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.seen:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Failf(t, "nothing came", "waiting for %q", s.word)
 	}
 }

@@ -58,7 +58,7 @@ func (w waitingHook) awaitWaiting(t *testing.T) (parent, own int) {
 		}
 		_, err = fmt.Sscan(string(pids), &parent, &own)
 		return err == nil
-	}, patience, tick)
+	}, testTimeout, tick)
 	return parent, own
 }
 
@@ -161,7 +161,7 @@ func TestEndedRequestLeavesTheHookAnOrphan(t *testing.T) {
 	require.ErrorIs(t, <-started, context.Canceled)
 	require.Equal(t, runtimetest.Exited, ctr.Status().State)
 	require.Empty(t, plugin.names())
-	require.Eventually(t, func() bool { return parentOf(t, hook) != runc }, patience, tick)
+	require.Eventually(t, func() bool { return parentOf(t, hook) != runc }, testTimeout, tick)
 	require.Equal(t, 1, rt.Hooks())
 	require.NoError(t, rt.Stop())
 	require.Zero(t, rt.Hooks())

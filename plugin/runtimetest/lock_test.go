@@ -66,10 +66,10 @@ func TestLateAnswerDisconnectsThePlugin(t *testing.T) {
 		return errors.New("this answer is too late")
 	}}
 	rt := start(t, plugin, runtimetest.Options{})
-	require.Equal(t, patience, plugin.timeout)
+	require.Equal(t, testTimeout, plugin.timeout)
 	adaptation.SetPluginRequestTimeout(100 * time.Millisecond)
 	_, err := rt.RunPod(within(t), somePod)
-	adaptation.SetPluginRequestTimeout(patience)
+	adaptation.SetPluginRequestTimeout(testTimeout)
 	require.NoError(t, err)
 	require.NoError(t, rt.WaitPluginGone(within(t), pluginName))
 	close(leave)

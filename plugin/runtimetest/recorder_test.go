@@ -142,7 +142,7 @@ func (r *recorder) clear() {
 // await waits until n events of that name have come.
 func (r *recorder) await(t *testing.T, name string, n int) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		r.mu.Lock()
 		if r.changed == nil {

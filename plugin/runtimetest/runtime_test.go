@@ -120,7 +120,7 @@ func TestKillEndsRequestsUnderWay(t *testing.T) {
 	require.ErrorIs(t, <-started, runtimetest.ErrDown)
 	require.Equal(t, 1, rt.Hooks())
 	wait.end(t, 0)
-	require.Eventually(t, func() bool { return rt.Hooks() == 0 }, patience, tick)
+	require.Eventually(t, func() bool { return rt.Hooks() == 0 }, testTimeout, tick)
 }
 
 func TestStoppedRuntimeForgets(t *testing.T) {

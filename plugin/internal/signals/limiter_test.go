@@ -34,7 +34,7 @@ func TestAThrottledContainerHoldsNoStart(t *testing.T) {
 	for _, s := range samples {
 		assert.Greater(t, s[throttle.SignalCPUPressure].Value, 50.0, "the pressure alone would hold starts")
 		assert.Less(t, s[throttle.SignalCPU].Value, throttle.Settings{}.WithDefaults().MinUtilization)
-		assert.True(t, start(s).Admitted)
+		assert.True(t, start(s).Granted)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestContainersThatOverloadTheCPUsHoldStarts(t *testing.T) {
 		assert.Greater(t, s[throttle.SignalCPUPressure].Value, 95.0)
 		assert.Greater(t, s[throttle.SignalCPU].Value, 95.0)
 		d := start(s)
-		require.False(t, d.Admitted)
+		require.False(t, d.Granted)
 		assert.Equal(t, reasons.Pressure, d.Reason)
 		assert.Equal(t, throttle.SignalCPUPressure, d.Held.Signal)
 		assert.InDelta(t, s[throttle.SignalCPUPressure].Value, d.Held.Measured, 0.01)

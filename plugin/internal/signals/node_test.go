@@ -51,7 +51,7 @@ func (n *node) starts(uid string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	return n.limiter.Join(now, throttle.Request{UID: uid}).TryStart(now).Admitted
+	return n.limiter.Join(now, throttle.Request{UID: uid}).TryStart(now).Granted
 }
 
 // aNode returns a node with a load of 1.

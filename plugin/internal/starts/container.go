@@ -71,7 +71,7 @@ func (s *Starts) Container(
 	kind := s.ledger.containerKind(now, p, a, pod)
 	a.Ticket = Ticket{s, p.ticket}
 	s.ledger.decide(now, p, &a, kind)
-	if a.Decision.Admitted {
+	if a.Decision.Granted {
 		p.release(a.Container)
 	} else {
 		p.holdBack(now, a.Container)
@@ -109,10 +109,10 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 	t, enforces := p.ticket, a.Ends.HoldsNone == ""
 	switch {
 	case kind == continues:
-		a.Decision.Admitted = true
+		a.Decision.Granted = true
 	case kind == atOnce:
 		t.StartExempt(now)
-		a.Decision.Admitted = true
+		a.Decision.Granted = true
 	case kind == never:
 		a.Decision = barred(reasons.Deleted)
 	case enforces && a.Ends.Shutdown:
@@ -122,14 +122,14 @@ func (l *ledger) decide(now time.Time, p *Pod, a *ContainerStart, kind startKind
 	default:
 		a.Decision = t.TryStart(now)
 		switch {
-		case a.Decision.Admitted:
+		case a.Decision.Granted:
 		case !enforces:
 			l.goOn(now, p, a.Decision.Reason)
-			a.Decision.Admitted = true
+			a.Decision.Granted = true
 		case l.startAsLastResort(now, p, a.Decision.Reason):
 			a.Decision = t.TryStart(now)
 		}
-		a.MayWait = !a.Decision.Admitted
+		a.MayWait = !a.Decision.Granted
 	}
 }
 

@@ -65,7 +65,7 @@ func TestTheRemovalOfARefusedSandboxIsNotTheEndOfThePod(t *testing.T) {
 		p.setSandbox("old")
 		s.SandboxStopped(sandbox("old"))
 		d, _ := s.Sandbox(time.Now(), NewSandbox{Sandbox: sandbox("refused"), Refusable: true, SlotFirst: true})
-		require.False(t, d.Admitted)
+		require.False(t, d.Granted)
 		for _, id := range order {
 			s.SandboxRemoved(sandbox(id))
 			assert.Equal(t, throttle.Waiting, state(p.ticket), id)

@@ -62,7 +62,7 @@ func TestAPodThatStaysUnknownIsJudgedAgainWhenItIsKnown(t *testing.T) {
 		n.configured(t, daemonSetsExempt, oneSlot)
 		holder := n.occupies("holder")
 		exempt := n.stranger("exempt").runs()
-		assert.False(t, exempt.asks("app").Decision.Admitted, "an unknown pod waits like any other")
+		assert.False(t, exempt.asks("app").Decision.Granted, "an unknown pod waits like any other")
 		exempt.becomesKnown(isDaemon)
 		exempt.is(throttle.Starting, reasons.Exempt)
 		exempt.starts("app")

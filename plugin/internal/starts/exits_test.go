@@ -111,7 +111,7 @@ func TestATryThatEndedHoldsNoSlot(t *testing.T) {
 					return
 				}
 				next.is(throttle.Starting, reasons.WithinLimits)
-				assert.False(t, p.asks("app").Decision.Admitted, "it asks anew")
+				assert.False(t, p.asks("app").Decision.Granted, "it asks anew")
 			})
 		})
 	}

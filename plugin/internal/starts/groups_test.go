@@ -55,7 +55,7 @@ func (n *node) usage() throttle.GroupView {
 func (p *testPod) isHeld(reason reasons.Reason, why ...string) {
 	p.n.t.Helper()
 	d := p.run()
-	assert.False(p.n.t, d.Admitted, p.uid)
+	assert.False(p.n.t, d.Granted, p.uid)
 	assert.Equal(p.n.t, "t1", d.Held.Policy.Policy)
 	p.is(throttle.Waiting, reason, why...)
 }

@@ -25,7 +25,7 @@ func newBrokenNode(t *testing.T) *node {
 // retries makes kubelet ask for a container of the pod every 15 seconds, until it may start or a time is over.
 func (p *testPod) retries(within time.Duration) (admitted bool) {
 	for ; within > 0; within -= 15 * time.Second {
-		if p.asks("app").Decision.Admitted {
+		if p.asks("app").Decision.Granted {
 			return true
 		}
 		p.n.passes(15 * time.Second)
@@ -67,7 +67,7 @@ func TestASandboxIsMadeAsALastResort(t *testing.T) {
 		begin, admitted := time.Now(), false
 		for !admitted && time.Since(begin) < time.Hour {
 			d, _ := n.Sandbox(time.Now(), NewSandbox{Sandbox: p.sandbox, Refusable: true, SlotFirst: true})
-			if admitted = d.Admitted; !admitted {
+			if admitted = d.Granted; !admitted {
 				n.passes(15 * time.Second)
 			}
 		}
@@ -99,7 +99,7 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		n.enforce(t, noneRuns)
 		running := n.pod("running", factsOf(nil, nil))
 		for range 200 { // kubelet tries again for 50 minutes
-			assert.False(t, running.run().Admitted)
+			assert.False(t, running.run().Granted)
 			n.passes(15 * time.Second)
 		}
 	})
@@ -109,7 +109,7 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		p := n.pod("pulls").runs()
 		n.passes(time.Hour)
 		n.ledger.limiter.SetFrozen(time.Now(), true)
-		require.False(t, p.asks("app").Decision.Admitted)
+		require.False(t, p.asks("app").Decision.Granted)
 		n.passes(time.Hour)
 		p.is(throttle.Waiting, reasons.NotPresent)
 	})
@@ -117,7 +117,7 @@ func TestTheLastResortStartsNoPodThatWaitsForGoodReason(t *testing.T) {
 		n := newNode(t)
 		for _, name := range []string{"a", "b", "c", "d"} {
 			p := n.pod(name).runs()
-			if !p.asks("app").Decision.Admitted {
+			if !p.asks("app").Decision.Granted {
 				n.EnterGate(time.Now(), Identity{UID: name}, p.latest["app"].GetId(), time.Now(), time.Time{})
 			}
 		}

@@ -161,13 +161,13 @@ func TestAPodThatCameAndWentWhileTheWatchWasAwayWaitsNoMore(t *testing.T) {
 		known := n.crowd()
 		n.watch.away = true
 		gone := n.stranger("gone")
-		require.False(t, gone.run().Admitted)
+		require.False(t, gone.run().Granted)
 		n.passes(time.Minute)
 		gone.is(throttle.Waiting, "", "kubelet may be away, too")
 		n.watch.away = false
 		n.crowd()
 		comes := n.stranger("comes")
-		require.False(t, comes.run().Admitted)
+		require.False(t, comes.run().Granted)
 		n.passes(29 * time.Second)
 		gone.is(throttle.Gone, reasons.Deleted)
 		comes.is(throttle.Waiting, "", "the watch may not know it yet")

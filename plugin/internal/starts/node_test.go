@@ -118,7 +118,7 @@ func (n *node) occupies(name string) *testPod {
 func (n *node) crowd() (refused *testPod) {
 	n.t.Helper()
 	for i := range 100 {
-		if p := n.pod("crowd-" + strconv.Itoa(i)); !p.run().Admitted {
+		if p := n.pod("crowd-" + strconv.Itoa(i)); !p.run().Granted {
 			return p
 		}
 	}

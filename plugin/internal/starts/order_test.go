@@ -44,7 +44,7 @@ func TestAContainerDoesNotStartBeforeOneThatWaits(t *testing.T) {
 				held(n, p)
 				holder.getsReady()
 				app := p.asks("app")
-				assert.False(t, app.Decision.Admitted || app.MayWait, "though the slot is free")
+				assert.False(t, app.Decision.Granted || app.MayWait, "though the slot is free")
 				assert.Equal(t, gate.Order, app.Decision.Reason)
 				n.ContainerRemoved(p.sandbox, p.latest["app"])
 				p.starts("proxy", "app")
@@ -88,7 +88,7 @@ func TestTheOrderOfAnUnknownPodIsThatOfItsContainers(t *testing.T) {
 		holder.starts("app")
 		p := n.stranger("proxied").runs()
 		for _, name := range []string{"proxy", "app"} {
-			assert.False(t, p.asks(name).Decision.Admitted)
+			assert.False(t, p.asks(name).Decision.Granted)
 			n.ContainerRemoved(p.sandbox, p.latest[name])
 		}
 		n.SandboxStopped(holder.sandbox)

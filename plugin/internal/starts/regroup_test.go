@@ -38,7 +38,7 @@ func TestPodsAreRegroupedInOneStep(t *testing.T) {
 		var waiting []*testPod
 		for i := range 8 {
 			p := n.pod(fmt.Sprint("waits-", i), values)
-			require.False(t, p.run().Admitted)
+			require.False(t, p.run().Granted)
 			n.ledger.limiter.Lookup(p.uid).Wait(time.Now())
 			waiting = append(waiting, p)
 		}

@@ -37,13 +37,13 @@ func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, sinc
 		case shutdown:
 			d = barred(gate.NodeShutdown)
 		case refusable && n.SlotFirst:
-			if d = t.TryStart(now); !d.Admitted {
+			if d = t.TryStart(now); !d.Granted {
 				t.Unreserve(now) // kubelet has not pulled its images
 			}
 		default:
 			d = t.Reserve(now, l.waitable, throttle.RetriedSoon)
 		}
-		if !d.Admitted && refusable && (shutdown || !l.startAsLastResort(now, p, d.Reason)) {
+		if !d.Granted && refusable && (shutdown || !l.startAsLastResort(now, p, d.Reason)) {
 			p.lastSandbox = "" // that it is removed says nothing of the pod
 			return d, t.Since(now)
 		}
@@ -52,7 +52,7 @@ func (s *Starts) Sandbox(now time.Time, n NewSandbox) (d throttle.Decision, sinc
 	p.asks = asking{} // kubelet pulls its images
 	p.setSandbox(n.Sandbox.GetId())
 	p.noGate = n.NoGate
-	return throttle.Decision{Admitted: true}, time.Time{}
+	return throttle.Decision{Granted: true}, time.Time{}
 }
 
 // join returns the ticket of a pod that starts, in its groups. request holds the details of this start. The start of a pod

@@ -35,7 +35,7 @@ func TestAPodThatCannotPullGivesItsSlotBack(t *testing.T) {
 	onNode(t, func(t *testing.T, n *node) {
 		bad := n.pod("bad")
 		d, _ := n.Sandbox(time.Now(), NewSandbox{Sandbox: bad.sandbox, Refusable: true, SlotFirst: true})
-		require.True(t, d.Admitted)
+		require.True(t, d.Granted)
 		bad.is(throttle.Starting, reasons.WithinLimits)
 		bad.reports(func(pod *podwatch.Pod) { pod.CannotMake = true })
 		bad.is(throttle.Gone, reasons.Abandoned)
@@ -101,9 +101,9 @@ func TestAPodWhoseSandboxEndsGivesItsReservationBack(t *testing.T) {
 		n.occupies("holder")
 		first := n.pod("first").runs()
 		refused := n.crowd()
-		assert.False(t, refused.run().Admitted)
+		assert.False(t, refused.run().Granted)
 		n.SandboxStopped(first.sandbox)
-		assert.True(t, refused.run().Admitted)
+		assert.True(t, refused.run().Granted)
 	})
 }
 
@@ -181,7 +181,7 @@ func TestAPodOfTheRoomKeepsItsPullPermit(t *testing.T) {
 		n.occupies("holder")
 		p := n.pod("p")
 		ticket, _ := n.EnterRoom(time.Now(), Identity{UID: p.uid, Namespace: "default", Name: p.uid}, n.watch.pods[p.uid], time.Now(), time.Time{}, true)
-		require.True(t, ticket.LeaveRoom(time.Now(), time.Hour).Admitted)
+		require.True(t, ticket.LeaveRoom(time.Now(), time.Hour).Granted)
 		for i := range 10 {
 			n.joins(time.Now(), throttle.Request{UID: strconv.Itoa(i), Name: "default/other"}).Wait(time.Now())
 		}

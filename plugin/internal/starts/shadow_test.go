@@ -77,7 +77,7 @@ func TestAShadowDoesNotBeginInAnotherMode(t *testing.T) {
 			known, report := l.pods["p"], n.watch.pods["p"]
 			a := ContainerStart{NewContainer: known.isAsked(time.Now(), p.sandbox.GetId(), p.isMade("app"), report), Ends: Ends{HoldsNone: observe.Shadow}}
 			l.decide(time.Now(), known, &a, l.containerKind(time.Now(), known, a, report))
-			assert.True(t, a.Decision.Admitted)
+			assert.True(t, a.Decision.Granted)
 			assert.Empty(t, l.effects.reports)
 		})
 		assert.False(t, p.view().Present, "nothing waits for it")
@@ -263,7 +263,7 @@ func TestADeletedPodDoesNotContinueAsAShadow(t *testing.T) {
 		p := n.pod("p").hasStarted("app")
 		p.told(func(pod *podwatch.Pod) { pod.Deleting = true })
 		p.exits("app")
-		assert.True(t, p.asks("app").Decision.Admitted)
+		assert.True(t, p.asks("app").Decision.Granted)
 		assert.Empty(t, n.counted("pod_pacemaker_unpaced_total"))
 		assert.Empty(t, n.followed())
 	})

@@ -377,7 +377,7 @@ func TestTheModesSayWhetherPodsWaitForOthers(t *testing.T) {
 	shadow := anOrder(t, "spec: {mode: Shadow, startAfter: [{daemonSet: kube-system/agent}]}", ReadyOnce{}, func(o *order) { o.watch.away = true })
 	web := &api.PodSandbox{Id: "web", Uid: "web", Namespace: "default", Name: "web"}
 	d := shadow.Container(shadow.now, web, &api.Container{Id: "c", Name: "app", PodSandboxId: "web"}, podwatch.Pod{}, HookTerms{})
-	assert.Equal(t, []any{true, reasons.StartAfter}, []any{d.Decision.Admitted, d.Decision.Reason})
+	assert.Equal(t, []any{true, reasons.StartAfter}, []any{d.Decision.Granted, d.Decision.Reason})
 	assert.Equal(t, throttle.Waiting, state(shadow.ledger.limiter.Lookup("web")))
 
 	// A change to the mode Disabled ends the wait.

@@ -66,7 +66,7 @@ func TestTheAppIsPacedAfterAnInitContainerThatSeemedToBeAllOfThePod(t *testing.T
 			p.is(throttle.Started, end)
 			n.stranger("holder").runs().mayStart("app")
 			d := p.asks("app").Decision
-			require.False(t, d.Admitted)
+			require.False(t, d.Granted)
 			assert.Equal(t, reasons.Concurrency, d.Reason)
 			p.is(throttle.Waiting, reasons.Concurrency)
 		}, standalone)
@@ -287,10 +287,10 @@ func TestTheSecondAppOfAStartWithALentSlotContinuesIt(t *testing.T) {
 		p := n.comesFromTheRoom("two", containers(map[string]podwatch.Kind{"app": podwatch.App, "other": podwatch.App, "init": podwatch.Init})).runs()
 		p.mayStart("init")
 		p.exits("init")
-		require.False(t, p.asks("app").Decision.Admitted)
+		require.False(t, p.asks("app").Decision.Granted)
 		n.lends("holder")
 		for range 3 {
-			if p.asks("app").Decision.Admitted {
+			if p.asks("app").Decision.Granted {
 				break
 			}
 			n.lends("holder")
@@ -344,7 +344,7 @@ func TestAnAppThatWaitsBesideASidecarIsNotTakenForAdmitted(t *testing.T) {
 		p.waits("proxy")
 		n.lends("holder")
 		p.begins("proxy")
-		require.False(t, p.asks("app").Decision.Admitted)
+		require.False(t, p.asks("app").Decision.Granted)
 		n.ContainerRemoved(p.sandbox, p.latest["app"]) // it was refused
 		proxy := p.latest["proxy"]
 		proxy.State = api.ContainerState_CONTAINER_RUNNING

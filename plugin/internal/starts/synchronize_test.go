@@ -86,7 +86,7 @@ func TestASandboxThatWasReplacedWhileTheRuntimeWasAwayIsAFirstStart(t *testing.T
 		n.lists([]*testPod{holder, moved}, &api.Container{
 			Id: holder.latest["app"].GetId(), Name: "app", PodSandboxId: holder.sandbox.GetId(), State: api.ContainerState_CONTAINER_RUNNING, Pid: 7,
 		})
-		assert.False(t, moved.asks("app").Decision.Admitted)
+		assert.False(t, moved.asks("app").Decision.Granted)
 	})
 }
 
@@ -96,7 +96,7 @@ func TestAPodThatStartedLongAgoWhileTheRuntimeWasAwayWaitsNoMore(t *testing.T) {
 		n.configured(t, "spec: {startTimeout: 30s}", throttle.Settings{MaxConcurrent: 1, StartTimeout: 30 * time.Second})
 		holder := n.occupies("holder")
 		p := n.pod("p").runs()
-		require.False(t, p.asks("app").Decision.Admitted)
+		require.False(t, p.asks("app").Decision.Granted)
 		time.Sleep(15 * time.Second) // kubelet tries again while the daemon is not connected
 		ctr := p.runsSince("app", time.Now())
 		time.Sleep(31 * time.Second)
@@ -122,7 +122,7 @@ func TestARestartWhileTheRuntimeWasAwayCounts(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		n.lists([]*testPod{p}, again)
 		p.is(throttle.Starting, reasons.Adopted)
-		assert.False(t, n.pod("behind").runs().asks("app").Decision.Admitted, "there is one slot")
+		assert.False(t, n.pod("behind").runs().asks("app").Decision.Granted, "there is one slot")
 	})
 }
 

@@ -40,7 +40,7 @@ func (p *testPod) run() throttle.Decision {
 	}
 	known := p.n.Known(p.uid)
 	d, _ := p.n.Sandbox(time.Now(), NewSandbox{Sandbox: next, Pod: known, Refusable: true})
-	if d.Admitted {
+	if d.Granted {
 		p.sandbox = next
 	}
 	return d
@@ -49,7 +49,7 @@ func (p *testPod) run() throttle.Decision {
 // runs makes another sandbox, which must not be refused.
 func (p *testPod) runs() *testPod {
 	p.n.t.Helper()
-	require.True(p.n.t, p.run().Admitted, p.uid)
+	require.True(p.n.t, p.run().Granted, p.uid)
 	return p
 }
 
@@ -71,7 +71,7 @@ func (p *testPod) asks(name string) ContainerStart {
 // mayStart makes a container, which must not wait.
 func (p *testPod) mayStart(name string) {
 	p.n.t.Helper()
-	require.True(p.n.t, p.asks(name).Decision.Admitted, "%s of %s", name, p.uid)
+	require.True(p.n.t, p.asks(name).Decision.Granted, "%s of %s", name, p.uid)
 }
 
 // begins makes the process of the latest container of a name begin, as that of an admitted start or of another.
@@ -94,7 +94,7 @@ func (p *testPod) starts(names ...string) {
 func (p *testPod) waits(name string) Ticket {
 	p.n.t.Helper()
 	start := p.asks(name)
-	require.False(p.n.t, start.Decision.Admitted, p.uid)
+	require.False(p.n.t, start.Decision.Granted, p.uid)
 	require.True(p.n.t, start.MayWait, p.uid)
 	ticket := p.n.EnterGate(time.Now(), start.Identity, p.latest[name].GetId(), time.Now(), time.Time{})
 	p.is(throttle.Waiting, "")

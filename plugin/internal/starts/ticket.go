@@ -50,7 +50,7 @@ func (t Ticket) DeadlineReached(now time.Time) throttle.Decision {
 	t.s.lock()
 	defer t.s.unlock()
 	d := t.t.DeadlineReached(now)
-	if p := t.s.ledger.pods[t.UID()]; !d.Admitted && p != nil {
+	if p := t.s.ledger.pods[t.UID()]; !d.Granted && p != nil {
 		p.expire(now)
 	}
 	return d

@@ -81,12 +81,12 @@ func (c *Chooser) Sandbox(call context.Context, sandbox *api.PodSandbox) error {
 		Refusable: c.Refusals.atSandbox(now, mayFail), SlotFirst: !mayFail,
 	}
 	d, since := c.o.Starts.Sandbox(now, asked)
-	if !d.Admitted && call.Err() != nil { // the runtime has given up the call, and made the sandbox
+	if !d.Granted && call.Err() != nil { // the runtime has given up the call, and made the sandbox
 		asked.Refusable = false
 		d, since = c.o.Starts.Sandbox(time.Now(), asked)
 	}
 	made := madeIn(sandbox, "")
-	if !d.Admitted {
+	if !d.Granted {
 		return c.Refusals.refuse(made, d, since)
 	}
 	c.o.Observer.Report(made)
@@ -117,8 +117,8 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 		}
 	}
 	switch {
-	case held.Decision.Admitted:
-	case held.Gate != nil && held.Gate.Decision.Admitted:
+	case held.Decision.Granted:
+	case held.Gate != nil && held.Gate.Decision.Granted:
 		hook := c.Gate.hook(now, held)
 		if call.Err() == nil {
 			return hook, nil
@@ -129,7 +129,7 @@ func (c *Chooser) Container(call context.Context, sandbox *api.PodSandbox, ctr *
 		return nil, c.Refusals.refuse(held.made, held.Gate.Decision, held.Since)
 	case held.MayWait && c.hold.bars(now, held.Decision) == "":
 		d := c.hold.until(ctx, held.Ticket)
-		if !d.Admitted {
+		if !d.Granted {
 			return nil, c.Refusals.refuse(held.made, d, held.Since)
 		}
 	default:

@@ -123,7 +123,7 @@ func (g *Gate) expire(p starts.Process) gate.Verdict {
 	if d.Reason == reasons.GateExpired {
 		g.expired.Add(1)
 	}
-	return gate.Verdict{Go: d.Admitted, Reason: d.Reason}
+	return gate.Verdict{Go: d.Granted, Reason: d.Reason}
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -21,7 +21,7 @@ func TestAHookWhoseContainerIsGoneStartsNothingOnItsTurn(t *testing.T) {
 	c := aChooser(Options{})
 	now := time.Now()
 	p, gone := c.enters("pod")
-	require.True(t, p.TryStart(now).Admitted)
+	require.True(t, p.TryStart(now).Granted)
 	assert.Equal(t, gate.Verdict{Go: true, Reason: reasons.WithinLimits}, decided(p.Look(now), isClosed(p.Gone)))
 	close(gone)
 	assert.Equal(t, gate.Verdict{Reason: gate.Replaced}, decided(p.Look(now), isClosed(p.Gone)))

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds the waits for necessary events. No result depends on its length.
-const patience = time.Minute
+// testTimeout bounds the waits for necessary events. No result depends on its length.
+const testTimeout = time.Minute
 
 // aChooser returns the Chooser of a daemon that holds no pod. o adjusts it; without Pods, the daemon is standalone.
 func aChooser(o Options) *Chooser {

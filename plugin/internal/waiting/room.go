@@ -124,7 +124,7 @@ func (r *Room) Round(now time.Time, waiting []throttle.TicketView) (inRoom map[s
 				continue // a brief one rather waits long in the gate: kubelet would warn of it
 			}
 			d := w.ticket.LeaveRoom(now, r.o.Gate.Timeout)
-			if d.Admitted {
+			if d.Granted {
 				close(w.reserved)
 			}
 			// Full for the pods behind this one, too, but perhaps not for an overdue one.

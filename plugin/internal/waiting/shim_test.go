@@ -95,7 +95,7 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pipe, err = os.OpenFile(args, os.O_WRONLY|unix.O_NONBLOCK, 0) // fails until the file has a reader
 		return err == nil
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 
 	others := make(chan struct{})
 	go func() {
@@ -104,7 +104,7 @@ func TestAWaitForAShimHoldsUpNoOtherPod(t *testing.T) {
 	}()
 	select {
 	case <-others:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the events of other pods wait")
 	}
 	_, err = pipe.Write(content)

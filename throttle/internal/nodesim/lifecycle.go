@@ -43,7 +43,7 @@ func (n *node) present(p *pod, now time.Time) {
 	}
 	p.ticket = n.limiter.Join(now, n.request(p))
 	n.byTicket[p.ticket] = p
-	switch reserved := n.wait == Gate || p.ticket.Reserve(now, gateSeconds*time.Second, throttle.RetriedSoon).Admitted; {
+	switch reserved := n.wait == Gate || p.ticket.Reserve(now, gateSeconds*time.Second, throttle.RetriedSoon).Granted; {
 	case reserved && p.stage == inRoom:
 		p.stage, p.phases = settingUp, []phase{{idles, leaveDelay}}
 		return
