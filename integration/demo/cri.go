@@ -141,7 +141,7 @@ func (n *criNode) startDaemon(ctx context.Context, limit int) (func(context.Cont
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	service, err := n.runtime.StartService(ctx, lab.ServiceSpec{
 		Name: "pod-pacemaker", Args: d.args, HostNetwork: true, Ready: d.ready,

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// daemonPatience is how long the daemon may take until it paces pods.
-const daemonPatience = 20 * time.Second
+// daemonTimeout is how long the daemon may take until it paces pods.
+const daemonTimeout = 20 * time.Second
 
 // config is the PacemakerConfig of the paced run.
 const config = `apiVersion: pod-pacemaker.io/v1alpha1

@@ -10,9 +10,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/demo/timeline"
 )
 
-// clearPatience is for the removal of the unpaced run's pods, and closePatience for that of everything that the demo
+// clearTimeout is for the removal of the unpaced run's pods, and closeTimeout for that of everything that the demo
 // started.
-const clearPatience, closePatience = time.Minute, 20 * time.Second
+const clearTimeout, closeTimeout = time.Minute, 20 * time.Second
 
 // Options are the demo's options.
 type Options struct {
@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) error {
 		return s.explain(ctx, err)
 	}
 	runs, err := s.bothRuns(ctx)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if closeErr := s.node.close(closing); closeErr != nil {
 		return errors.Join(s.explain(ctx, err), fmt.Errorf("cleaning up: %w", closeErr))
@@ -110,7 +110,7 @@ func (s *show) bothRuns(ctx context.Context) ([]timeline.Run, error) {
 
 // clear removes all pods.
 func (s *show) clear(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, clearPatience)
+	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
 	defer cancel()
 	return s.node.clear(ctx)
 }

@@ -69,6 +69,6 @@ func TestPodsThatCannotBeRemovedEndTheDemo(t *testing.T) {
 		s := &show{Options: Options{Out: io.Discard}, herd: NewHerd([]int{0}), node: stuckNode{&fakeNode{}}}
 		_, err := s.bothRuns(t.Context())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, 3*ideal+clearPatience, time.Since(begin))
+		assert.Equal(t, 3*ideal+clearTimeout, time.Since(begin))
 	})
 }

@@ -298,7 +298,7 @@ func (c *chaos) well(p *shapes.Pod, pod *corev1.Pod) bool {
 // endsWithin is how long it may take until every pod is where it should be, once all has happened: as if one pod started
 // after the other, twice, with kubelet's back-offs.
 func (c *chaos) endsWithin() time.Duration {
-	sum := patience
+	sum := testTimeout
 	for i := range c.shape.Pods {
 		p := &c.shape.Pods[i]
 		sum += 2*p.Work() + time.Duration(p.Fails()+p.Rejected)*time.Minute

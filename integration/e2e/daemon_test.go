@@ -201,10 +201,10 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // polled is eventually with another poll interval.
 func polled(t *testing.T, every time.Duration, what string, holds func() bool) {
 	t.Helper()
-	polledFor(t, patience, every, what, holds)
+	polledFor(t, testTimeout, every, what, holds)
 }
 
-// polledFor is polled for a condition that may take longer than patience.
+// polledFor is polled for a condition that may take longer than testTimeout.
 func polledFor(t *testing.T, most, every time.Duration, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(most)

@@ -55,7 +55,7 @@ func herdIn(t *testing.T, ns string, shapes ...shape) herd {
 	deploy(t, ns, "herd", herdPods, herdPod(herdCPUSeconds, shapes...))
 	for !allReady(t, ns, herdPods) && !h.late {
 		after(t.Context(), 100*time.Millisecond)
-		h.late = time.Since(h.begin) > patience
+		h.late = time.Since(h.begin) > testTimeout
 	}
 	h.machine = before.since(t)
 	h.all = lives(t, ns)

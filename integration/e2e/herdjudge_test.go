@@ -48,7 +48,7 @@ const (
 type herd struct {
 	begin   time.Time
 	all     []life
-	late    bool // some pods were not ready when patience ran out
+	late    bool // some pods were not ready when testTimeout ran out
 	machine span
 }
 
@@ -123,7 +123,7 @@ func restarted(all []life) (n int) {
 // assertEachStartedOnce checks that every pod of a herd started once and got ready.
 func (h herd) assertEachStartedOnce(t *testing.T) {
 	t.Helper()
-	assert.False(t, h.late, "some pods were not ready after %s", patience)
+	assert.False(t, h.late, "some pods were not ready after %s", testTimeout)
 	assert.Len(t, h.all, herdPods)
 	for _, l := range h.all {
 		assert.Zero(t, restarts(l.pod), "restarts of %s", l.pod.Name)

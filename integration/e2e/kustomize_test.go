@@ -52,7 +52,7 @@ func TestTheBaseRollsOut(t *testing.T) {
 		assert.NoError(t, err, "%s", out)
 	})
 	kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", manifest)
-	kubectl(t, "-n", installName, "rollout", "status", "ds/"+installName, "--timeout", patience.String())
+	kubectl(t, "-n", installName, "rollout", "status", "ds/"+installName, "--timeout", testTimeout.String())
 
 	d := &daemon{admin: admin.NewClient(filepath.Join(dir, "run", "admin.sock"))}
 	eventually(t, "the daemon is ready, with its waiting room", func() bool {

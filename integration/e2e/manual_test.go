@@ -113,7 +113,7 @@ func (m *manual) runs(t *testing.T, line string) string { t.Helper(); return m.r
 
 func (m *manual) runsWith(t *testing.T, line, more string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	out, err := m.command(ctx, t, line, more).CombinedOutput()
 	require.NoError(t, err, "%s %s\n%s", line, more, out)

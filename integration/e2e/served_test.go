@@ -26,8 +26,8 @@ const (
 	askedEvery, answerCPU = 50 * time.Millisecond, 5 * time.Millisecond
 	// askedAlone is for how long the pod serves alone.
 	askedAlone = 20 * time.Second
-	// answerPatience is the time after which a request is an error.
-	answerPatience = 10 * time.Second
+	// answerTimeout is the time after which a request is an error.
+	answerTimeout = 10 * time.Second
 	// tolerableFelt bounds the 99th percentile beside a paced herd, as a ratio to that beside the same herd unpaced.
 	tolerableFelt = 0.5
 )
@@ -106,7 +106,7 @@ func figured(t *testing.T, when string, f felt) {
 // the last answer.
 func ask(t *testing.T, address string) func() felt {
 	t.Helper()
-	client := http.Client{Timeout: answerPatience, Transport: &http.Transport{DialContext: dialInNode, MaxIdleConnsPerHost: 1000}}
+	client := http.Client{Timeout: answerTimeout, Transport: &http.Transport{DialContext: dialInNode, MaxIdleConnsPerHost: 1000}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var asked sync.WaitGroup
 	var mu sync.Mutex

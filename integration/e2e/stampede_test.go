@@ -105,7 +105,7 @@ func (s *stampede) makeNodes(t *testing.T) {
 		assert.Eventually(t, func() bool {
 			left, err := node.Kubectl(ctx, "get", "pacemakernodes", "-o", "name")
 			return err == nil && !bytes.Contains(left, []byte("/stampede-"))
-		}, patience, time.Second, "the PacemakerNodes are removed with their Nodes")
+		}, testTimeout, time.Second, "the PacemakerNodes are removed with their Nodes")
 	})
 	for i := range s.nodes {
 		_, err := api.Create(t.Context(), &corev1.Node{

@@ -16,8 +16,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/suite"
 )
 
-// patience bounds waits for expected events. No verdict depends on it.
-const patience = 3 * time.Minute
+// testTimeout bounds waits for expected events. No verdict depends on it.
+const testTimeout = 3 * time.Minute
 
 // node is the cluster of all scenarios.
 var node *lab.Cluster
@@ -69,7 +69,7 @@ func run(m *testing.M) (code int, err error) {
 // crdsServed waits until the API server serves the kinds of the CRDs: a scenario that runs alone
 // uses them at once.
 func crdsServed(ctx context.Context) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		out, err := node.Kubectl(ctx, "get", "pacemakerconfigs,pacemakernodes,startpolicies")
 		if err == nil {

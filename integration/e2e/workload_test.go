@@ -41,14 +41,14 @@ func namespace(t *testing.T) string {
 		if err := api.Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete of the namespace: %v", err)
 		}
-		deadline := time.Now().Add(patience)
+		deadline := time.Now().Add(testTimeout)
 		for {
 			pods, err := api.Pods(name).List(ctx, metav1.ListOptions{})
 			if err == nil && len(pods.Items) == 0 {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Errorf("pods of %s are still there after %s: %v", name, patience, err)
+				t.Errorf("pods of %s are still there after %s: %v", name, testTimeout, err)
 				return
 			}
 			time.Sleep(200 * time.Millisecond)

@@ -15,8 +15,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/build"
 )
 
-// patience bounds waits for expected events. No verdict depends on it.
-const patience = 3 * time.Minute
+// testTimeout bounds waits for expected events. No verdict depends on it.
+const testTimeout = 3 * time.Minute
 
 // built builds missing programs. The cache makes it fast.
 func built(t *testing.T) Binaries {
@@ -31,7 +31,7 @@ func built(t *testing.T) Binaries {
 // eventually waits until holds returns nil.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		err := holds()
 		if err == nil {

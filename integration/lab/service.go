@@ -14,8 +14,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab/keeper"
 )
 
-// termPatience is how long a service may take to end after SIGTERM.
-const termPatience = 10 * time.Second
+// termTimeout is how long a service may take to end after SIGTERM.
+const termTimeout = 10 * time.Second
 
 // ServiceSpec describes the process of a service.
 type ServiceSpec struct {
@@ -160,9 +160,9 @@ func (s *Service) Stop(ctx context.Context) error {
 	if err := s.Signal(ctx, syscall.SIGTERM); err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(ctx, termPatience)
+	limited, cancel := context.WithTimeout(ctx, termTimeout)
 	defer cancel()
-	_, err := s.Wait(patience)
+	_, err := s.Wait(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return s.Kill(ctx)
 	}

@@ -9,14 +9,14 @@ import (
 // tailLines is the number of log lines that an error shows.
 const tailLines = 15
 
-// startPatience bounds every wait for an expected event.
-const startPatience = 3 * time.Minute
+// startTimeout bounds every wait for an expected event.
+const startTimeout = 3 * time.Minute
 
 // await calls cond until it returns nil. It fails if the service or ctx ends first, with an error
 // that shows the service's last lines.
 func (s *Service) await(ctx context.Context, what string, cond func(ctx context.Context) error) error {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var last error
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {

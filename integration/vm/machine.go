@@ -15,8 +15,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// bootPatience bounds the time from the start of a machine until SSH works.
-const bootPatience = 10 * time.Minute
+// bootTimeout bounds the time from the start of a machine until SSH works.
+const bootTimeout = 10 * time.Minute
 
 // sshInside is QEMU's address for the guest's SSH server, in the lab's network.
 const sshInside = "127.0.0.1:2222"
@@ -100,7 +100,7 @@ func (m *Machine) Reboot(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 	for {
 		now, err := m.Run(ctx, "cat /proc/sys/kernel/random/boot_id")
@@ -114,7 +114,7 @@ func (m *Machine) Reboot(ctx context.Context) error {
 }
 
 func (m *Machine) awaitSSH(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 	for {
 		_, err := m.Run(ctx, "true")

@@ -35,7 +35,7 @@ import (
 // sh runs a command in the guest, also during a test's cleanup.
 func sh(t *testing.T, format string, args ...any) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testTimeout)
 	defer cancel()
 	out, err := guest.Run(ctx, fmt.Sprintf(format, args...))
 	require.NoError(t, err)

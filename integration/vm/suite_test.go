@@ -19,9 +19,9 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/suite"
 )
 
-// patience bounds waits for expected events. No verdict depends on it. The guest is twenty times
+// testTimeout bounds waits for expected events. No verdict depends on it. The guest is twenty times
 // slower than its host, and slower still beside other work.
-const patience = 10 * time.Minute
+const testTimeout = 10 * time.Minute
 
 // The API server and the guest of all scenarios. The scenarios run in the order of the files and
 // leave the guest running, with the shipped unit and without pods.
@@ -139,16 +139,16 @@ func nodeReady(ctx context.Context) error {
 	return errors.New("the node is not ready")
 }
 
-// soon calls ask until it returns nil, at most for patience.
+// soon calls ask until it returns nil, at most for testTimeout.
 func soon(ctx context.Context, ask func() error) error {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		err := ask()
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("gave up after %s: %w", patience, err)
+			return fmt.Errorf("gave up after %s: %w", testTimeout, err)
 		}
 		time.Sleep(2 * time.Second)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/integration/lab"
 )
 
-// startPatience bounds the start of a cluster, builds excepted.
-const startPatience = 5 * time.Minute
+// startTimeout bounds the start of a cluster, builds excepted.
+const startTimeout = 5 * time.Minute
 
 var errNothingUp = errors.New("no cluster is up")
 
@@ -56,7 +56,7 @@ func (v *verbs) up(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(v.err, "Starting the cluster ...")
-	limited, cancel := context.WithTimeout(ctx, startPatience)
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	c, err := lab.StartCluster(limited, lab.ClusterOptions{
 		RuntimeOptions: lab.RuntimeOptions{Binaries: binaries}, NodeLabels: v.labels,

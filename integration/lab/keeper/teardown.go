@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// teardownPatience is how long processes may take to die of SIGKILL and cgroups to become empty. A
+// teardownTimeout is how long processes may take to die of SIGKILL and cgroups to become empty. A
 // machine that swaps needs a while.
-const teardownPatience = 60 * time.Second
+const teardownTimeout = 60 * time.Second
 
 // teardown removes everything of a run except the process spare. It can be repeated. A keeper calls
 // it for its own run, and Sweep for a run whose keeper is dead. unmount unmounts the caller's
 // mounts, once no process needs them any more.
 func teardown(ctx context.Context, run Run, spare int, unmount func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, teardownPatience)
+	ctx, cancel := context.WithTimeout(ctx, teardownTimeout)
 	defer cancel()
 	err := until(ctx, "the processes of run "+run.ID+" to end", func() (bool, error) {
 		pids, err := killMembers(run, spare)

@@ -55,7 +55,7 @@ func (p *program) removeDaemonSetCommand() *cobra.Command {
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			return removal{
-				sets: client.DaemonSets(namespace), pods: client.Pods(namespace), out: p.stdout, called: args[0], name: name, patience: timeout,
+				sets: client.DaemonSets(namespace), pods: client.Pods(namespace), out: p.stdout, called: args[0], name: name, timeout: timeout,
 			}.run(ctx)
 		},
 	}
@@ -64,14 +64,14 @@ func (p *program) removeDaemonSetCommand() *cobra.Command {
 	return cmd
 }
 
-// removal deletes the DaemonSet with this name. called is how out calls it, and patience how long it waits while no pod
+// removal deletes the DaemonSet with this name. called is how out calls it, and timeout how long it waits while no pod
 // ends.
 type removal struct {
 	sets         kube.DaemonSets
 	pods         kube.Follow
 	out          io.Writer
 	called, name string
-	patience     time.Duration
+	timeout      time.Duration
 }
 
 // left is how many pods of the DaemonSet there are.
@@ -111,16 +111,16 @@ func (r removal) run(ctx context.Context) error {
 			return ctx.Err()
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("look for the DaemonSet %s and its pods: %w", r.called, err)
-		case now.Sub(ended) < r.patience: // also after another error: the API server may be away for a moment
+		case now.Sub(ended) < r.timeout: // also after another error: the API server may be away for a moment
 		case err != nil:
-			return fmt.Errorf("cannot tell for %s whether pods of the DaemonSet %s are left: %w", r.patience, r.called, err)
+			return fmt.Errorf("cannot tell for %s whether pods of the DaemonSet %s are left: %w", r.timeout, r.called, err)
 		case last.kept > 0:
 			return fmt.Errorf("no pod of the DaemonSet %s ended for %s, and %d of %d were not told to end: without their rights, their daemons would leave"+
 				" their files on the nodes. Kubernetes' garbage collector deletes these pods (kube-controller-manager); run this again once it works",
-				r.called, r.patience, last.kept, last.pods)
+				r.called, r.timeout, last.kept, last.pods)
 		default:
 			return r.say("%d pods of the DaemonSet %s have not ended for %s: on these nodes the daemon's files may stay: %s",
-				last.pods, r.called, r.patience, strings.Join(last.nodes, " "))
+				last.pods, r.called, r.timeout, strings.Join(last.nodes, " "))
 		}
 		select {
 		case <-ctx.Done():
