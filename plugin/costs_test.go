@@ -32,7 +32,7 @@ func TestWhatAStartTookIsExpectedOfTheNext(t *testing.T) {
 		return w.Cost
 	}
 	require.NotNil(t, cost("web-1"))
-	assert.Equal(t, admin.Cost{Basis: "None", PatienceSeconds: 27}, *cost("web-1"))
+	assert.Equal(t, admin.Cost{Basis: "None", KilledAfterSeconds: 27}, *cost("web-1"))
 	require.NoError(t, n.d.Alive(t.Context()), "the start is measured from its beginning")
 	first.getsReady()
 	first.becomes(throttle.Started, reasons.Ready)

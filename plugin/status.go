@@ -72,7 +72,7 @@ func (d *Daemon) podStatus(now time.Time, snapshot throttle.Snapshot) admin.Stat
 			p := &pods[i]
 			p.Shadow = shadows[p.UID]
 			if p.State == throttle.Waiting || p.State == throttle.Starting {
-				p.Cost = d.costOf(p.UID, p.Repeats)
+				p.Cost = d.costOf(p.UID, p.Restarts)
 			}
 			p.InRoom = p.State == throttle.Waiting && inRoom[p.UID]
 		}
@@ -87,7 +87,7 @@ func (d *Daemon) costOf(uid string, repeats int) *admin.Cost {
 		return nil
 	}
 	e := d.memory.Expect(pod, repeats > 0)
-	c := &admin.Cost{Basis: string(e.Basis), PatienceSeconds: admin.Seconds(pod.Patience.Seconds())}
+	c := &admin.Cost{Basis: string(e.Basis), KilledAfterSeconds: admin.Seconds(pod.Patience.Seconds())}
 	if e.Basis != learning.None {
 		c.Cost = &e.Cost
 	}

@@ -86,7 +86,7 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 		State: v.State, Reason: v.Reason, Admission: v.Admission, Present: v.Present, Slot: v.Slot,
 		Joined: v.Arrived, Since: v.Since, Admitted: v.Admitted, Ended: v.Ended,
 		WaitedSeconds: span(v.Since, v.Admitted, v.Ended, now),
-		Repeats:       v.Repeats,
+		Restarts:      v.Repeats,
 	}
 	// An Adopted start may have been over before the daemon learned of it.
 	if unknown := v.Admission == reasons.Adopted && !v.Ended.IsZero() && v.Reason != reasons.Stuck; !v.Admitted.IsZero() && !unknown {
@@ -97,7 +97,7 @@ func newPod(now time.Time, v throttle.TicketView, observed bool) Pod {
 		p.ExpectedSeconds, p.ExpectedBasis = seconds(v.WaitLeft), basisOf(v.Held, observed)
 	}
 	if v.State == throttle.Starting {
-		p.StalledSince = v.StalledSince
+		p.NoProgressSince = v.StalledSince
 	}
 	return p
 }

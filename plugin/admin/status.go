@@ -288,10 +288,10 @@ type Pod struct {
 	// know the pod.
 	Cost *Cost `json:"cost,omitempty"`
 
-	// Repeats is how often the container exited before this start.
-	Repeats int `json:"repeats,omitempty"`
-	// StalledSince is when a Starting pod stopped making progress; absent if it makes progress or is not measured.
-	StalledSince time.Time `json:"stalledSince,omitzero"`
+	// Restarts is how often the container exited before this start.
+	Restarts int `json:"restarts,omitempty"`
+	// NoProgressSince is when a Starting pod stopped making progress; absent if it makes progress or is not measured.
+	NoProgressSince time.Time `json:"noProgressSince,omitzero"`
 }
 
 // Cost is what a start is expected to take, learned from similar starts on this node.
@@ -301,9 +301,9 @@ type Cost struct {
 	Basis string `json:"basis"`
 	// Cost is absent with the basis None.
 	*costs.Cost
-	// PatienceSeconds is the time after which a probe kills the pod's first container at the earliest, if that does not
+	// KilledAfterSeconds is the time after which a probe kills the pod's first container at the earliest, if that does not
 	// come up; absent if no probe does.
-	PatienceSeconds Seconds `json:"patienceSeconds,omitempty"`
+	KilledAfterSeconds Seconds `json:"killedAfterSeconds,omitempty"`
 }
 
 // Costs is what starts took on this node, by keys that describe similar starts.

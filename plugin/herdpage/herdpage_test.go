@@ -26,9 +26,9 @@ func at(second int) time.Time { return noon.Add(time.Duration(second) * time.Sec
 
 func stamp(second int) metav1.Time { return metav1.NewTime(at(second)) }
 
-func pod(name string, bound int, change func(*corev1.PodStatus)) corev1.Pod {
-	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: stamp(bound - 1)}}
-	p.Status.StartTime = new(stamp(bound))
+func pod(name string, accepted int, change func(*corev1.PodStatus)) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: stamp(accepted - 1)}}
+	p.Status.StartTime = new(stamp(accepted))
 	change(&p.Status)
 	return p
 }
@@ -83,8 +83,8 @@ func TestRowsTellWhatKubeletReports(t *testing.T) {
 // kubelet reports no container of a pod that it has rejected, such as one that the node has no room for.
 func TestARejectedPodDoesNotWait(t *testing.T) {
 	t.Parallel()
-	rejected := func(name string, bound int) corev1.Pod {
-		return pod(name, bound, func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
+	rejected := func(name string, accepted int) corev1.Pod {
+		return pod(name, accepted, func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
 	}
 	rows := Rows([]corev1.Pod{rejected("long-rejected", -3600), rejected("rejected", 0)}, at(60))
 	assert.Equal(t, []Row{{Namespace: "shop", Name: "rejected", Accepted: at(0), Ended: at(0)}}, rows)
@@ -132,7 +132,7 @@ func TestOnlyTheKeyOpensThePage(t *testing.T) {
 	}
 	code, body := get("/secret/pods.json")
 	assert.Equal(t, http.StatusOK, code)
-	assert.JSONEq(t, `[{"namespace":"shop","name":"web-0","bound":"2026-01-02T12:00:00Z"}]`, body)
+	assert.JSONEq(t, `[{"namespace":"shop","name":"web-0","accepted":"2026-01-02T12:00:00Z"}]`, body)
 	_, body = get("/secret/status.json")
 	assert.Equal(t, "the daemon's /status.json", body)
 	_, body = get("/secret/?pods")

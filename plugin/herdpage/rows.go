@@ -18,7 +18,7 @@ type Row struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Accepted is when kubelet accepted the pod.
-	Accepted time.Time `json:"bound"`
+	Accepted time.Time `json:"accepted"`
 	// Started is when its first process started; zero if none has. kubelet reports only the last two processes of a
 	// container, so after two restarts it is the start of a later process.
 	Started time.Time `json:"started,omitzero"`

@@ -74,7 +74,7 @@ func costText(c *admin.Cost) string {
 func costBasis(c admin.Cost) string {
 	switch {
 	case c.Count == 0:
-		return "a lower bound: probes killed the starts"
+		return "at least this: probes killed the starts"
 	case c.Basis == "Owner":
 		return "learned from " + plural(c.Count, "start")
 	case c.Basis == "Image":
@@ -97,8 +97,8 @@ func costStory(c *admin.Cost) (text string) {
 	default:
 		text = fmt.Sprintf("; expected to take %s of CPU time, %s alone (%s)", secondsText(c.CPU.Mean), secondsText(c.Alone()), costBasis(*c))
 	}
-	if c.PatienceSeconds > 0 {
-		text += ", killed by a probe after " + human(c.PatienceSeconds.Duration()) + " at the earliest"
+	if c.KilledAfterSeconds > 0 {
+		text += ", killed by a probe after " + human(c.KilledAfterSeconds.Duration()) + " at the earliest"
 	}
 	return text
 }

@@ -20,7 +20,7 @@ func costFrom(basis string, count int) *admin.Cost {
 }
 
 // knownCost is the cost of a pod that a probe may kill.
-var knownCost = func() *admin.Cost { c := costFrom("Owner", 7); c.PatienceSeconds = 27; return c }()
+var knownCost = func() *admin.Cost { c := costFrom("Owner", 7); c.KilledAfterSeconds = 27; return c }()
 
 func TestHowACostIsKnown(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestHowACostIsKnown(t *testing.T) {
 		"3s CPU, from its image":                costFrom("Image", 2),
 		"3s CPU, from its other versions":       costFrom("Revisions", 2),
 		"3s CPU, unknown: its namespace's mean": costFrom("Namespace", 2),
-		"3s CPU, a lower bound: probes killed the starts": costFrom("Owner", 0),
+		"3s CPU, at least this: probes killed the starts": costFrom("Owner", 0),
 	} {
 		assert.Equal(t, want, costText(c))
 	}

@@ -222,7 +222,7 @@ func startingTable(pods []admin.Pod) []string {
 		switch {
 		case !p.Slot:
 			slot = "no"
-		case !p.StalledSince.IsZero():
+		case !p.NoProgressSince.IsZero():
 			slot = "yes, no progress"
 		}
 		t.add(podName(p), human(p.StartSeconds.Duration()), human(p.WaitedSeconds.Duration()), string(p.Admission), slot, costText(p.Cost))

@@ -63,16 +63,16 @@ func stories() []admin.Why {
 	inRoom := waiting("in-room", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, false, admin.BasisObserved)
 	inRoom.InRoom = true
 	offender := waiting("offender", admin.Held{Reason: reasons.Queued, Detail: "3 ahead"}, true, admin.BasisObserved)
-	offender.Repeats = 2
+	offender.Restarts = 2
 	pulls := waiting("pulls-images", admin.Held{Reason: reasons.Preparing, Detail: "kubelet pulls its images, or cannot make its first container yet"}, false, admin.BasisObserved)
 	pulls.Since = at(40)
 	costly := waiting("costly", admin.Held{Reason: reasons.Concurrency, Detail: "2 of 2 starting"}, true, admin.BasisObserved)
 	costly.Cost = knownCost
 	newcomer := admitted("newcomer", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
-	newcomer.Cost = &admin.Cost{Basis: "None", PatienceSeconds: 30}
+	newcomer.Cost = &admin.Cost{Basis: "None", KilledAfterSeconds: 30}
 	lent := admitted("lent", throttle.Starting, reasons.SlotLent, reasons.SlotLent)
 	stalled := admitted("stalled", throttle.Starting, reasons.WithinLimits, reasons.WithinLimits)
-	stalled.StalledSince = at(280)
+	stalled.NoProgressSince = at(280)
 	return append(all, offender, lent, stalled, exempt, gone, done, shadow, inRoom, pulls, costly, newcomer, adopted)
 }
 

@@ -43,8 +43,8 @@ func slotStory(w admin.Why) string {
 	case w.Admission == reasons.SlotLent:
 		text = "lent a slot: all others that hold one make no progress"
 	}
-	if !w.StalledSince.IsZero() {
-		text += fmt.Sprintf(", has made no progress for %s", human(w.Time.Sub(w.StalledSince)))
+	if !w.NoProgressSince.IsZero() {
+		text += fmt.Sprintf(", has made no progress for %s", human(w.Time.Sub(w.NoProgressSince)))
 	}
 	return text
 }
@@ -55,8 +55,8 @@ func waitingStory(w admin.Why) string {
 			human(w.Since.Sub(w.Joined)), w.Place, w.Of, w.Held.Detail)
 	}
 	text := fmt.Sprintf("waiting %s, place %d of %d: %s", human(w.WaitedSeconds.Duration()), w.Place, w.Of, waitsFor(w.Pod))
-	if w.Repeats > 0 {
-		text += fmt.Sprintf("; its container exited %s before, so first starts are ahead of it", plural(w.Repeats, "time"))
+	if w.Restarts > 0 {
+		text += fmt.Sprintf("; its container exited %s before, so first starts are ahead of it", plural(w.Restarts, "time"))
 	}
 	switch {
 	case w.InRoom:
