@@ -55,7 +55,7 @@ func TestPodsAreRefusedIfNoHookComesToTheGate(t *testing.T) {
 	n := newNode(t, oneAtATime, triesLate, hookAt("/bin/true"))
 	holder := n.occupy("holder")
 	n.pod("unpaced").runs().startsNow("app")
-	assert.Contains(t, n.d.waiting.Gate.Off(), "run directory")
+	assert.Contains(t, n.d.waiting.Gate.Off(), "run folder")
 	refused := n.pod("refused").runs()
 	_, err := refused.create("app")
 	require.ErrorContains(t, err, "kubelet tries again")

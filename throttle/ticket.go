@@ -209,7 +209,7 @@ func (t *Ticket) SetUse(use adaptive.Use) {
 	t.use = use
 }
 
-// Decision is the answer to a request for a start. The zero value refuses.
+// Decision is the answer to a request for a slot or, from [Ticket.Reserve], for a reservation. The zero value refuses.
 type Decision struct {
 	// Granted reports whether the pod gets what was asked for: its start is admitted, or it may pull its images and enter
 	// the gate.

@@ -69,7 +69,7 @@ func (c *check) value(path *field.Path, v any, s *schema) {
 		c.list(path, list, s)
 	case s.takes(v):
 		if c.rules(path, v, s); len(c.faults) == before { // they say best what is expected
-			c.bounds(path, v, s)
+			c.scalar(path, v, s)
 		}
 		return
 	default:
@@ -183,8 +183,8 @@ func (s *schema) takes(v any) bool {
 	return false
 }
 
-// bounds checks a value of the right type that is neither an object nor a list.
-func (c *check) bounds(path *field.Path, v any, s *schema) {
+// scalar checks a value of the right type that is neither an object nor a list.
+func (c *check) scalar(path *field.Path, v any, s *schema) {
 	switch v := v.(type) {
 	case int64:
 		if s.Minimum != nil && v < *s.Minimum || s.Maximum != nil && v > *s.Maximum {

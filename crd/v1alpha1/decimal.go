@@ -10,7 +10,7 @@ import (
 // Decimal is a number of at least 0, as the user wrote it: a whole number like 2, or a string
 // of up to six digits with at most three decimal places, like "0.5". Kubernetes has no floating
 // point numbers in its objects, because not every client reads the same number from the same
-// text. The validation rule of each field checks both the form and the bounds, so that the API
+// text. The validation rule of each field checks both the form and the range, so that the API
 // server reports one error. In a list, it cannot check the form: when an API server before 1.34
 // estimates the cost of a rule, it takes a Decimal for a string of 3 MiB, and matches would cost
 // too much. There the form is a pattern.

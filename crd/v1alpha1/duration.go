@@ -4,7 +4,7 @@ import "time"
 
 // Duration is a length of time as the user wrote it: one to four whole numbers of up to five
 // digits, each with its unit h, m, s or ms, like "1m30s". The empty string is not a duration. The
-// validation rule of each field checks both the form and the bounds, so that the API server
+// validation rule of each field checks both the form and the range, so that the API server
 // reports one error.
 //
 // +kubebuilder:validation:MaxLength=28

@@ -162,7 +162,7 @@ func followManual(t *testing.T) {
 	m.runsWith(t, install, "-f "+values)
 	d := in.awaitDaemon(t)
 	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker get pods -o wide"), "1/1")
-	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker exec ds/pod-pacemaker -- pod-pacemaker status"), "none: no pod is held back")
+	assert.Contains(t, m.runs(t, "kubectl -n pod-pacemaker exec ds/pod-pacemaker -- pod-pacemaker status"), "none: no pod is held")
 	assert.Contains(t, m.runs(t, "kubectl explain pacemakerconfig.spec"), "maxWait")
 	m.looksWhetherItFits(t, in)
 	m.beginsInShadow(t, d)

@@ -58,7 +58,7 @@ func (d *daemon) assertWouldWait(t *testing.T) {
 	slices.Sort(waiting)
 	require.Equal(t, begun(t, ns), waiting, "pods that the daemon reports as waiting")
 	for _, pod := range waiting {
-		assert.Contains(t, d.why(t, ns, pod), "mode Shadow: the pod was not held back")
+		assert.Contains(t, d.why(t, ns, pod), "mode Shadow: the pod was not held")
 	}
 	log := d.logged(t)
 	assert.Empty(t, slices.DeleteFunc(waiting, func(pod string) bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // NoLimits is the text of LimitsText if no limit is set.
-const NoLimits = "none: no pod is held back"
+const NoLimits = "none: no pod is held"
 
 // LimitsText describes the limits of these settings in one sentence.
 func LimitsText(s throttle.Settings) string {

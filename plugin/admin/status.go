@@ -269,8 +269,7 @@ type Pod struct {
 	// Joined, Admitted and Ended are when the pod joined the queue, was admitted, and when its start ended; absent if
 	// that has not happened.
 	Joined time.Time `json:"joined"`
-	// Since is since when the pod waits or waited: since it joined the queue, or later by the time in which kubelet
-	// prepared it.
+	// Since is when the wait began: when the pod joined the queue, or later by the time in which kubelet prepared it.
 	Since    time.Time `json:"since"`
 	Admitted time.Time `json:"admitted,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`

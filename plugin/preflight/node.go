@@ -72,7 +72,7 @@ func runtimeFinding(name, version string) Finding {
 	case sandbox != "":
 		return warning(check, strings.Trim(gate+"; "+sandbox, "; "), upgrade+atContainer)
 	case gate != "":
-		return warning(check, gate, upgrade+"pods are refused instead, and start up to 15 s after their turn")
+		return warning(check, gate, upgrade+"pods outside the waiting room are refused, and start up to 15 s after their turn")
 	}
 	return ok(check, name+" "+version+" has no known fault")
 }
@@ -80,7 +80,7 @@ func runtimeFinding(name, version string) Finding {
 // gateFinding executes the hook once. bar is why this runtime cannot use the gate; empty if it can.
 func gateFinding(ctx context.Context, o Options, bar string) Finding {
 	const check = "gate"
-	const refused = "pods are refused instead, and start up to 15 s after their turn"
+	const refused = "pods outside the waiting room are refused, and start up to 15 s after their turn"
 	const without = "without the hook, " + refused
 	switch {
 	case o.Gate == waiting.GateNever:

@@ -17,7 +17,7 @@ const (
 	Queued         Reason = "Queued"         // pods before it in the queue start first
 	NotPresent     Reason = "NotPresent"     // no limit holds it, but kubelet has not retried it since it was refused
 	Preparing      Reason = "Preparing"      // nothing holds it: kubelet pulls its images, or cannot make its first container yet
-	StartAfter     Reason = "StartAfter"     // a pod that the configuration names in startAfter is not ready
+	StartAfter     Reason = "StartAfter"     // a pod that the config names in startAfter is not ready
 	GateFull       Reason = "GateFull"       // the gate is full: as many pods wait or are expected there as will start in time
 	PolicyStarting Reason = "PolicyStarting" // as many pods of the policy's group as allowed start
 	PolicyRunning  Reason = "PolicyRunning"  // as many pods of the policy's group as allowed run
@@ -40,7 +40,7 @@ const (
 // Reasons of an end.
 const (
 	Ready       Reason = "Ready"       // the containers of the pod are ready
-	Settled     Reason = "Settled"     // its containers have no probe and have run for the settle time
+	Settled     Reason = "Settled"     // its containers have no probe and have run for settleTime
 	Inferred    Reason = "Inferred"    // its readiness is not known, and its containers run and no longer use the CPU
 	Completed   Reason = "Completed"   // the pod succeeded
 	Failed      Reason = "Failed"      // the pod failed
@@ -50,7 +50,7 @@ const (
 	NotMade     Reason = "NotMade"     // no process of it ran, and none of its containers is left; kubelet's next try is another start
 	SandboxGone Reason = "SandboxGone" // the pod's sandbox was stopped
 	Deleted     Reason = "Deleted"     // the pod was deleted
-	Stuck       Reason = "Stuck"       // the start took longer than the start timeout
+	Stuck       Reason = "Stuck"       // the start took longer than startTimeout
 	Abandoned   Reason = "Abandoned"   // kubelet has not retried the pod for ten minutes, or cannot make its first container
 	// GateExpired ends a wait, not the ticket: the process could wait no longer, and a limit holds the ticket. The ticket
 	// keeps its place in the queue.

@@ -65,9 +65,10 @@ const topExample = `  kubectl pacemaker top
   kubectl pacemaker top -o json`
 
 const whyLong = `Why explains in one line what a pod waits for, when and why it started, or what else
-keeps it from starting. The namespace of a POD without one is that of -n or of your
-kubeconfig. The daemon on the pod's node answers; if it cannot, the answer comes from
-the pod's status and events. With -o json, only an answer of the daemon is printed.`
+keeps it from starting. Without NAMESPACE, the pod's namespace comes from -n, or else
+from your kubeconfig. The daemon on the pod's node answers; if it cannot, the answer
+comes from the pod's status and events. With -o json, only an answer of the daemon is
+printed.`
 
 const whyExample = `  kubectl pacemaker why shop/web-0
   kubectl pacemaker why web-0 -n shop

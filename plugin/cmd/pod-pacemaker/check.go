@@ -126,13 +126,13 @@ func onNode(spec v1alpha1.PacemakerConfigSpec, node cores.Cores, said string) st
 	limits := admin.ConfigText(inForce, spec)
 	switch {
 	case spec.GetMode() == v1alpha1.ModeDisabled:
-		return "Its mode is Disabled: no pod is held back."
+		return "Its mode is Disabled: no pod is held."
 	case limits == admin.NoLimits:
-		return "It sets no limit: no pod is held back."
+		return "It sets no limit: no pod is held."
 	}
 	lines := []string{fmt.Sprintf("Starts on a node with %s%s: %s.", plural(node.Count, "core"), said, limits)}
 	if spec.GetMode() == v1alpha1.ModeShadow {
-		lines = append(lines, "Its mode is Shadow: no pod is held back, but the daemon reports what Enforce would do.")
+		lines = append(lines, "Its mode is Shadow: no pod is held, but the daemon reports what Enforce would do.")
 	}
 	for _, warning := range []string{
 		admin.PercentWarning(inForce), admin.MaxWaitWarning(spec.GetMaxWait(), spec.GetStartTimeout()), admin.StartAfterWarning(spec),

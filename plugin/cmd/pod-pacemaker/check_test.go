@@ -66,7 +66,7 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 			"spec: {mode: Shadow, throttleConfig: {maxConcurrent: {value: 2}}, startAfter: [{daemonSet: vault/csi}], exemptions: {namespaces: [vault]}}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
 				"Starts on a node with 96 cores: 2 at a time; a pod may start over the limit after 4m, a start counts for 5m at most; after a boot, pods wait until each of these is ready: vault/csi, for at most 2m.\n" +
-				"Its mode is Shadow: no pod is held back, but the daemon reports what Enforce would do.\n",
+				"Its mode is Shadow: no pod is held, but the daemon reports what Enforce would do.\n",
 		},
 		{
 			"spec: {throttleConfig: {cpu: {maxLoad: \"0.8\"}, io: {maxLoad: 1}, pressure: {cpu: {some: 1}}}}",
@@ -76,7 +76,7 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 		},
 		{
 			"spec: {}",
-			"valid: PacemakerConfig \"big\", for every node, priority 0\nIt sets no limit: no pod is held back.\n",
+			"valid: PacemakerConfig \"big\", for every node, priority 0\nIt sets no limit: no pod is held.\n",
 		},
 	} {
 		path := file(t, head+c.spec+"\n")

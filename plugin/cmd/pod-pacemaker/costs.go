@@ -19,14 +19,14 @@ import (
 const costsLong = `Costs shows what starts took on this node, until their pods were ready. The daemon
 expects of the next start what it learned of the first of these that it knows: the
 same owner with the same template and CPU limit; the same images, commands and CPU
-limit; another template of the same owner; the node. Restarts after a crash have
-entries of their own.
+limit; another template of the same owner; all starts of the namespace. None of them
+comes from another namespace. Restarts after a crash have entries of their own.
 
 Each figure is a mean; the figure behind +- is the mean deviation. CPU is the CPU
 time. IDLE is the time until the start first kept a CPU busy, without that in which it
 waited for one. PEAK is how many CPUs it wanted. ALONE is how long it takes alone:
 IDLE, and then CPU at PEAK. DISK is what it read and wrote. STARTS is 0 where probes
-killed all of them; the figures are then lower bounds.`
+killed all of them: they take at least what the figures say.`
 
 func (p *program) costsCommand() *cobra.Command {
 	cmd := &cobra.Command{

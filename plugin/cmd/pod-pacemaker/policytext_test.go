@@ -85,7 +85,7 @@ func TestStatusWithPoliciesAlone(t *testing.T) {
 	t.Parallel()
 	s := admin.Status{About: admin.About{Ready: true, Limits: admin.NoLimits}}
 	text := func() string { return strings.Join(headLines(s), "\n") + "\n" }
-	assert.Contains(t, text(), "config    none\n  limits    none: no pod is held back\n")
+	assert.Contains(t, text(), "config    none\n  limits    none: no pod is held\n")
 	s.Policies = []admin.Policy{{Name: "registry"}}
 	assert.Contains(t, text(), "config    none\n  limits    none\n")
 }

@@ -30,7 +30,7 @@ func TestPreflightExitCode(t *testing.T) {
 	assert.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "pod-pacemaker dev, on worker-3:\n  ok       cores    pods can use ")
 	assert.Contains(t, stdout, "\n  ok       config   "+config+`: "two-at-a-time": 2 at a time`)
-	assert.Contains(t, stdout, "  warning  gate     not used: --gate never\n                    -> pods are refused instead")
+	assert.Contains(t, stdout, "  warning  gate     not used: --gate never\n                    -> pods outside the waiting room are refused")
 	assert.NotContains(t, stdout, "cni")
 
 	code, stdout, stderr = call(t, append(args, "--nri-socket="+dir+"/none.sock", "-o", "json")...)

@@ -19,7 +19,7 @@ Reasons to wait:
   CPULoad, IOLoad, LoadAverage, Pressure
                   a signal of the node is at its limit
   Queued          other pods are ahead
-  StartAfter      a pod that the configuration names in startAfter is not ready
+  StartAfter      a pod that the config names in startAfter is not ready
   NotPresent      no limit holds it, but kubelet has not retried it yet
   Preparing       nothing holds it: kubelet pulls its images, or cannot make its
                   first container yet

@@ -75,9 +75,9 @@ func TestStatusSaysThatNoPodIsHeld(t *testing.T) {
 	s := herd()
 	off := s.Time.Add(42 * time.Minute)
 	for want, c := range map[string]admin.Config{
-		"Shadow: no pod is held back; the tables show what the mode Enforce would do, but for policies of the scope Cluster": {Mode: v1alpha1.ModeShadow},
-		"Disabled: no limit is in force, and no pod is held back":                                                            {Mode: v1alpha1.ModeDisabled},
-		"Disabled: switched off on this node for 42m more, whatever the config says; 'pod-pacemaker on' ends that":           {Mode: v1alpha1.ModeDisabled, OffUntil: off},
+		"Shadow: no pod is held; the tables show what the mode Enforce would do, but for policies of the scope Cluster": {Mode: v1alpha1.ModeShadow},
+		"Disabled: no limit is in force, and no pod is held":                                                            {Mode: v1alpha1.ModeDisabled},
+		"Disabled: switched off on this node for 42m more, whatever the config says; 'pod-pacemaker on' ends that":      {Mode: v1alpha1.ModeDisabled, OffUntil: off},
 	} {
 		s.Config, s.Standalone = c, true
 		assert.Contains(t, statusText(s), "\n  mode      "+want+"\n")

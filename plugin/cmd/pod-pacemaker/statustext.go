@@ -78,16 +78,16 @@ func headLines(s admin.Status) []string {
 	entry("config", configText(s.Config))
 	switch s.Config.Mode {
 	case v1alpha1.ModeShadow:
-		entry("mode", "Shadow: no pod is held back; the tables show what the mode Enforce would do, but for policies of the scope Cluster")
+		entry("mode", "Shadow: no pod is held; the tables show what the mode Enforce would do, but for policies of the scope Cluster")
 	case v1alpha1.ModeDisabled:
 		if until := s.Config.OffUntil; !until.IsZero() {
 			entry("mode", fmt.Sprintf("Disabled: switched off on this node for %s more, whatever the config says; 'pod-pacemaker on' ends that", human(until.Sub(s.Time))))
 			break
 		}
-		entry("mode", "Disabled: no limit is in force, and no pod is held back")
+		entry("mode", "Disabled: no limit is in force, and no pod is held")
 	}
 	if s.Limits == admin.NoLimits && len(s.Policies)+len(s.StartAfter) > 0 {
-		s.Limits = "none" // the policies or startAfter hold pods back
+		s.Limits = "none" // the policies or startAfter hold pods
 	}
 	entry("limits", s.Limits)
 	for _, a := range s.StartAfter {

@@ -51,7 +51,7 @@ func (p *program) onCommand() *cobra.Command {
 	}
 	p.asks(cmd, func(ctx context.Context, daemon *admin.Client) (answer any, text string, err error) {
 		_, err = daemon.SwitchOff(ctx, 0)
-		return map[string]bool{"on": err == nil}, "on: the configuration is in force\n", err
+		return map[string]bool{"on": err == nil}, "on: the config is in force\n", err
 	})
 	return cmd
 }

@@ -20,7 +20,7 @@ func TestOffAndOn(t *testing.T) {
 	}
 	assert.Equal(t, 30*time.Minute, *f.off)
 
-	assert.Equal(t, "on: the configuration is in force\n", says(t, "on", "--run-dir", dir))
+	assert.Equal(t, "on: the config is in force\n", says(t, "on", "--run-dir", dir))
 	assert.Zero(t, *f.off)
 }
 

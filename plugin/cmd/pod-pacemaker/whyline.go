@@ -12,7 +12,7 @@ import (
 func whyLine(w admin.Why) string {
 	text := line(podName(w.Pod) + ": " + story(w) + costStory(w.Cost))
 	if w.Shadow {
-		text += "; mode Shadow: the pod was not held back"
+		text += "; mode Shadow: the pod was not held"
 	}
 	return text
 }

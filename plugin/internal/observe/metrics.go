@@ -70,7 +70,7 @@ func newMetrics() *metrics {
 		large:       add.NewCounter(counter("large_environments_total", "Sandboxes and containers that were made with more than 256 KiB of environment and other settings, or refused for that.")),
 		handlerHold: add.NewCounter(counter("handler_hold_seconds_total", "Time that NRI handlers waited while the runtime's locks were held.")),
 		roomWaits:   histogram("room_wait_seconds", "Time that a process waited in the waiting room, by the reason why it left. TurnNear: its pod may wait in the gate next. HungUp: it ended by itself, because the folder of the CNI configurations changed or the runtime ended it.", secondsBuckets, "reason"),
-		generation:  add.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsNamespace, Name: "config_generation", Help: "Generation of the configuration in force."}, []string{"config", "origin"}),
+		generation:  add.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsNamespace, Name: "config_generation", Help: "Generation of the PacemakerConfig in force."}, []string{"config", "origin"}),
 		startCPU:    add.NewCounterVec(counter("start_cpu_seconds_total", "CPU time that starts took until they were ready, by what their estimate rested on: Owner, Image, Revisions, Namespace or None."), []string{"basis"}),
 		expectedCPU: add.NewCounterVec(counter("start_expected_cpu_seconds_total", "CPU time that these starts were expected to take, when they began; 0 with the basis None."), []string{"basis"}),
 		costRatio:   histogram("start_cost_ratio", "CPU time that a start took, divided by the CPU time that it was expected to take.", ratioBuckets, "basis"),

@@ -69,7 +69,7 @@ func TestOnlyTheConfigurationInForceIsAMetric(t *testing.T) {
 	o.Report(Configured{Name: "before", Origin: "API", Generation: 7})
 	o.Report(Configured{Name: "test", Origin: "File", Generation: 3})
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP pod_pacemaker_config_generation Generation of the configuration in force.
+# HELP pod_pacemaker_config_generation Generation of the PacemakerConfig in force.
 # TYPE pod_pacemaker_config_generation gauge
 pod_pacemaker_config_generation{config="test",origin="File"} 3
 `), "pod_pacemaker_config_generation"))

@@ -20,8 +20,8 @@ const (
 func newPolicyMetrics(states func() []policies.State, groups func(now time.Time) []throttle.GroupView) *scrape {
 	m := &scrape{subsystem: "policy"}
 	used := m.gauge("used", "Use of a limit of a StartPolicy by all its groups together: pods, cores, bytes, or the unit of the resource. limit is starting or running.", "policy", "limit", "resource")
-	most := m.gauge("used_most", "The same of the group that uses the most.", "policy", "limit", "resource")
-	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides now in force, in the same units; with the scope Cluster, for all nodes together.", "policy", "limit", "resource")
+	most := m.gauge("used_most", "Use of a limit of a StartPolicy by the group that uses most of it, in the units of policy_used.", "policy", "limit", "resource")
+	limit := m.gauge("limit", "The limit of a StartPolicy for each group, with the overrides now in force, in the units of policy_used; with the scope Cluster, for all nodes together.", "policy", "limit", "resource")
 	throttled := m.gauge("throttled", "Groups that have reached the limit, so that it holds every pod that needs more. resource is pods, pacer, or a resource.", "policy", "limit", "resource")
 	waiting := m.gauge("waiting", "Pods of the policy's groups that wait, for any reason.", "policy")
 	ready := m.gauge("ready", "Pods of the policy's groups that are ready.", "policy")

@@ -26,7 +26,7 @@ const (
 	causeLost = "containers with a hook failed, and their hooks did not contact the daemon " +
 		"(can the host execute the hook? Is default_validator.reject_oci_hook_adjustment set?)"
 	causeSilent = "a container with a hook started though its hook had not contacted the daemon " +
-		"(is the run directory the same folder on the host, is the hook that of this version, and does the runtime run hooks?)"
+		"(is the run folder the same folder on the host, is the hook of this version, and does the runtime run hooks?)"
 )
 
 // breaker finds out whether hooks work. A hook contacts the gate before its container starts. The runtime may

@@ -207,7 +207,7 @@ func TestEarlierFailuresDoNotProlongTheTrippedBreaker(t *testing.T) {
 }
 
 // The host executes hooks, but they do not find the daemon. In a DaemonSet, this happens if another folder of the
-// host is mounted as its run directory.
+// host is mounted as its run folder.
 func TestHooksThatDoNotFindTheDaemonTripTheBreaker(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(0)
@@ -216,16 +216,16 @@ func TestHooksThatDoNotFindTheDaemonTripTheBreaker(t *testing.T) {
 		return b.started(now, id)
 	}
 	assert.Empty(t, b.started(now0, "no hook"))
-	assert.Contains(t, start(now0, "1"), "run directory")
+	assert.Contains(t, start(now0, "1"), "run folder")
 	now := now0.Add(tripsFirst)
 	require.Empty(t, b.bars(now, "u1"), "one container tries again, and none has failed")
-	assert.Contains(t, start(now, "2"), "run directory")
+	assert.Contains(t, start(now, "2"), "run folder")
 	assert.NotEmpty(t, b.bars(now.Add(2*tripsFirst-1), "u9"), "the breaker is tripped for twice as long")
 	b.contact("a hook of an earlier daemon")
 	assert.Empty(t, b.bars(now, "u9"))
 	assert.Empty(t, start(now, "3"), "hooks find the daemon, so this failure has another cause")
 	assert.Empty(t, b.tripped())
-	assert.Contains(t, start(now, "4"), "hook that of this version", "two in a row")
+	assert.Contains(t, start(now, "4"), "hook of this version", "two in a row")
 	b.contact("a hook works after all")
 	assert.Empty(t, start(now, "5"))
 }
