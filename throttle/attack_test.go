@@ -64,7 +64,7 @@ func TestTryStartForgetsAReservationWhosePodNeverCame(t *testing.T) {
 }
 
 // A pod is overdue, and its group holds it. It cannot pass now, and keeps no slot from another overdue pod.
-func TestAHeldDeadlineKeepsNoSlotFromAnother(t *testing.T) {
+func TestAHeldOverduePodKeepsNoSlotFromAnother(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, throttle.Settings{MaxConcurrent: 2, MaxWait: time.Minute, StartTimeout: time.Hour}, nil)
 	p.l.SetPolicies(p.now, map[string]throttle.GroupLimits{"p": {Starting: throttle.Bound{Pods: new(int64(0))}}})
@@ -86,7 +86,7 @@ func TestAHeldDeadlineKeepsNoSlotFromAnother(t *testing.T) {
 	require.Equal(t, 1, p.admitted("high"), "it is the queue's turn")
 	p.l.Lookup("high-0").End(p.now, reasons.Ready)
 	p.look()
-	require.Equal(t, 1, p.admitted("b"), "then a deadline: no other pod of the group may pass now")
+	require.Equal(t, 1, p.admitted("b"), "then an overdue pod: no other pod of the group may pass now")
 }
 
 // A caller may keep a ticket that has ended. Its calls do not affect the pod's next ticket.

@@ -117,7 +117,7 @@ func TestWhateverAsksForAStartTheQueueIsServedFirst(t *testing.T) {
 	require.Equal(t, Decision{Granted: true, Reason: reasons.WithinLimits}, n.l.Lookup("a").DeadlineReached(n.now))
 }
 
-func TestDeadlinesExceedALoweredLimitOneAtATime(t *testing.T) {
+func TestOverduePodsExceedALoweredLimitOneAtATime(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 3, MaxWait: time.Minute, StartTimeout: time.Hour}, "a", "b", "c", "d", "e")
 	n.l.Configure(n.now, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.pass(2 * time.Minute)

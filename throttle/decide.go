@@ -6,18 +6,18 @@ import (
 	"github.com/pod-pacemaker/pod-pacemaker/throttle/reasons"
 )
 
-// Deadlines
+// Overdue pods
 //
-// A pod is overdue when it has waited for MaxWait, that of its policies if it is less. Its own
-// MaxWait counts as at least 30 seconds. Overdue pods go in the same order, but every second one
-// is the pod whose MaxWait ended first. While there are pods that are not overdue, slots alternate
-// between the queue and the overdue. An overdue pod starts over the limit unless another start
-// is over it for a deadline, or the next slot is for the queue. (If the queue is held by
-// something other than the number of starts, no slot is kept for it.) So deadlines take at
-// most every second slot, and put at most one start over the limit. A start without a token of the
-// rate limit is the only one in the time of a token: at most twice as many start as the rate limit
-// allows. A process that can wait no
-// longer ([Ticket.DeadlineReached]) is refused; its pod keeps its place.
+// A pod is overdue when it has waited for MaxWait, that of its policies if it is less. Its own MaxWait counts as at least
+// 30 seconds. Overdue pods go in the same order, but every second one is the pod whose MaxWait ended first. While there
+// are pods that are not overdue, slots alternate between the queue and the overdue. An overdue pod starts over the limit
+// unless another overdue pod is over it, or the next slot is for the queue. (If the queue is held by something other than
+// the number of starts, no slot is kept for it.) So overdue pods take at most every second slot, and put at most one start
+// over the limit. A start without a token of the rate limit is the only one in the time of a token: at most twice as many
+// start as the rate limit allows.
+//
+// The deadline of a process is another time: until when it can wait. At its deadline ([Ticket.DeadlineReached]) it is
+// refused, and its pod keeps its place.
 //
 // MaxWait limits the wait of every pod that has a waiter and that no bound of Running holds. A
 // pod that becomes overdue after k others starts at most 2(k+1) StartTimeouts after its
@@ -28,7 +28,7 @@ import (
 // tenants who fill the node with starts that hang.) Every such limit depends on k: if all starts
 // hang, c slots and one over them start c+1 pods in a StartTimeout.
 
-// admission decides which pod starts: the next in the queue, or one whose deadline is over. It also
+// admission decides which pod starts: the next in the queue, or one that is overdue. It also
 // decides which pods may wait near their turn, by an estimate of when the starts under way end.
 type admission struct {
 	settings        *Settings
@@ -38,8 +38,8 @@ type admission struct {
 	tickets         *tickets
 	frozen          bool    // no ticket is admitted in its turn
 	together        bool    // nothing is decided yet, see Limiter.Together
-	pause           Pause   // the same, and for no deadline
-	overLimit       *Ticket // the start that exceeds the limits for its deadline; nil if none does
+	pause           Pause   // the same, and no overdue one
+	overLimit       *Ticket // the start that exceeds the limits because it was overdue; nil if none does
 	overOtherLimits bool    // overLimit exceeds another limit than the number of starts at a time
 	queuesTurn      bool    // the next slot is for the queue, not for an overdue ticket
 	oldestsTurn     bool    // of the overdue tickets, the one that is overdue for longest is next

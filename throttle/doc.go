@@ -31,9 +31,9 @@
 //	admission  who starts next, and when to decide again (decide.go); who may wait near
 //	           their turn (reserve.go), by an estimate of when others start (estimate.go)
 //
-// Each file says how it works: queue.go the order, scan.go a decision, decide.go what a deadline does, group.go the limits of
-// policies, limits.go those of the node, loans.go when a slot is lent, and estimate.go what is expected of starts and when a
-// place in the gate is a promise.
+// Each file says how it works: queue.go the order, scan.go a decision, decide.go what MaxWait does, group.go the limits of
+// policies, limits.go the limits of the node, loans.go when a slot is lent, and estimate.go what is expected of starts and
+// when a place in the gate is a promise.
 //
 // # Time and concurrency
 //

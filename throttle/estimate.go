@@ -41,7 +41,7 @@ import (
 // when so many have ended: 99 with one slot, 12 with two, 4 with four, 2 with eight.
 //
 // Before the pod go those before it in the queue that occupy the gate or are awaited. Those behind
-// it that occupy the gate must still get their turn before their own deadline, unless its priority is
+// it that occupy the gate must still get their turn before their deadline, unless its priority is
 // higher or their containers ran more often. Without that, pods that came back
 // one after the other could starve a pod with a place. In its own flow and band, an awaited pod counts only if it comes
 // back before the turn of this one: a slot that is free now goes to the first that asks. A promise is kept for the 20

@@ -18,7 +18,7 @@ import (
 // of bounds, those of Running first. The first bound that is full holds it.
 //
 // A pod that alone exceeds a bound of Running is Unadmittable, and keeps nothing from others.
-// A bound of Running may hold a pod for hours. So no deadline and no loan exceeds it, and the
+// A bound of Running may hold a pod for hours. So no overdue pod and no loan exceeds it, and the
 // pod gets no reservation. [Limiter.SetClaims] limits the starts of a group to the part that
 // this node holds of a bound on all nodes.
 

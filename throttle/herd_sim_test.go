@@ -109,7 +109,7 @@ func TestAJamIsLentSlotsUntilItDissolves(t *testing.T) {
 				t.Logf("%d dependants: %s, %v", dependants, took.Round(time.Second), k.admitted)
 			}
 			require.Less(t, took, 85*time.Second, "%d dependants, seed %d", dependants, seed)
-			require.Zero(t, k.admitted[reasons.MaxWait], "loans admit the pods, not deadlines")
+			require.Zero(t, k.admitted[reasons.MaxWait], "loans admit the pods, not MaxWait")
 			require.Empty(t, k.deadlines)
 			require.Positive(t, k.admitted[reasons.SlotLent])
 			require.Zero(t, k.l.slots.loan, "nothing stays lent")

@@ -58,7 +58,7 @@ func TestAHeldGroupBeforeAHerdCostsItNothing(t *testing.T) {
 }
 
 // The same with a group that starts one pod at a time, which never becomes ready. A hundred pods of it cost hardly
-// more than two, when one of them passes the bound at its deadline.
+// more than two, when one of them is overdue and passes the bound.
 func TestAGroupThatStartsOneAtATimeCostsAHerdLittle(t *testing.T) {
 	t.Parallel()
 	const seeds = 10

@@ -23,8 +23,8 @@ import (
 // for proof that the node bears many more starts: exempt starts, which are mostly light, and
 // starts that ended Stuck, as starts that succeeded.
 //
-// A [Pause] closes them all for a time that its caller limits. It is no limit on how many start, so no deadline and no loan
-// exceeds it.
+// A [Pause] closes them all for a time that its caller limits. It is no limit on how many start, so no overdue pod and
+// no loan exceeds it.
 
 const (
 	// readingValidFor is how long a reading is valid. If the sensor gives no other in that time, its

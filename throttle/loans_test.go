@@ -159,7 +159,7 @@ func TestAnExemptPodTakesNoLentSlot(t *testing.T) {
 	require.False(t, v.Slot)
 }
 
-func TestDeadlinesCountDuringALoan(t *testing.T) {
+func TestOverduePodsCountDuringALoan(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour}, "a", "b", "c", "d")
 	n.stall("a")
 	n.pass(10 * time.Second) // b is lent a slot, and continues to work
@@ -172,7 +172,7 @@ func TestDeadlinesCountDuringALoan(t *testing.T) {
 
 // A start over the limit does not take the place of one on a loan that has ended: else the loan would last for as long as
 // pods are overdue, with one more start over it.
-func TestDeadlinesUseNoLoan(t *testing.T) {
+func TestOverduePodsUseNoLoan(t *testing.T) {
 	n := testNode(t, Settings{MaxConcurrent: 1, MaxWait: time.Minute, StartTimeout: time.Hour})
 	n.joinAndWait("a", "b", "c", "d", "e", "f", "g", "h", "i")
 	n.stall("a")

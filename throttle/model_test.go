@@ -19,7 +19,7 @@ import (
 
 // oracle knows the contract of the package and none of its code. It makes random calls through the public API alone.
 // It judges each admission by what it has seen itself: the number of starts at a time, the rate, the CPU use with
-// what starts owe to it, deadlines, and the limits of groups. lender judges loans, pacers and claims.
+// what starts owe to it, MaxWait, and the limits of groups. lender judges loans, pacers and claims.
 type oracle struct {
 	t        *testing.T
 	l        *throttle.Limiter
@@ -28,7 +28,7 @@ type oracle struct {
 	settings throttle.Settings
 	limits   map[string]throttle.GroupLimits
 	pods     map[string]*modelPod // the pods that have not ended, or run
-	deadline string               // the pod that a deadline put above the limit
+	overdue  string               // the pod that started over the limit because it was overdue
 	oldest   bool                 // among the overdue pods, the one overdue first is next
 	// passedOther: it exceeds a limit of a group, the rate or the CPU use. It counts as above that limit until it
 	// ends.
@@ -369,8 +369,8 @@ func (o *oracle) ended(p *modelPod, e throttle.Event) {
 		p.state = throttle.Gone
 	}
 	p.ready = p.runs && was == throttle.Starting && e.Reason == reasons.Ready
-	if o.deadline == p.uid || !o.exceeded() && !o.passedOther {
-		o.deadline = ""
+	if o.overdue == p.uid || !o.exceeded() && !o.passedOther {
+		o.overdue = ""
 	}
 }
 
@@ -389,15 +389,15 @@ func (o *oracle) judgeAdmission(p *modelPod, reason reasons.Reason) {
 		o.judgeOrder(p)
 		return
 	case reasons.MaxWait:
-		require.False(o.t, o.now.Before(p.due), "%s has not reached its deadline", p.uid)
+		require.False(o.t, o.now.Before(p.due), "%s is not overdue", p.uid)
 		o.judgeUrgency(p)
 		o.oldest = !o.oldest
 	default:
 		require.Fail(o.t, "unknown reason of an admission", reason)
 	}
 	if beyond := full || o.startingFull(p); over || beyond {
-		require.Empty(o.t, o.deadline, "%s is the second start above the limit because of a deadline", p.uid)
-		o.deadline, o.passedOther = p.uid, beyond
+		require.Empty(o.t, o.overdue, "%s is the second overdue start over the limit", p.uid)
+		o.overdue, o.passedOther = p.uid, beyond
 	}
 }
 

@@ -244,7 +244,7 @@ func TestASmallPodDoesNotPassAWaitingLargeOne(t *testing.T) {
 	n.requireStarting("small", "large")
 }
 
-func TestADeadlinePassesABoundOfStarting(t *testing.T) {
+func TestAnOverduePodPassesABoundOfStarting(t *testing.T) {
 	n := testNode(t, Settings{MaxWait: time.Minute})
 	n.l.SetPolicies(n.now, map[string]GroupLimits{"t1": {Starting: pods(0)}})
 	n.grouped("a", in(t1, nil))

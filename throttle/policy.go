@@ -44,12 +44,12 @@ type PodGroups struct {
 // GroupLimits limits the pods of each group of a policy. The zero value limits nothing.
 type GroupLimits struct {
 	// Starting limits the pods of the group that start. Running limits the pods that were admitted and
-	// have not finished. Deadlines and loans may exceed Starting, but never Running.
+	// have not finished. Overdue pods and loans may exceed Starting, but never Running.
 	Starting, Running Bound
 	// Pacer limits how many pods start, by how many are ready.
 	Pacer Pacer
 	// Claims limits the pods of the group that start at a time to as many as [Limiter.SetClaims] allows, and to none
-	// before it was called for the group. A deadline may exceed it, a loan does not. If Claims is nil, it does not limit
+	// before it was called for the group. An overdue pod may exceed it, a loan does not. If Claims is nil, it does not limit
 	// the group.
 	Claims *Claims
 	// MaxWait limits the wait of each pod of the group that does not bypass it, if it is less than

@@ -27,7 +27,7 @@ type slots struct {
 	adaptive *adaptive.Controller // nil if there is no adaptive limit
 	planned  bool                 // limit is up to date, but for changes of groups; only if byKind
 	loan     loan                 // of slots
-	beyond   *Ticket              // the start that had no slot left, with the lent ones, when its deadline was over; nil if none
+	beyond   *Ticket              // the overdue start for which no slot was left, with the lent ones; nil if none
 	took     history
 	lost     time.Time   // when the latest start was admitted that a probe may have killed; zero if there was none
 	scratch  []time.Time // of admittedAt

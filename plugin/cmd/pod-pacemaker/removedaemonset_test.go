@@ -78,12 +78,12 @@ func (s *endingSets) Each(_ context.Context, opts metav1.ListOptions, f func(run
 	return "1", s.away
 }
 
-// remove runs the command with a testTimeout of two minutes, and returns what it wrote and how long it took.
+// remove runs the command with a time-out of two minutes, and returns what it wrote and how long it took.
 func (s *endingSets) remove(t *testing.T) (said string, took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		out, began := &bytes.Buffer{}, time.Now()
-		err = removal{sets: s, pods: s, out: out, called: "ns/set", name: "set", testTimeout: 2 * time.Minute}.run(t.Context())
+		err = removal{sets: s, pods: s, out: out, called: "ns/set", name: "set", timeout: 2 * time.Minute}.run(t.Context())
 		said, took = out.String(), time.Since(began)
 	})
 	assert.Equal(t, metav1.DeletePropagationForeground, *s.how.PropagationPolicy)
