@@ -91,7 +91,7 @@ func PercentWarning(s throttle.Settings) string {
 	if most <= 0 || most > 1 {
 		return ""
 	}
-	return signalText(throttle.SignalCPU, throttle.SignalLimit{Max: most}, 0) + " is so of no node with work to do: limits are in percent, like 80"
+	return "no node with work to do has " + signalText(throttle.SignalCPU, throttle.SignalLimit{Max: most}, 0) + ": limits are in percent, like 80"
 }
 
 // ConfigText describes the limits of a configuration, which s has, and after which pods others start.

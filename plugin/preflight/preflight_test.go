@@ -117,7 +117,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"config", OK, `"two", in the mode Disabled, which holds no pod`, func(_ string, o *Options) {
 			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {mode: Disabled}\n")
 		}},
-		{"config", Warning, "cpu below 1% is so of no node with work to do", func(_ string, o *Options) {
+		{"config", Warning, "no node with work to do has cpu below 1%: limits", func(_ string, o *Options) {
 			write(t, 0o644, o.ConfigFile, "apiVersion: pod-pacemaker.io/v1alpha1\nkind: PacemakerConfig\nmetadata: {name: two}\nspec: {throttleConfig: {cpu: {maxLoad: 1}}}\n")
 		}},
 		{"containerd", Fault, "has no container, not even the daemon's", func(dir string, o *Options) {

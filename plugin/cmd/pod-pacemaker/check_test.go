@@ -72,7 +72,7 @@ func TestCheckSaysWhatAValidFileMeans(t *testing.T) {
 			"spec: {throttleConfig: {cpu: {maxLoad: \"0.8\"}, io: {maxLoad: 1}, pressure: {cpu: {some: 1}}}}",
 			"valid: PacemakerConfig \"big\", for every node, priority 0\n" +
 				"Starts on a node with 96 cores: cpu below 0.8%, iowait below 1%, pressure.cpu.some below 1% (where cpu is above 70%); a pod may start over the limit after 4m, a start counts for 5m at most.\n" +
-				"Warning: cpu below 0.8% is so of no node with work to do: limits are in percent, like 80.\n",
+				"Warning: no node with work to do has cpu below 0.8%: limits are in percent, like 80.\n",
 		},
 		{
 			"spec: {}",
