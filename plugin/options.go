@@ -196,8 +196,8 @@ func (o Options) Validate() error {
 	fault(o.DaemonSet != "" && o.Standalone(), "--daemonset: needs an API server to ask")
 	fault(o.StartupTaint != "" && o.Standalone(), "--startup-taint: needs an API server that has the node")
 	fault(o.GateTimeout < time.Second || o.GateTimeout > kubelet.MostGateTimeout, "--gate-timeout: %s: must be from 1s to 1h, and less than kubelet's runtimeRequestTimeout", o.GateTimeout)
-	fault(!slices.Contains([]cni.Use{cni.UseAuto, cni.UseOn, cni.UseOff}, o.CNI), "--waiting-room: %q: must be auto, on or off", o.CNI)
-	fault(o.CNI == cni.UseOn && o.NoRoom() != "", "--waiting-room: on with --instance %q: %s", o.Instance, o.NoRoom())
+	fault(!slices.Contains([]cni.Use{cni.UseAuto, cni.UseOn, cni.UseOff}, o.CNI), "--cni: %q: must be auto, on or off", o.CNI)
+	fault(o.CNI == cni.UseOn && o.NoRoom() != "", "--cni: on with --instance %q: %s", o.Instance, o.NoRoom())
 	ofRoom := func(dir string) bool { // in order
 		return filepath.IsAbs(dir) || o.CNI == cni.UseOff || o.CNI == cni.UseAuto && dir == ""
 	}

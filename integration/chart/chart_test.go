@@ -172,7 +172,7 @@ extraArgs: [--hold=100ms]
 	require.Equal(t, []string{
 		"run", "--nri-socket=/x/nri/n.sock", "--nri-index=10", "--containerd-state=/x/containerd", "--run-dir=/x/run", "--state-dir=/x/state",
 		"--proc-root=/host/proc", "--gate-path=/x/bin/pacemaker-gate", "--gate=never", "--gate-timeout=12m",
-		"--waiting-room=auto", "--cni-conf-dir=/x/net.d", "--cni-bin-dir=/x/cni",
+		"--cni=auto", "--cni-conf-dir=/x/net.d", "--cni-bin-dir=/x/cni",
 		"--daemonset=$(POD_NAMESPACE)/pod-pacemaker", "--http=127.0.0.1:9500", "--log-level=debug", "--log-format=text", "--hold=100ms",
 	}, container.Args)
 	require.Contains(t, container.Env, corev1.EnvVar{Name: "POD_PACEMAKER_RUN_DIR", Value: "/x/run"}, "status and why ask this daemon")
@@ -265,19 +265,19 @@ func TestOnlyTheWaitingRoomMountsTheCNIFolders(t *testing.T) {
 	t.Parallel()
 	for _, off := range []string{"off", `"off"`, "false"} { // YAML reads off as false
 		plain := daemon(t, "{waitingRoom: {mode: "+off+"}}")
-		require.Contains(t, plain.Containers[0].Args, "--waiting-room=off")
+		require.Contains(t, plain.Containers[0].Args, "--cni=off")
 		for _, mount := range plain.Containers[0].VolumeMounts {
 			require.NotContains(t, mount.MountPath, "cni")
 		}
 	}
-	require.Contains(t, daemon(t, "{}").Containers[0].Args, "--waiting-room=auto")
+	require.Contains(t, daemon(t, "{}").Containers[0].Args, "--cni=auto")
 	for _, on := range []string{"on", `"on"`, "true"} {
-		require.Contains(t, daemon(t, "{waitingRoom: {mode: "+on+"}}").Containers[0].Args, "--waiting-room=on")
+		require.Contains(t, daemon(t, "{waitingRoom: {mode: "+on+"}}").Containers[0].Args, "--cni=on")
 	}
 
 	pod := daemon(t, "{waitingRoom: {binDir: /usr/libexec/cni}}")
 	container := pod.Containers[0]
-	require.Subset(t, container.Args, []string{"--waiting-room=auto", "--cni-conf-dir=/etc/cni/net.d", "--cni-bin-dir=/usr/libexec/cni"})
+	require.Subset(t, container.Args, []string{"--cni=auto", "--cni-conf-dir=/etc/cni/net.d", "--cni-bin-dir=/usr/libexec/cni"})
 	for name, path := range map[string]string{"cni-conf": "/etc/cni/net.d", "cni-bin": "/usr/libexec/cni"} {
 		require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
 		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })

@@ -120,7 +120,7 @@ func wholeRelease(t *testing.T, set map[string]any) {
 func TestADaemonWithAnInstanceHasNoWaitingRoom(t *testing.T) {
 	t.Parallel()
 	pod := daemon(t, "instance: second")
-	require.Subset(t, pod.Containers[0].Args, []string{"--instance=second", "--waiting-room=off"})
+	require.Subset(t, pod.Containers[0].Args, []string{"--instance=second", "--cni=off"})
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		require.NotContains(t, mount.Name, "cni")
 	}

@@ -52,7 +52,7 @@ func newDaemon(b binaries, dir, nriSocket string, limit int) (daemon, error) {
 		"--nri-socket", nriSocket, "--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"),
 		// The demo restarts every container that is lost, and the runtime is a current one, so the
 		// gate is always safe.
-		"--gate", "always", "--gate-path", gate, "--http", address, "--log-format", "text", "--waiting-room=off",
+		"--gate", "always", "--gate-path", gate, "--http", address, "--log-format", "text", "--cni=off",
 	}}, nil
 }
 

@@ -94,7 +94,7 @@ func startProgram(t *testing.T, program string, args ...string) *daemon {
 	all := append([]string{
 		program, "run",
 		"--nri-socket", node.NRISocket, "--containerd-state", filepath.Join(node.Dir, "containerd", "state"), "--run-dir", d.runDir, "--state-dir", filepath.Join(dir, "state"),
-		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug", "--waiting-room=off",
+		"--gate-path", d.gate, "--http", d.http, "--log-level", "debug", "--cni=off",
 	}, args...)
 	d.Service, err = node.StartService(t.Context(), lab.ServiceSpec{
 		Name: filepath.Base(dir), Args: all, HostNetwork: true,

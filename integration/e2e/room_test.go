@@ -49,7 +49,7 @@ func roomFiles() []string {
 // roomArgs returns the flags of a daemon that uses the waiting room like that.
 func roomArgs(use string) []string {
 	configs, plugins := roomFolders()
-	return []string{"--waiting-room=" + use, "--cni-conf-dir", configs, "--cni-bin-dir", plugins}
+	return []string{"--cni=" + use, "--cni-conf-dir", configs, "--cni-bin-dir", plugins}
 }
 
 // removeRoomLater removes the waiting room when the test ends.

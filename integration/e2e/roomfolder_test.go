@@ -128,7 +128,7 @@ func watchNode(t *testing.T) (unready *atomic.Int64, stop func()) {
 	return unready, func() { w.Stop(); <-done }
 }
 
-// An agent that renames the configurations of others comes to the node: --waiting-room=auto takes the room out, and says why. When
+// An agent that renames the configurations of others comes to the node: --cni=auto takes the room out, and says why. When
 // the agent has gone, the room is there again. Pods start meanwhile.
 func TestTheRoomGoesWhereAnAgentRenamesFiles(t *testing.T) {
 	removeRoomLater(t)
@@ -141,7 +141,7 @@ func TestTheRoomGoesWhereAnAgentRenamesFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(renamed, []byte("{}"), 0o600))
 	eventually(t, "the room is out", func() bool { return !d.status(t).Room.Installed })
 	assert.Contains(t, d.status(t).Room.WhyNot, "Cilium has renamed 05-other.conf")
-	assert.Contains(t, d.logged(t), "--waiting-room=auto installs no waiting room on this node")
+	assert.Contains(t, d.logged(t), "--cni=auto installs no waiting room on this node")
 	assert.NoFileExists(t, roomFiles()[0])
 	createPod(t, ns, "without", herdPod(0.1))
 	eventually(t, "a pod is ready without the room", func() bool { return allReady(t, ns, 1) })

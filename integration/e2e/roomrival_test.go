@@ -98,7 +98,7 @@ func editConfigs(folder string, have bool) error {
 	return nil
 }
 
-// An agent that edits each configuration comes while pods wait in the room: --waiting-room=auto gives up its file, says why, and
+// An agent that edits each configuration comes while pods wait in the room: --cni=auto gives up its file, says why, and
 // leaves the cluster's own as the agent wrote it. All pods start meanwhile. Once the agent has gone, a daemon that is
 // restarted has the room again.
 func TestTheRoomGivesWayToAnAgentThatEditsEachConfiguration(t *testing.T) {

@@ -27,7 +27,7 @@ func (d *daemon) standBy(t *testing.T) *daemon {
 		Args: []string{
 			repository("bin", "pod-pacemaker"), "run", "--kubeconfig", asServiceAccount(t), "--node-name", node.NodeName,
 			"--nri-socket", node.NRISocket, "--run-dir", d.runDir, "--state-dir", t.TempDir(),
-			"--gate-path", d.gate, "--gate-timeout", "1h", "--http", second.http, "--log-level", "debug", "--waiting-room=off",
+			"--gate-path", d.gate, "--gate-timeout", "1h", "--http", second.http, "--log-level", "debug", "--cni=off",
 		},
 		Ready: func(ctx context.Context) error {
 			said, err := readyz(ctx, second.http)

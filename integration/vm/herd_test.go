@@ -57,7 +57,7 @@ func TestHerd(t *testing.T) {
 func TestWaitingRoom(t *testing.T) {
 	const waiters = 10
 	t.Run("on", func(t *testing.T) {
-		arguments(t, access+" --waiting-room=auto")
+		arguments(t, access+" --cni=auto")
 		eventually(t, "the room is installed", func() bool { return status(t).Room.Installed })
 		latch := strings.TrimSpace(sh(t, "mktemp -d /var/tmp/latch-XXXXXX"))
 		t.Cleanup(func() { sh(t, "touch %s/released", latch) })

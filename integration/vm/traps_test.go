@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const access = "--kubeconfig=/etc/kubernetes/pod-pacemaker.conf --log-level=debug --waiting-room=off"
+const access = "--kubeconfig=/etc/kubernetes/pod-pacemaker.conf --log-level=debug --cni=off"
 
 // Every container with a hook on a mount that bars execution would fail: the daemon finds the mount
 // before the first container, names it, and paces pods without the gate.

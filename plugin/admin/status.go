@@ -170,7 +170,7 @@ type Config struct {
 
 // Room describes the waiting room, where pods wait before their sandbox exists.
 type Room struct {
-	// Use is the flag --waiting-room: auto, on or off. Wanted reports whether the daemon may install it.
+	// Use is the flag --cni: auto, on or off. Wanted reports whether the daemon may install it.
 	Use    string `json:"use"`
 	Wanted bool   `json:"wanted"`
 	// Installed reports whether pods pass through it. WhyNot is why not, or why no pod waits there.

@@ -130,13 +130,13 @@ func roomFinding(o plugin.Options, runs bool) Finding {
 		return warning(check, ours+" is there, and no daemon answers at "+o.RunDir+": a pod starts up to 10 s late, until none has answered for a minute", "start the daemon, or remove "+ours+", and after a second "+filepath.Join(o.CNIBinDir, cni.ProgramName))
 	}
 	if o.CNI == cni.UseOff {
-		return warning(check, "off: --waiting-room=off", refused)
+		return warning(check, "off: --cni=off", refused)
 	}
 	source, _, err := cni.Options{Use: o.CNI, ConfDir: o.CNIConfDir, BinDir: o.CNIBinDir}.Plan()
 	if err != nil {
-		return warning(check, fmt.Sprintf("not installed (--waiting-room=%s): %v", o.CNI, err), refused)
+		return warning(check, fmt.Sprintf("not installed (--cni=%s): %v", o.CNI, err), refused)
 	}
-	return ok(check, fmt.Sprintf("nothing speaks against it (--waiting-room=%s): the daemon makes %s from %s, with %s at the end", o.CNI, cni.FileName, source, cni.ProgramName))
+	return ok(check, fmt.Sprintf("nothing speaks against it (--cni=%s): the daemon makes %s from %s, with %s at the end", o.CNI, cni.FileName, source, cni.ProgramName))
 }
 
 // kubeletFinding compares how long a container may wait in the gate with how long kubelet waits for the runtime, by its

@@ -87,7 +87,7 @@ func TestAHealthyNodeHasNoFault(t *testing.T) {
 		"nri":      "nri.sock is there",
 		"gate":     "can be executed, and a container may wait there for up to 1m30s",
 		"cni":      "10-net.conflist",
-		"room":     "nothing speaks against it (--waiting-room=auto): the daemon makes 00-pod-pacemaker.conflist from 10-net.conflist, with pacemaker-cni at the end",
+		"room":     "nothing speaks against it (--cni=auto): the daemon makes 00-pod-pacemaker.conflist from 10-net.conflist, with pacemaker-cni at the end",
 		"cgroup":   "version 1; pod-pacemaker works with it",
 		"kubelet":  "a container may wait 1m30s in the gate, and kubelet waits longer, according to ",
 		"pressure": "the kernel reports it",
@@ -139,9 +139,9 @@ func TestEachFaultIsFound(t *testing.T) {
 			o.Instance = "second"
 			write(t, 0o644, dir+"/cni/00-pod-pacemaker.conflist", "{}") // of the other daemon
 		}},
-		{"room", Warning, "off: --waiting-room=off", func(_ string, o *Options) { o.CNI = cni.UseOff }},
-		{"room", Warning, "not installed (--waiting-room=auto): the daemon cannot write to", func(_ string, o *Options) { o.CNIBinDir = "/nowhere" }},
-		{"room", Warning, "not installed (--waiting-room=on): 10-net.conflist cannot be copied: its plugin ptp is not in /nowhere", func(_ string, o *Options) {
+		{"room", Warning, "off: --cni=off", func(_ string, o *Options) { o.CNI = cni.UseOff }},
+		{"room", Warning, "not installed (--cni=auto): the daemon cannot write to", func(_ string, o *Options) { o.CNIBinDir = "/nowhere" }},
+		{"room", Warning, "not installed (--cni=on): 10-net.conflist cannot be copied: its plugin ptp is not in /nowhere", func(_ string, o *Options) {
 			o.CNI, o.CNIBinDir = cni.UseOn, "/nowhere"
 		}},
 		{"room", Fault, "no pod of this node starts: ", func(dir string, _ *Options) { write(t, 0o644, dir+"/cni/00-pod-pacemaker.conflist", "{}") }},

@@ -61,7 +61,7 @@ func TestAClosedStderrEndsNothing(t *testing.T) {
 	require.NoError(t, read.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, os.Args[0], "run", "--run-dir="+dir, "--state-dir=", "--http=", "--waiting-room=off", "--gate-path=", "--nri-socket="+dir+"/none.sock", "--log-format=json")
+	cmd := exec.CommandContext(ctx, os.Args[0], "run", "--run-dir="+dir, "--state-dir=", "--http=", "--cni=off", "--gate-path=", "--nri-socket="+dir+"/none.sock", "--log-format=json")
 	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1", "KUBERNETES_SERVICE_HOST="), write
 	require.NoError(t, cmd.Start())
 	require.NoError(t, write.Close())

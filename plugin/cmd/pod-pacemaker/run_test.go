@@ -135,7 +135,7 @@ func TestRunPassesEveryFlagOn(t *testing.T) {
 		"--node-name=n", "--namespace=ns", "--kubeconfig=/k", "--config=/c", "--nri-socket=/n.sock", "--nri-index=10", "--run-dir=/run/r",
 		"--containerd-state=/state", "--why-socket=/w.sock", "--refuse-large-environments",
 		"--gate-path=", "--gate-timeout=10s", "--hold=0", "--gate=never", "--refuse-at=container", "--instance=blue",
-		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--waiting-room=off", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
+		"--http=", "--state-dir=/s", "--proc-root=/host/proc", "--cni=off", "--cni-conf-dir=/net.d", "--cni-bin-dir=/plugins", "--log-level=debug", "--log-format=json"))
 }
 
 // In its pod, the daemon must find itself in the state of containerd.
@@ -173,10 +173,10 @@ func TestWhatOneFlagOrVariableSets(t *testing.T) {
 		of        func(plugin.Options) any
 		want      any
 	}{
-		{"", "--waiting-room", room, cni.UseOn},
-		{"", "--waiting-room=on", room, cni.UseOn},
-		{"", "--waiting-room=off", room, cni.UseOff},
-		{"", "--waiting-room=auto", room, cni.UseAuto},
+		{"", "--cni", room, cni.UseOn},
+		{"", "--cni=on", room, cni.UseOn},
+		{"", "--cni=off", room, cni.UseOff},
+		{"", "--cni=auto", room, cni.UseAuto},
 		{"", "--instance canary", runDir, "canary /run/pod-pacemaker/canary"},
 		{"", "--instance canary --run-dir /run/r", runDir, "canary /run/r"},
 		{inPod, "", node, "worker-3"},

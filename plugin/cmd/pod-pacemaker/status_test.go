@@ -144,13 +144,13 @@ func TestNoDaemonIsOneClearSentence(t *testing.T) {
 func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	for want, room := range map[string]admin.Room{
-		"off: pods without a place in the gate are refused and may show an error status; --waiting-room, or a runtimeRequestTimeout of 15m, avoids that": {},
-		"not installed (--waiting-room=auto): no program; pods without a place in the gate are refused":                                                  {Use: "auto", Wanted: true, WhyNot: "no program"},
+		"off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that": {},
+		"not installed (--cni=auto): no program; pods without a place in the gate are refused":                                                  {Use: "auto", Wanted: true, WhyNot: "no program"},
 		"shut: it changes all the time":                                       {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
 		"off: it is the second; pods without a place in the gate are refused": {WhyNot: "it is the second"},
 		"2 waiting": {Waiters: 2},
-		"0 waiting (--waiting-room=auto); a copy of 10-net.conflist":                                        {Use: "auto", Wanted: true, Installed: true, Source: "10-net.conflist"},
-		"1 waiting (--waiting-room=on); a copy of 10-net.conflist; emptied 1 time by changes in its folder": {Use: "on", Wanted: true, Installed: true, Source: "10-net.conflist", Waiters: 1, Emptied: 1},
+		"0 waiting (--cni=auto); a copy of 10-net.conflist":                                        {Use: "auto", Wanted: true, Installed: true, Source: "10-net.conflist"},
+		"1 waiting (--cni=on); a copy of 10-net.conflist; emptied 1 time by changes in its folder": {Use: "on", Wanted: true, Installed: true, Source: "10-net.conflist", Waiters: 1, Emptied: 1},
 	} {
 		assert.Equal(t, want, roomText(room))
 	}
@@ -161,5 +161,5 @@ func TestStatusCountsTheWaitsInTheGateThatRanOut(t *testing.T) {
 	g := admin.Gate{Usable: true, Use: "auto", Waiters: 1, TimeoutSeconds: 100}
 	assert.Equal(t, "1 waiting, up to 100s each (auto)", gateText(g))
 	g.Expired = 3
-	assert.Equal(t, "1 waiting, up to 100s each (auto); 3 waits ran out: RunContainerError, a restart counted and a back-off; --waiting-room, or a longer runtimeRequestTimeout, avoids that", gateText(g))
+	assert.Equal(t, "1 waiting, up to 100s each (auto); 3 waits ran out: RunContainerError, a restart counted and a back-off; --cni, or a longer runtimeRequestTimeout, avoids that", gateText(g))
 }

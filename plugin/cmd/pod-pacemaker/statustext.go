@@ -163,17 +163,17 @@ func roomText(r admin.Room) string {
 	case !r.Wanted && r.WhyNot != "" && r.Waiters == 0:
 		return "off: " + r.WhyNot + "; pods without a place in the gate are refused"
 	case !r.Wanted && r.Waiters == 0:
-		return "off: pods without a place in the gate are refused and may show an error status; --waiting-room, or a runtimeRequestTimeout of 15m, avoids that"
+		return "off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that"
 	case r.Wanted && !r.Installed:
-		return fmt.Sprintf("not installed (--waiting-room=%s): %s; pods without a place in the gate are refused", r.Use, r.WhyNot)
+		return fmt.Sprintf("not installed (--cni=%s): %s; pods without a place in the gate are refused", r.Use, r.WhyNot)
 	case r.WhyNot != "":
 		return "shut: " + r.WhyNot
 	case r.Source == "":
 		return fmt.Sprintf("%d waiting", r.Waiters)
 	case r.Emptied > 0:
-		return fmt.Sprintf("%d waiting (--waiting-room=%s); a copy of %s; emptied %s by changes in its folder", r.Waiters, r.Use, r.Source, plural(r.Emptied, "time"))
+		return fmt.Sprintf("%d waiting (--cni=%s); a copy of %s; emptied %s by changes in its folder", r.Waiters, r.Use, r.Source, plural(r.Emptied, "time"))
 	default:
-		return fmt.Sprintf("%d waiting (--waiting-room=%s); a copy of %s", r.Waiters, r.Use, r.Source)
+		return fmt.Sprintf("%d waiting (--cni=%s); a copy of %s", r.Waiters, r.Use, r.Source)
 	}
 }
 
@@ -183,7 +183,7 @@ func gateText(g admin.Gate) string {
 	}
 	text := fmt.Sprintf("%d waiting, up to %s each (%s)", g.Waiters, human(g.TimeoutSeconds.Duration()), g.Use)
 	if g.Expired > 0 {
-		text += fmt.Sprintf("; %s ran out: RunContainerError, a restart counted and a back-off; --waiting-room, or a longer runtimeRequestTimeout, avoids that", plural(int(g.Expired), "wait"))
+		text += fmt.Sprintf("; %s ran out: RunContainerError, a restart counted and a back-off; --cni, or a longer runtimeRequestTimeout, avoids that", plural(int(g.Expired), "wait"))
 	}
 	return text
 }

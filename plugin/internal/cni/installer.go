@@ -130,7 +130,7 @@ func (i *Installer) Step(now time.Time) {
 	fault := i.o.Log.WithField(logrus.ErrorKey, s.WhyNot)
 	switch {
 	case !s.Installed && i.o.Use == UseAuto:
-		fault.Info("--waiting-room=auto installs no waiting room on this node: pods do not wait before their sandbox")
+		fault.Info("--cni=auto installs no waiting room on this node: pods do not wait before their sandbox")
 	case !s.Installed:
 		fault.Warn("the waiting room is not installed: pods do not wait before their sandbox")
 	case s.WhyNot != "":

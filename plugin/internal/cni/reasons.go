@@ -36,7 +36,7 @@ var rivals = map[string]string{
 func (o Options) against(first []byte) error {
 	for _, reason := range []error{readOnly(o.ConfDir), readOnly(o.BinDir), renamed(o.ConfDir), rival(first)} {
 		if reason != nil {
-			return fmt.Errorf("%w (--waiting-room=on installs the room all the same)", reason)
+			return fmt.Errorf("%w (--cni=on installs the room all the same)", reason)
 		}
 	}
 	return nil

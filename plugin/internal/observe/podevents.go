@@ -49,7 +49,7 @@ type podEvents struct {
 
 // expiredText is the event on a pod whose wait in the gate ran out.
 const expiredText = "The wait in the gate ended without a turn, and the pod keeps its place. kubelet shows RunContainerError, counts a restart that never ran, " +
-	"and tries again after a back-off. The waiting room (--waiting-room) or a longer runtimeRequestTimeout of kubelet avoids that"
+	"and tries again after a back-off. The waiting room (--cni) or a longer runtimeRequestTimeout of kubelet avoids that"
 
 // writtenEvent is the last event on a pod that waits.
 type writtenEvent struct {

@@ -125,12 +125,12 @@ func excludes(ctx context.Context, client kube.Interface, set *appsv1.DaemonSet,
 func (o Options) refusesRoom(args []string) bool {
 	last := map[string]string{"--cni-conf-dir": o.CNIConfDir, "--cni-bin-dir": o.CNIBinDir}
 	for _, arg := range args {
-		flag, value, ok := strings.Cut(arg, "=")                                // the value of another flag may be the next argument
-		if (ok || flag == "--waiting-room") && !strings.Contains(value, "$(") { // kubelet replaces that by what is not known here
+		flag, value, ok := strings.Cut(arg, "=")                       // the value of another flag may be the next argument
+		if (ok || flag == "--cni") && !strings.Contains(value, "$(") { // kubelet replaces that by what is not known here
 			last[flag] = value
 		}
 	}
-	return last["--waiting-room"] == "off" || last["--cni-conf-dir"] != o.CNIConfDir || last["--cni-bin-dir"] != o.CNIBinDir
+	return last["--cni"] == "off" || last["--cni-conf-dir"] != o.CNIConfDir || last["--cni-bin-dir"] != o.CNIBinDir
 }
 
 // removeRoom removes the files of the waiting room, and blocks for noteGrace.

@@ -112,7 +112,7 @@ func TestFilesGoFromANodeThatTheDaemonSetLeaves(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			narrow := set(false)
 			narrow.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "paced"}
-			narrow.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--waiting-room"}}}
+			narrow.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--cni"}}}
 			objects := []runtime.Object{narrow}
 			if c.labels != nil {
 				objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: c.labels}})
@@ -220,7 +220,7 @@ func TestTheRoomGoesWhenItIsSwitchedOff(t *testing.T) {
 	for name, taken := range map[string]bool{"alone": false, "another daemon has taken over": true} {
 		synctest.Test(t, func(t *testing.T) {
 			roomless := set(false)
-			roomless.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"metrics-proxy"}}, {Args: []string{"run", "--waiting-room", "--waiting-room=off"}}}
+			roomless.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"metrics-proxy"}}, {Args: []string{"run", "--cni", "--cni=off"}}}
 			o, _ := ended(t, roomless)
 			o.Room, o.CNIConfDir, o.CNIBinDir = true, t.TempDir(), t.TempDir()
 			list, program := filepath.Join(o.CNIConfDir, cni.FileName), filepath.Join(o.CNIBinDir, cni.ProgramName)
@@ -256,11 +256,11 @@ func TestFlagsThatTakeTheRoomAway(t *testing.T) {
 		args []string
 		off  bool
 	}{
-		{nil, false}, {[]string{"run", "--waiting-room"}, false}, {[]string{"run", "--waiting-room=auto"}, false}, {[]string{"run", "--waiting-room=off"}, true},
-		{[]string{"run", "--waiting-room=off", "--waiting-room=on"}, false}, {[]string{"run", "--waiting-room=off", "--cni-bin-dir=off"}, true},
-		{[]string{"run", "--cni-conf-dir=/net.d", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir", "/bin"}, false}, {[]string{"run", "--waiting-room=off", "--waiting-room"}, false},
+		{nil, false}, {[]string{"run", "--cni"}, false}, {[]string{"run", "--cni=auto"}, false}, {[]string{"run", "--cni=off"}, true},
+		{[]string{"run", "--cni=off", "--cni=on"}, false}, {[]string{"run", "--cni=off", "--cni-bin-dir=off"}, true},
+		{[]string{"run", "--cni-conf-dir=/net.d", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir=/bin"}, false}, {[]string{"run", "--cni-bin-dir", "/bin"}, false}, {[]string{"run", "--cni=off", "--cni"}, false},
 		{[]string{"run", "--cni-conf-dir=/other", "--cni-bin-dir=/bin"}, true}, {[]string{"run", "--cni-bin-dir=/other"}, true},
-		{[]string{"run", "--cni-conf-dir=$(CONF_DIR)", "--waiting-room=$(ROOM)"}, false}, {[]string{"run", "--cni-conf-dir=$(CONF_DIR)", "--waiting-room=off"}, true},
+		{[]string{"run", "--cni-conf-dir=$(CONF_DIR)", "--cni=$(ROOM)"}, false}, {[]string{"run", "--cni-conf-dir=$(CONF_DIR)", "--cni=off"}, true},
 	} {
 		assert.Equal(t, c.off, Options{CNIConfDir: "/net.d", CNIBinDir: "/bin"}.refusesRoom(c.args), c.args)
 	}

@@ -223,7 +223,7 @@ container sees all files of the host for a moment, and leaves the daemon a copy 
 {{- if .Values.kubeletConfig }}
 - --kubelet-config=/kubelet/config.yaml
 {{- end }}
-- --waiting-room={{ include "pod-pacemaker.room" . }}
+- --cni={{ include "pod-pacemaker.room" . }}
 {{- if ne (include "pod-pacemaker.room" .) "off" }}
 - --cni-conf-dir={{ .Values.waitingRoom.confDir }}
 - --cni-bin-dir={{ .Values.waitingRoom.binDir }}
