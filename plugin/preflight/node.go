@@ -118,7 +118,7 @@ func cniFinding(dir string) Finding {
 // roomFinding returns whether the daemon would install the waiting room, and if none runs, what an earlier one has left of
 // it.
 func roomFinding(o plugin.Options, runs bool) Finding {
-	const check, refused = "room", "pods without a place in the gate are refused and may show an error status, unless kubelet's runtimeRequestTimeout is long, such as 15m"
+	const check, refused = "room", "pods without a place in the gate are refused and may show an error status"
 	if why := o.NoRoom(); why != "" {
 		return warning(check, "off: "+why, refused)
 	}

@@ -163,7 +163,7 @@ func roomText(r admin.Room) string {
 	case !r.Wanted && r.WhyNot != "" && r.Waiters == 0:
 		return "off: " + r.WhyNot + "; pods without a place in the gate are refused"
 	case !r.Wanted && r.Waiters == 0:
-		return "off: pods without a place in the gate are refused and may show an error status; --cni, or a runtimeRequestTimeout of 15m, avoids that"
+		return "off: pods without a place in the gate are refused and may show an error status; --cni avoids that"
 	case r.Wanted && !r.Installed:
 		return fmt.Sprintf("not installed (--cni=%s): %s; pods without a place in the gate are refused", r.Use, r.WhyNot)
 	case r.WhyNot != "":
