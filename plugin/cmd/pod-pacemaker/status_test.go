@@ -145,7 +145,7 @@ func TestStatusSaysWhetherPodsWaitInTheRoom(t *testing.T) {
 	t.Parallel()
 	for want, room := range map[string]admin.Room{
 		"off: pods without a place in the gate are refused and may show an error status; --cni avoids that": {},
-		"not installed (--cni=auto): no program; pods without a place in the gate are refused":                                                  {Use: "auto", Wanted: true, WhyNot: "no program"},
+		"not installed (--cni=auto): no program; pods without a place in the gate are refused":              {Use: "auto", Wanted: true, WhyNot: "no program"},
 		"shut: it changes all the time":                                       {Wanted: true, Installed: true, WhyNot: "it changes all the time"},
 		"off: it is the second; pods without a place in the gate are refused": {WhyNot: "it is the second"},
 		"2 waiting": {Waiters: 2},
