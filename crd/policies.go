@@ -23,7 +23,7 @@ func (s *Source) KnownPolicies() []KnownPolicy { return s.policies.ofInstance() 
 
 // PoliciesReady returns a channel that is closed once the policies are known and OnPolicies has returned for
 // them: they were read from the disk, or the API server has answered. That there are none, or that the
-// API server does not serve them, counts as known.
+// API server has refused to send them for some seconds, counts as known.
 func (s *Source) PoliciesReady() <-chan struct{} { return s.policies.ready }
 
 // putPolicies puts these policies in force, or else the policies of the file, and calls OnPolicies at first and if that

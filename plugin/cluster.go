@@ -154,7 +154,7 @@ func awaitPolicies(ctx context.Context, source *crd.Source, log logrus.FieldLogg
 	select {
 	case <-source.PoliciesReady():
 	case <-time.After(policiesWithin):
-		log.Warn("the StartPolicies are not known, because the API server has not answered yet: until it does, they hold no pod in the gate")
+		log.Warn("the StartPolicies are not known, because the API server has not sent them yet: until it does, they hold no pod in the gate")
 	case <-ctx.Done():
 		return false
 	}

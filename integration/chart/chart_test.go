@@ -333,7 +333,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"{gate: {timeout: 1ms}}":                   "gate.timeout: 1ms: must be from 1s to 1h",
 		"{updateStrategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}}":     "rollingUpdate.maxSurge",
 		"{updateStrategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: '10%'}}}": "rollingUpdate.maxSurge",
-		"{resources: {requests: {cpu: 2, memory: 256Mi}, limits: {cpu: 2}}}":      "resources: with equal requests",
 		"{defaultConfig: {nodeSelector: {a: b}}}":                                 "defaultConfig.nodeSelector",
 		"{defaultConfig: {instance: blue}}":                                       "defaultConfig.instance",
 		"{defaultConfig: {priority: 1}}":                                          "defaultConfig.priority",

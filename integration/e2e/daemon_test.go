@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -102,6 +103,9 @@ func startProgram(t *testing.T, program string, args ...string) *daemon {
 			s, err := d.admin.Status(ctx)
 			if err == nil && !s.Ready {
 				err = fmt.Errorf("not ready: %s", s.NotReady)
+			}
+			if err == nil && s.Gate.WhyNot == "the hook is being installed" {
+				err = errors.New(s.Gate.WhyNot)
 			}
 			return err
 		},

@@ -113,7 +113,7 @@ func paces(t *testing.T) {
 	t.Helper()
 	eventually(t, "the daemon paces pods", func() bool {
 		s, err := askStatus(context.WithoutCancel(t.Context()))
-		return err == nil && s.Ready
+		return err == nil && s.Ready && s.Gate.WhyNot != "the hook is being installed"
 	})
 }
 

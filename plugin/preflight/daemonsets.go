@@ -16,7 +16,8 @@ import (
 // mostDaemonSets is how many DaemonSets a finding names.
 const mostDaemonSets = 8
 
-// daemonSetsFinding names the DaemonSets of the node whose pods the config does not exempt. It returns nothing if there is none, or if that is not known.
+// daemonSetsFinding names the DaemonSets of the node whose pods the config does not exempt. It returns nothing if there
+// is none, or if that is not known.
 func daemonSetsFinding(ctx context.Context, client dynamic.Interface, node string, config *v1alpha1.PacemakerConfig) []Finding {
 	pods, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).
 		List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, ResourceVersion: "0"})

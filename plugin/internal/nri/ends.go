@@ -31,7 +31,7 @@ var endWaits = [...]time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour}
 
 // ends knows whether the runtime ended while it registered the daemon, and keeps that in a file. Another such end may
 // follow from the same pods, so the daemon stays away for a while, also after a restart of the node, of the runtime or of
-// the daemon. The note is written before each registration and removed when the runtime has listed its pods. A note that
+// the daemon; a power cut during a registration may lose that. The note is written before each registration and removed when the runtime has listed its pods. A note that
 // a later daemon finds counts as an end if that runtime is gone, and the node did not boot meanwhile, which ends every
 // runtime: so the daemon does not wait for the disk while the runtime waits for it. It is not safe for concurrent use.
 type ends struct {

@@ -134,7 +134,8 @@ func (l *lateAnswers) took(now time.Time, d time.Duration) {
 }
 
 // counts counts an answer that was given at now and took d, if it was late, and reports whether it did. A time for which
-// the whole daemon stood still counts like an answer. Of answers that were late at the same time, one counts.
+// the whole daemon stood still counts like an answer, so that one late answer soon after it ends the connection. Of answers
+// that were late at the same time, one counts.
 func (l *lateAnswers) counts(now time.Time, d time.Duration) bool {
 	most := l.timeout()
 	l.mu.Lock()

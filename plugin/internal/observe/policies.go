@@ -19,6 +19,7 @@ const (
 	mostGroups      = 32  // of a policy
 	mostGroupsOfAll = 64  // of all policies, in the PacemakerNode
 	mostResources   = 32  // of a group
+	mostReached     = 64  // limits of a group
 	mostFault       = 512 // bytes
 )
 
@@ -92,8 +93,9 @@ func AdminPolicies(states []policies.State, views []throttle.GroupView) (all []a
 			GroupCount: len(groups), Groups: []v1alpha1.PolicyGroup{},
 		}
 		for _, v := range groups[:min(len(groups), mostGroups)] {
+			reached := slices.Sorted(maps.Keys(v.reached))
 			p.Groups = append(p.Groups, v1alpha1.PolicyGroup{
-				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: slices.Sorted(maps.Keys(v.reached)),
+				Group: v.Key.Group, Waiting: int32(v.Waiting), Throttled: reached[:min(len(reached), mostReached)],
 				Used: v1alpha1.PolicyUse{Starting: podUse(v.Starting), Running: podUse(v.Running), Ready: int32(v.Ready)},
 			})
 		}

@@ -96,14 +96,15 @@ func (g *Gate) off() string {
 // unusable returns why the gate cannot be used on this host with this runtime, or "" if it can. It reads files of the host.
 func (g *Gate) unusable() string {
 	missing, bars := g.missing.Load(), g.runtime.Load().barsGate
+	barred := bars != "" && g.o.Gate.Use == GateAuto
 	switch {
 	case g.o.Gate.Use == GateNever:
 		return "switched off by --gate never"
 	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
-	case missing != nil:
+	case missing != nil && !(barred && *missing == errInstalling): // that passes, and what bars the gate does not
 		return (*missing).Error()
-	case bars != "" && g.o.Gate.Use == GateAuto:
+	case barred:
 		return bars
 	default:
 		return HookFault(g.o.Gate.Path)

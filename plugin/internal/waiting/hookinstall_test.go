@@ -34,7 +34,7 @@ func TestTheGateInstallsItsHook(t *testing.T) {
 	assert.False(t, installs(hook), "it is up to date")
 
 	g := gate(hook)
-	assert.Equal(t, "the hook is being installed", g.Off(), "the hook on the host may be that of another version")
+	assert.Equal(t, "the hook is being installed", g.Off(), "the hook on the host may be of another version")
 	_, err = g.Install()
 	require.NoError(t, err)
 	assert.Empty(t, g.Off())
@@ -46,7 +46,7 @@ func TestTheGateInstallsItsHook(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "one", string(content), "the hook that was there stays")
 	assert.Equal(t, "the hook cannot be installed: "+fault.Error()+"; the daemon tries again each minute", g.Off(),
-		"the hook on the host may be that of another version")
+		"the hook on the host may be of another version")
 
 	require.NoError(t, os.WriteFile(beside, []byte("two"), 0o600))
 	installsAgain := func() bool {

@@ -45,9 +45,6 @@
 {{- if and .Values.instance (has (toString .Values.waitingRoom.mode) (list "on" "true")) -}}
 {{- fail "waitingRoom.mode: on needs a release without an instance: a node has one waiting room, so only that daemon may install it" -}}
 {{- end -}}
-{{- if and (.Values.resources).limits (eq (toJson .Values.resources.requests) (toJson .Values.resources.limits)) (regexMatch "^[0-9]+(000m)?$" (toString .Values.resources.limits.cpu)) -}}
-{{- fail "resources: with equal requests and limits of whole CPUs, kubelet's static CPU manager assigns the daemon CPUs, which it takes for the CPUs of all pods: set no CPU limit" -}}
-{{- end -}}
 {{- if and .Values.startupTaint.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail "startupTaint.enabled: needs Kubernetes 1.30 or later, for the policy that limits each daemon to its own node and to this taint" -}}
 {{- end -}}
