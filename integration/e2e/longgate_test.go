@@ -22,7 +22,7 @@ func TestALongGateHoldsWhatStartsByItsTimeouts(t *testing.T) {
 	require.NoError(t, node.RestartKubelet(t.Context(), func(config map[string]any) { config["runtimeRequestTimeout"] = "15m" }))
 	t.Cleanup(func() { assert.NoError(t, node.RestartKubelet(context.Background(), nil)) })
 	d := startDaemon(t, "--kubelet-config", node.KubeletConfigFile())
-	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s, startTimeout: 40s}}", other))
+	d.configure(t, fmt.Sprintf("{exemptions: {namespaces: [%s]}, throttleConfig: {maxConcurrent: {value: 2}, noProgressAfter: 0s}, startTimeout: 40s}", other))
 	before := available(t)
 	deploy(t, ns, "herd", count, herdPod(0.1, sleeping("4s")))
 	eventually(t, "many pods wait in the gate", func() bool { return d.status(t).Gate.Waiters >= many })
