@@ -35,6 +35,9 @@ func TestTheGateInstallsItsHook(t *testing.T) {
 
 	g := gate(hook)
 	assert.Equal(t, "the hook is being installed", g.Off(), "the hook on the host may be of another version")
+	g.runsOn("1.7.28")
+	assert.Contains(t, g.Off(), "containerd 1.7.28", "what does not pass is said first")
+	g.runsOn("2.4.2")
 	_, err = g.Install()
 	require.NoError(t, err)
 	assert.Empty(t, g.Off())
