@@ -32,7 +32,7 @@ import (
 //     than 50, 15 or 9 times the longest of one, two or three in one case of a hundred.
 //   - 100 times its age, if it is under way for more than twice the longest (Lindy again).
 //   - StartTimeout in any case, and if nothing has ended since the herd began (nothing started for
-//     10 s before, and no pod waited for the node): then only free slots are promised. What an
+//     10 s before but exempt and adopted starts, and no pod waited for the node): then only free slots are promised. What an
 //     earlier herd took says nothing for sure, as the same image may do other work.
 //
 // Each start takes StartTimeout unless it is as improbable that longer ones take all slots. When n starts
@@ -68,7 +68,7 @@ const (
 	slowdown = 12
 	// unlikely is how many places in the gate there are for one that runs out.
 	unlikely = 100
-	// herdsApart is how long nothing starts between two herds, and no pod waits that could.
+	// herdsApart is how long nothing that is paced starts between two herds, and no pod waits that could.
 	herdsApart = 10 * time.Second
 )
 
@@ -108,9 +108,9 @@ func (h *history) add(kind string, admitted time.Time, took time.Duration) {
 	}
 }
 
-// begin notes that a pod comes while nothing starts, and nothing waits but pods that a policy holds or that kubelet cannot
-// make. After herdsApart that is another herd, and its starts may be of other work than those before, also of the same
-// images: nothing is sure of them.
+// begin notes that a pod comes while nothing that is paced starts, and nothing waits but pods that a policy holds or that
+// kubelet cannot make. After herdsApart that is another herd, and its starts may be of other work than those before, also
+// of the same images: nothing is sure of them.
 func (h *history) begin(now time.Time) {
 	if h.n > h.herd && now.Sub(h.ended) >= herdsApart {
 		h.herd, h.kinds, h.known = h.n, nil, 0

@@ -331,6 +331,7 @@ func TestAPodIsInItsGroupsBeforeItsCostCounts(t *testing.T) {
 	l.round(l.now)
 	under := l.started()
 	require.Less(t, under, len(known))
+	watch.pods = known
 	for uid, pod := range known {
 		if l.ledger.limiter.Lookup(uid) != nil && state(l.ledger.limiter.Lookup(uid)) == throttle.Waiting {
 			pod.Facts = &startpolicy.Facts{Labels: ofT1}

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,12 +131,13 @@ func (s *Starts) Configure(now time.Time, e crd.Effective, settings throttle.Set
 	s.setStartAfter(now, e.Spec)
 	s.limit(now, settings, before, live)
 	s.changePolicies(now, func(set *policies.Set) (*policies.Set, *policies.Changes) { return set.InMode(now, e.Spec.GetMode()) })
+	s.lock()
 	if s.mode() != before {
-		s.lock()
 		s.ledger.endsChanged() // once no limit of the earlier mode holds a pod
-		s.unlock()
 	}
-	for _, t := range live {
+	waiting := slices.Clone(s.ledger.limiter.Waiting())
+	s.unlock()
+	for _, t := range waiting {
 		s.review(now, t.UID(), t.Name()) // it may be exempt now
 	}
 }
