@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"cmp"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -102,7 +103,7 @@ func (g *Gate) unusable() string {
 		return "switched off by --gate never"
 	case g.o.Gate.Path == "":
 		return "switched off by an empty --gate-path"
-	case missing != nil && !(barred && *missing == errInstalling): // that passes, and what bars the gate does not
+	case missing != nil && !(barred && errors.Is(*missing, errInstalling)): // that passes, and what bars the gate does not
 		return (*missing).Error()
 	case barred:
 		return bars
