@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -128,7 +129,7 @@ type bed struct {
 	*Informer[*corev1.Pod]
 	server  *server
 	told    []string
-	refused int
+	refused atomic.Int32
 	log     *logtest.Hook
 
 	completed []int // how many changes were told when Complete was called
@@ -159,7 +160,7 @@ func with(t *testing.T, s *server, check func(t *testing.T, b *bed)) {
 				b.told = append(b.told, name(before)+" "+name(after))
 			},
 			Complete: func() { b.completed = append(b.completed, len(b.told)) },
-			Refused:  func() { b.refused++ }, Log: log,
+			Refused:  func() { b.refused.Add(1) }, Log: log,
 		})
 		require.False(t, b.Current())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -327,7 +328,7 @@ func TestFaultsAreLoggedOnce(t *testing.T) {
 				}), "the log has the reason")
 				require.Equal(t, []string{c.line}, b.said())
 				require.Greater(t, len(s.lists()), 4, "the informer tries again")
-				require.Equal(t, c.refused, b.refused > 0)
+				require.Equal(t, c.refused, b.refused.Load() > 0)
 				require.Equal(t, "things", b.Fault().What)
 				require.Equal(t, 2*time.Minute, time.Since(b.Fault().Since))
 				require.ErrorIs(t, b.Fault().Err, c.err)
@@ -349,16 +350,16 @@ func TestARefusalThatPassesIsNone(t *testing.T) {
 	with(t, s, func(t *testing.T, b *bed) {
 		sleep(refusedAfter - 1)
 		require.Greater(t, len(s.lists()), 1)
-		require.Zero(t, b.refused)
+		require.Zero(t, b.refused.Load())
 		s.has(errRefused)
 		sleep(time.Hour)
 		s.has(forbidden)
 		for errors.Is(b.Fault().Err, errRefused) {
 			sleep(time.Second)
 		}
-		require.Zero(t, b.refused, "it has just come back")
+		require.Zero(t, b.refused.Load(), "it has just come back")
 		sleep(2 * time.Minute)
-		require.NotZero(t, b.refused)
+		require.NotZero(t, b.refused.Load())
 	})
 }
 
