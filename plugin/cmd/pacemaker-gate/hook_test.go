@@ -31,7 +31,7 @@ func TestGo(t *testing.T) {
 	assert.Equal(t, "u1", w.PodUID)
 	assert.Equal(t, "c1", w.ContainerID)
 	assert.Equal(t, "ns/p", w.Name)
-	assert.Equal(t, a.Since.UnixMicro(), w.Since.UnixMicro())
+	assert.WithinDuration(t, a.Since, w.Since, time.Millisecond)
 	assert.WithinDuration(t, a.Deadline, w.Deadline, time.Second)
 	w.SendForecast(time.Now().Add(-time.Hour), 1, 0) // this counts only without a daemon
 	w.Decide(gate.Verdict{Go: true, Reason: "Admitted"})
@@ -92,14 +92,14 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	first, path := gatetest.NewBackend(), gatetest.Socket(t)
 	stop := gatetest.Serve(t, path, first)
 	const hooks = 5
-	since := map[string]int64{}
+	since := map[string]time.Time{}
 	running := map[string]hook{}
 	for i := range hooks {
 		a := args(path)
 		a.LeaveAt = time.Time{} // it would leave at once if the daemon had not sent another time
 		a.ContainerID = strconv.Itoa(i)
 		a.Since = a.Since.Add(-time.Duration(i) * time.Minute)
-		since[a.ContainerID] = a.Since.UnixMicro()
+		since[a.ContainerID] = a.Since
 		running[a.ContainerID] = startHook(t, a)
 	}
 	next := tellEach(t, first, hooks)
@@ -114,7 +114,7 @@ func TestDaemonDiesAndComesBack(t *testing.T) {
 	gatetest.Serve(t, path, second)
 	for range hooks - 1 {
 		w := second.Next(t)
-		assert.Equal(t, since[w.ContainerID], w.Since.UnixMicro(), "the hook keeps its place in the queue")
+		assert.WithinDuration(t, since[w.ContainerID], w.Since, time.Millisecond, "the hook keeps its place in the queue")
 		assert.True(t, running[w.ContainerID].running())
 		w.Decide(gate.Verdict{Go: true})
 		code, said := running[w.ContainerID].exit(t)
