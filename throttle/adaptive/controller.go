@@ -63,9 +63,7 @@ func (c *Controller) Observe(s Sample) {
 	if s.Window <= 0 || !c.past.add(s) {
 		return
 	}
-	if c.began.IsZero() {
-		c.began = s.At
-	}
+	c.began = cmp.Or(c.began, s.At)
 	s.Window = min(s.Window, remembered)
 	since := s.At.Sub(c.last)
 	c.last = s.At
@@ -80,8 +78,7 @@ func (c *Controller) Observe(s Sample) {
 		c.disk = disk{}
 	}
 	if s.Starting == 0 && !s.Waiting {
-		// The load may come from setting up the pods of a herd, which will be over. So it counts as lasting only little by
-		// little.
+		// The load may come from setting up the pods of a herd: it counts as lasting only little by little.
 		c.before = min(load, 1, c.before+since.Seconds()/lasting.Seconds())
 		c.began = s.At
 		c.set(c.first(), fmt.Sprintf("nothing starts, lasting load %.2f", c.before))

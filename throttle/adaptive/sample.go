@@ -17,8 +17,7 @@ type Sample struct {
 	Window time.Duration
 	// Starting is how many slots are taken.
 	Starting int
-	// Ran is how many CPUs these starts kept busy lately, and Waited is how many they waited for. Both are zero if nobody
-	// measured for how long they waited.
+	// Ran is how many CPUs these starts kept busy lately, Waited how many they waited for; both are zero if not measured.
 	Ran, Waited float64
 	// Waiting reports whether a pod could start now if the limit were greater.
 	Waiting bool

@@ -15,8 +15,7 @@ type Settings struct {
 }
 
 func (s Settings) complete() Settings {
-	s.TargetPressure = cmp.Or(s.TargetPressure, 70)
-	s.Min, s.Cores = cmp.Or(s.Min, 1), cmp.Or(s.Cores, 1)
+	s.TargetPressure, s.Min, s.Cores = cmp.Or(s.TargetPressure, 70), cmp.Or(s.Min, 1), cmp.Or(s.Cores, 1)
 	s.Max = max(s.Min, cmp.Or(s.Max, 1024))
 	return s
 }
